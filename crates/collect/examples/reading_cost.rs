@@ -1,4 +1,4 @@
-//! What one reading of each operating system source costs in processor time, with idle backends beside it:
+//! CPU time of one reading of each operating system source, with idle backends running:
 //! `cargo run -p collect --release --example reading_cost [BACKENDS [READINGS]]`.
 
 #![allow(
@@ -52,7 +52,7 @@ fn main() {
     }
 }
 
-/// Mean processor time of a reading, in microseconds.
+/// Mean CPU time of a reading, in microseconds.
 fn time(source: &mut dyn Source, readings: usize) -> f64 {
     let now = || {
         let time = clock_gettime(ClockId::ThreadCPUTime);

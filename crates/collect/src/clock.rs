@@ -1,9 +1,9 @@
-//! The one clock.
+//! Readings of the clocks.
 
 use model::record::ClockReading;
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
-/// Both clocks, now.
+/// Reads both clocks.
 pub fn now() -> ClockReading {
     ClockReading {
         monotonic_us: microseconds(clock_gettime(ClockId::Monotonic)),

@@ -1,4 +1,4 @@
-//! The collectors that run during one trial: started before its load, finished after it, and never a reason to lose it.
+//! The collectors that run during one trial: started before its load, finished after it; their errors never fail it.
 
 mod buffers;
 mod collector;
@@ -19,8 +19,8 @@ use crate::postgres::{Statistics, Tables};
 use collector::{CONTROL_DATABASE, Collector, Context, Start};
 pub use collector::{Collected, Subject};
 
-/// Every collector by its name in notes, in the order in which they finish: the last readings first, right after the load,
-/// and what takes long last. They start the other way round.
+/// All collectors by their names in notes, in the order in which they finish: the last readings first, right after the
+/// load, and slow ones last. They start in reverse order.
 const COLLECTORS: [(&str, Start); 8] = [
     ("tables", |context| {
         sampler::start(context, || {
@@ -44,16 +44,16 @@ const COLLECTORS: [(&str, Start); 8] = [
     ("profile", profile::start),
 ];
 
-/// Collectors at work.
+/// Running collectors.
 pub struct Collection<'a> {
     context: Context<'a>,
-    /// With their names, in the order in which they finish.
+    /// Collectors with their names, in the order in which they finish.
     running: Vec<(&'static str, Box<dyn Collector>)>,
     notes: Vec<String>,
 }
 
 impl<'a> Collection<'a> {
-    /// Starts all that the plan asks for. What can't be started is left out, with a note.
+    /// Starts the collectors of the plan. One that can't start is omitted, with a note.
     pub fn start(subject: Subject<'a>) -> Self {
         let context = Context::new(subject);
         let (mut running, mut notes) = (Vec::new(), Vec::new());
@@ -67,17 +67,17 @@ impl<'a> Collection<'a> {
         Self { context, running, notes }
     }
 
-    /// Backends that serve workloads which run in the background of the load.
+    /// Adds the backends of background workloads.
     pub fn add_background_backends(&self, pids: impl IntoIterator<Item = i32>) {
         self.context.backends(|backends| backends.background.extend(pids));
     }
 
-    /// The load has started.
+    /// Reports the start of the load.
     pub fn load_started(&self, window: Window) {
         self.context.clock.start(window);
     }
 
-    /// What sessions were doing in the second of the load that has this moment; none if that second was not sampled.
+    /// Activity of the sessions in the second of the load that contains this time; none if that second was not sampled.
     pub fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {
         const SECOND_US: u64 = 1_000_000;
         let second_us = i64::try_from(load_us / SECOND_US * SECOND_US).ok()?;
@@ -85,7 +85,7 @@ impl<'a> Collection<'a> {
         latest.first().is_some_and(|first| first.at_us == second_us).then_some(latest)
     }
 
-    /// The load has ended: the last readings, and all there is. `interrupt` cuts short what takes long.
+    /// Takes the last readings after the load and returns all results. `interrupt` cuts slow collectors short.
     pub fn finish(self, interrupt: &AtomicBool) -> Collected {
         self.context.clock.end();
         let mut all = Collected { notes: self.notes, ..Collected::default() };
@@ -116,7 +116,7 @@ mod tests {
     use crate::clock::now;
     use crate::postgres::LoadSessions;
 
-    /// All collectors but the profile, of a server that lets nobody in.
+    /// All collectors except the profile, with a server that rejects connections.
     fn start(connect: &dyn Fn(&str) -> Result<wire::ConnectParams, ParamError>) -> Collection<'_> {
         Collection::start(Subject {
             collect: Collect { metrics_hz: 1.0, waits_hz: 20.0, statements: true, buffers: true },

@@ -1,4 +1,4 @@
-//! The machine's facts, each from the file that the kernel or the distribution keeps it in.
+//! Facts about the machine, each from the kernel's or distribution's own file.
 
 mod block;
 mod cgroup;
@@ -32,19 +32,19 @@ use crate::root::Root;
 #[derive(Debug)]
 pub struct Host {
     root: Root,
-    /// What stays as it is.
+    /// Facts that do not change.
     lasting: Environment,
     kernel_config: Option<kernel_config::Found>,
 }
 
 impl Host {
-    /// Looks at everything that stays as it is while trials run.
+    /// Reads all facts that do not change while trials run.
     pub fn look() -> Self {
         Self::look_at(Path::new("/"))
     }
 
-    /// The machine whose `/proc`, `/sys`, `/dev`, `/boot` and `/etc` are under `root`: another root than `/` is a
-    /// copy, as tests have it.
+    /// Reads the machine whose `/proc`, `/sys`, `/dev`, `/boot` and `/etc` are under `root`: other roots than `/` are
+    /// copies, as in tests.
     pub fn look_at(root: &Path) -> Self {
         let root = Root::new(root);
         let lasting = Environment {
@@ -69,7 +69,7 @@ impl Host {
         Self { root, lasting, kernel_config }
     }
 
-    /// What was found, and what may have changed since, with the filesystem that `data_directory` is or would be on.
+    /// All facts, those that may have changed read again, with the filesystem that `data_directory` is or would be on.
     pub fn environment(&self, data_directory: Option<&Path>) -> Environment {
         let root = &self.root;
         let mounts = mount::all(root);
@@ -97,7 +97,7 @@ impl Host {
         }
     }
 
-    /// The kernel's configuration (`kernel-config`) and the end of its log (`dmesg`), as far as they can be read.
+    /// The kernel's configuration (`kernel-config`) and the end of its log (`dmesg`), if readable.
     pub fn logs(&self) -> Vec<Log> {
         let log = |name: &str, text: Option<String>| Some(Log { name: name.to_owned(), text: text? });
         let logs = [
@@ -108,7 +108,7 @@ impl Host {
     }
 }
 
-/// Processors that this process may use: what its affinity and its control group allow.
+/// CPUs that this process may use by its affinity and control group.
 fn usable_cpus() -> Option<u32> {
     thread::available_parallelism().ok()?.get().try_into().ok()
 }

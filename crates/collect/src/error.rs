@@ -9,11 +9,11 @@ use wire::blocking::SessionError;
 
 pub use profile::{ProfileError, RecordingProblem};
 
-/// How SQLSTATEs begin of what may well succeed the next time: resources are short, an operator or a time limit
-/// intervened, a lock was not available.
+/// Prefixes of SQLSTATEs of errors that may be temporary: insufficient resources, intervention by an operator or a time
+/// limit, an unavailable lock.
 const TEMPORARY: [&str; 3] = ["53", "57", "55P03"];
 
-/// Error of a collector that gathered nothing, or of a source that could not be read.
+/// Error of a collector without results, or of a source that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectError {
@@ -23,7 +23,7 @@ pub enum CollectError {
     /// A session that could not be opened, or was lost.
     #[error("{}", one_line(.0))]
     Session(SessionError),
-    /// A statement that the server refused.
+    /// A statement that the server rejected.
     #[error("the server answers: {message} ({sqlstate})")]
     Refused {
         /// The server's message.
@@ -31,7 +31,7 @@ pub enum CollectError {
         /// Its SQLSTATE.
         sqlstate: String,
     },
-    /// A fact about the server that its answer lacks.
+    /// A fact about the server that is missing in its response.
     #[error("the server does not report its {0}")]
     Unreported(&'static str),
     /// No such database.
@@ -52,7 +52,7 @@ pub enum CollectError {
 }
 
 impl CollectError {
-    /// Whether the server refused the statement itself, and will refuse it again.
+    /// Whether the server rejected the statement itself, and will reject it again.
     pub(crate) fn is_permanent(&self) -> bool {
         let Self::Refused { sqlstate, .. } = self else { return false };
         !TEMPORARY.iter().any(|prefix| sqlstate.starts_with(prefix))
@@ -70,7 +70,7 @@ impl From<SessionError> for CollectError {
     }
 }
 
-/// libpq's lines, one for each attempt to connect, in one.
+/// Joins libpq's lines, one per connection attempt.
 fn one_line(error: &SessionError) -> String {
     error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
 }

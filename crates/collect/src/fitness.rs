@@ -1,4 +1,4 @@
-//! What `pgdyno doctor` judges a machine by: what it is, and what it does while it is watched and tried for some seconds.
+//! Facts for `pgdyno doctor`: those of the machine, and measurements of some seconds.
 
 mod activity;
 mod clock;
@@ -16,12 +16,12 @@ use rustix::process::{Resource, getrlimit};
 use crate::Host;
 use crate::root::Root;
 
-/// Watches the machine for `watched`, then times small writes into `directory` for about as long at most. What only the
-/// driver knows (io_uring) is left out.
+/// Observes the machine for `watched`, then times small writes to `directory` for at most about as long. Facts that
+/// only the driver knows (io_uring) are omitted.
 pub fn fitness(directory: &Path, watched: Duration) -> Facts {
     let root = Root::new(Path::new("/"));
     let environment = Host::look().environment(Some(directory));
-    // First, so that what is done below is not what is watched.
+    // First, so that it does not observe the measurements below.
     let activity = activity::watch(&root, watched);
     let limit = getrlimit(Resource::Nofile);
     Facts {

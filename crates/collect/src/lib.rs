@@ -1,15 +1,15 @@
-//! Metrics read during a trial: the machine it runs on, and the server.
+//! Metrics of a trial: of the machine it runs on, and of the server.
 //!
-//! [`Host`] looks at the machine once and then, before each trial, at what may have changed: it gives a
-//! [`model::record::Environment`] and logs. [`fitness()`] watches the machine for a few seconds, for `pgdyno doctor`.
+//! [`Host`] reads the machine's facts once and then, before each trial, those that may have changed, as a
+//! [`model::record::Environment`] and logs. [`fitness()`] observes the machine for a few seconds, for `pgdyno doctor`.
 //!
-//! During a load a [`Collection`] runs: the list of collectors, each behind one trait. Some read a [`Source`] at exact moments
-//! ([`Machine`] and [`Processes`] are the operating system's, [`postgres`] has the server's), one samples the server's sessions
-//! many times a second, others compare before and after, or have [`Perf`] sample which functions processors are in.
-//! [`server_log`] reads what the server wrote when the load has ended.
+//! During a load a [`Collection`] runs: the collectors, each behind one trait. Some read a [`Source`] at exact times
+//! ([`Machine`] and [`Processes`] of the operating system, those in [`postgres`] of the server), one samples the
+//! server's sessions many times per second, others compare before and after, or use [`Perf`] to sample the functions
+//! that CPUs execute. [`server_log`] parses the server's log after the load.
 //!
-//! Each source has a file of its own. A source that can't be read, or is not what was expected, gives none: never
-//! zero, never an error.
+//! Each source has its own file. A source that can't be read, or has an unexpected format, yields none: never zero,
+//! never an error.
 
 mod clock;
 mod collection;

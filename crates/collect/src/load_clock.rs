@@ -1,11 +1,11 @@
-//! Start, moments and end of a load, for the threads that collect during it.
+//! Start, times and end of a load, for the threads that collect during it.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::now;
 
-/// Start of a load, and the part of it that is measured.
+/// Start of a load, and its measured window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// `CLOCK_MONOTONIC` at the load's start, in microseconds: the origin of all times.
@@ -16,7 +16,7 @@ pub struct Window {
     pub to_us: i64,
 }
 
-/// The load as the threads of collectors see it: they wait for its start, for a moment of it, for its end.
+/// The load as seen by collectors' threads: they wait for its start, for a time during it, for its end.
 #[derive(Debug, Default)]
 pub(crate) struct LoadClock {
     state: Mutex<State>,
@@ -29,21 +29,21 @@ struct State {
     ended: bool,
 }
 
-/// End of a wait.
+/// Result of a wait.
 pub(crate) enum Tick {
-    /// The moment has come.
+    /// The time has come.
     Due,
     /// The load ended before.
     Ended,
 }
 
 impl LoadClock {
-    /// The load has started.
+    /// Reports the load's start.
     pub(crate) fn start(&self, window: Window) {
         self.change(|state| state.window = Some(window));
     }
 
-    /// The load has ended, or there will be none.
+    /// Reports that the load has ended, or that there will be none.
     pub(crate) fn end(&self) {
         self.change(|state| state.ended = true);
     }
@@ -53,7 +53,7 @@ impl LoadClock {
         self.changed.notify_all();
     }
 
-    /// Waits for the load's start; none if there was no load.
+    /// Waits for the load's start; none without a load.
     pub(crate) fn wait_for_start(&self) -> Option<Window> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         while state.window.is_none() && !state.ended {
@@ -70,7 +70,7 @@ impl LoadClock {
         }
     }
 
-    /// Waits until a moment after the load's start, or for its end.
+    /// Waits until a time after the load's start, or for its end.
     pub(crate) fn wait_until(&self, window: Window, due_us: i64) -> Tick {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -1,7 +1,7 @@
-//! What the operating system counts: of the machine, and of processes by their role in a trial.
+//! Counters of the operating system: of the machine, and of processes by their role in a trial.
 //!
-//! Every counter is told as the kernel has it, and every figure that the kernel does not have is left out.
-//! `docs/metrics.md` says what each one means and where it is from.
+//! Counters are reported as the kernel has them; those that the kernel lacks are omitted. `docs/metrics.md` describes
+//! their meanings and sources.
 
 mod cgroup;
 mod cpu;

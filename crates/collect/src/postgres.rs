@@ -1,8 +1,8 @@
-//! Queries to a PostgreSQL server during a load, from 9.6 to 18, each with what it has.
+//! Queries to PostgreSQL servers during a load, from 9.6 to 18, each with what its major has.
 //!
-//! [`Session`] is the way to the server: it marks statements, bounds their time and counts the commits that they cost.
-//! [`Statistics`] and [`Tables`] are read again and again; [`WaitSampler`] looks at the sessions many times a second and
-//! keeps who held others back; [`Statements`] and [`buffers`] are asked before and after a load.
+//! [`Session`] is the connection: it marks statements, limits their time and counts their commits. [`Statistics`] and
+//! [`Tables`] are read repeatedly; [`WaitSampler`] samples the sessions many times per second and records those that
+//! block others; [`Statements`] and [`buffers`] are queried before and after a load.
 
 mod buffers;
 mod holders;

@@ -1,5 +1,4 @@
-//! Which functions processors are in while a load runs, and where threads wait: recorded by perf, folded by role when the load
-//! has ended.
+//! CPU and off-CPU profiles of a load: recorded by perf, folded by role after the load.
 
 mod fold;
 mod frame_pointers;
@@ -27,36 +26,36 @@ use fold::Folded;
 use perf::{Recording, Script, What};
 use waiting::Waiting;
 
-/// How often it is looked which processes there are: one that lives shorter is known by who started it.
+/// Interval at which processes are listed: shorter-lived ones are identified by their parents.
 const LOOK_EVERY_US: i64 = 250_000;
 
-/// A profile that is being taken.
+/// A profile being taken.
 #[derive(Debug)]
 pub(crate) struct Profiler {
     profile: Profile,
     perf: Perf,
     unwinding: Unwinding,
-    /// Why so.
+    /// Reason for it.
     reason: String,
     thread: JoinHandle<Taken>,
 }
 
-/// A profile that was taken.
+/// A recorded profile.
 #[derive(Debug)]
 pub(crate) struct Recorded {
-    /// How; without how it was recorded what waited.
+    /// Its parameters, except those of the off-CPU profile.
     pub profile: Profiled,
     /// Samples by role.
     pub stacks: Vec<Stacks>,
-    /// How it was recorded what waited, and for how long by role; none where that was not asked for, or why it could not be.
+    /// The off-CPU profile: its parameters, and waits by role, or why it failed; none if not requested.
     pub off_cpu: Option<Result<(OffCpu, Vec<Stacks>), ProfileError>>,
 }
 
-/// What a thread comes back with.
+/// Result of the recording thread.
 struct Taken {
     roster: Roster,
     running: Recording,
-    /// None where no load began.
+    /// None if no load started.
     sampled: Option<Result<Sampled, ProfileError>>,
     waiting: Option<Result<(File, Sampled), ProfileError>>,
 }
@@ -76,10 +75,10 @@ impl Sampled {
 }
 
 impl Profiler {
-    /// Has perf get ready, before the load's clients are connected.
+    /// Starts perf, before the load's clients connect.
     ///
     /// # Errors
-    /// perf does not do it.
+    /// perf fails.
     pub(crate) fn start(
         profile: Profile,
         perf: &Perf,
@@ -107,10 +106,10 @@ impl Profiler {
         Ok(Self { profile, perf: perf.clone(), unwinding, reason, thread })
     }
 
-    /// The load has ended. What was recorded is folded, which takes some seconds; `interrupt` ends that.
+    /// Folds the recording after the load, which takes some seconds; `interrupt` ends that. None if no load started.
     ///
     /// # Errors
-    /// There is no profile, and why; none where no load began.
+    /// The reason why there is no profile.
     pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, CollectError> {
         let Ok(Taken { mut roster, running, sampled, waiting }) = self.thread.join() else {
             return Err(CollectError::Panicked);
@@ -159,7 +158,7 @@ impl Profiler {
     }
 }
 
-/// Reads what was recorded between two moments.
+/// Reads a recording between two times.
 fn read<T>(
     perf: &Perf,
     what: What,
@@ -175,13 +174,13 @@ fn read<T>(
     Ok(folded)
 }
 
-/// How callers are found, and why so.
+/// Method of finding callers, and the reason.
 fn unwinding(profile: Profile, postmaster: Option<u32>) -> (Unwinding, String) {
     if let Some(asked) = profile.callgraph {
         return (asked, "the campaign says so".to_owned());
     }
     let program = postmaster.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
-    // By its own name, for people.
+    // The program's own name, for people.
     let program = program.map(|link| std::fs::read_link(&link).unwrap_or(link));
     match program.as_deref().and_then(frame_pointers::inspect) {
         Some((true, why)) => (Unwinding::FramePointers, why),
@@ -201,7 +200,7 @@ struct Recorder {
 }
 
 impl Taken {
-    /// What runs, from the window's beginning; then what waits, to its end.
+    /// CPU profile from the window's start, then off-CPU profile to its end.
     fn record(&mut self, by: &Recorder) {
         let Recorder { profile, unwinding, window, .. } = by;
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -220,7 +219,7 @@ impl Taken {
 }
 
 impl Recorder {
-    /// Records what waits, to the window's end. perf writes down switches as soon as it is there, so that it is started
+    /// Records an off-CPU profile to the window's end. perf records switches from its start on, so that it is started
     /// shortly before.
     fn wait(&self, roster: &mut Roster, what: What, from_us: i64) -> Result<(File, Sampled), ProfileError> {
         let ready_us = from_us - AROUND_OFF_CPU_US as i64;
@@ -231,11 +230,11 @@ impl Recorder {
         let processes: Vec<u32> = roster.watched().collect();
         let mut recording = Recording::start(&self.perf, what, self.unwinding, &processes, &self.profilers)?;
         let sampled = self.sample(&mut recording, roster, from_us, self.window.to_us)?;
-        // It would end with this thread.
+        // perf would end with this thread.
         Ok((recording.finish()?, sampled))
     }
 
-    /// Samples between two moments, or to the load's end.
+    /// Samples between two times, or to the load's end.
     fn sample(
         &self,
         recording: &mut Recording,

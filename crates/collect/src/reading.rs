@@ -1,18 +1,18 @@
-//! What a source gives each time it is read.
+//! Readings of sources.
 
 use model::metrics::Metric;
 
 use crate::error::CollectError;
 
-/// Something that is read again and again during a load.
+/// A source that is read repeatedly during a load.
 pub trait Source: Send {
     /// Its name, such as `os`.
     fn name(&self) -> &'static str;
 
-    /// Reads everything it has, now.
+    /// Reads all its current values.
     ///
     /// # Errors
-    /// Nothing could be read, and why. Of several things, what can't be read is left out instead.
+    /// The reason why nothing could be read. Of several things, those that can't be read are omitted instead.
     fn read(&mut self, into: &mut Reading) -> Result<(), CollectError>;
 }
 
@@ -25,9 +25,9 @@ pub struct Reading {
 /// One value.
 #[derive(Debug)]
 pub struct Value {
-    /// The metric, as the catalogue has it.
+    /// The metric in the catalogue.
     pub metric: &'static Metric,
-    /// What it was read of, where the metric has labels.
+    /// The object of the value, if the metric has labels.
     pub label: Option<String>,
     /// Value as read; never infinite, always a number.
     pub value: f64,
@@ -41,7 +41,7 @@ impl Reading {
         }
     }
 
-    /// Every value, in the order in which they were read.
+    /// All values, in reading order.
     pub fn values(&self) -> &[Value] {
         &self.values
     }

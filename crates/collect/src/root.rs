@@ -1,10 +1,10 @@
-//! Files under a root. What can't be read is none.
+//! Files under a root directory. What can't be read is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-/// Where `/` is.
+/// Path of `/`.
 #[derive(Clone, Debug)]
 pub(crate) struct Root {
     path: PathBuf,
@@ -15,12 +15,12 @@ impl Root {
         Self { path: path.to_owned() }
     }
 
-    /// Whether this is the machine itself, and no copy of its files.
+    /// Whether this is the machine itself, not a copy of its files.
     pub(crate) fn is_real(&self) -> bool {
         self.path == Path::new("/")
     }
 
-    /// Where a file is.
+    /// Path of a file.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         self.path.join(file)
     }
@@ -35,18 +35,18 @@ impl Root {
         Some(String::from_utf8_lossy(&self.bytes(file)?).into_owned())
     }
 
-    /// The first line of a file, trimmed; none where it is empty.
+    /// First line of a file, trimmed; none if empty.
     pub(crate) fn line(&self, file: &str) -> Option<String> {
         let line = self.text(file)?.lines().next()?.trim().to_owned();
         (!line.is_empty()).then_some(line)
     }
 
-    /// The number on the first line of a file.
+    /// Number on the first line of a file.
     pub(crate) fn number<T: FromStr>(&self, file: &str) -> Option<T> {
         self.line(file)?.parse().ok()
     }
 
-    /// Whether there is such a file.
+    /// Whether a file exists.
     pub(crate) fn has(&self, file: &str) -> bool {
         self.path(file).exists()
     }
@@ -60,7 +60,7 @@ impl Root {
         names
     }
 
-    /// Numbers that follow a prefix in the names of a directory's files, in order: of `node`, 0 and 1.
+    /// Numbers after a prefix in the names of a directory's files, in order: 0 and 1 for `node`.
     pub(crate) fn numbered(&self, directory: &str, prefix: &str) -> Vec<u32> {
         let mut numbers: Vec<u32> =
             self.names(directory).iter().filter_map(|name| name.strip_prefix(prefix)?.parse().ok()).collect();

@@ -1,8 +1,8 @@
 //! The log of a server that pgdyno started, as events: checkpoints, autovacuums, temporary files, lock waits, errors.
 //!
-//! `target` starts its servers with `log_line_prefix = '%m [%p] %e <%b> <%a> '`, `log_timezone = 'UTC'` and English
-//! messages. Of a log in another form nothing can be read; its lines are counted. Messages are PostgreSQL's own, of 9.6
-//! to 18; what a version does not tell is left out.
+//! `server` starts its servers with `log_line_prefix = '%m [%p] %e <%b> <%a> '`, `log_timezone = 'UTC'` and English
+//! messages. A log in another format can't be parsed; its lines are counted. Messages are PostgreSQL's own, of 9.6 to
+//! 18; what a version does not report is omitted.
 
 mod entry;
 mod figures;
@@ -14,19 +14,19 @@ use model::record::Event;
 use entry::Line;
 use repeated::Repeated;
 
-/// What a server's log tells.
+/// Contents of a server's log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ServerLog {
-    /// What happened, in order of time. Docs: `docs/events.md`.
+    /// Events, in order of time. Docs: `docs/events.md`.
     pub events: Vec<Event>,
-    /// Lines that are neither in the form of our servers nor belong to one that is.
+    /// Number of lines that are not in our servers' format, and do not continue one that is.
     pub unparsed: u32,
 }
 
-/// Reads a log, or a part of one.
+/// Parses a log, or a part of one.
 ///
-/// Of events that statements cause, such as errors, the first 100 of a kind, SQLSTATE and session's name are kept, and
-/// one more event says how many followed.
+/// Of events that statements cause, such as errors, the first 100 per kind, SQLSTATE and session name are kept, and one
+/// more event reports the number of those that followed.
 pub fn events(text: &str) -> ServerLog {
     let mut log = ServerLog::default();
     let mut repeated = Repeated::default();
@@ -99,7 +99,7 @@ mod tests {
         assert_eq!(events(&german), ServerLog { events: vec![], unparsed: 1 });
         let zone = line(5, "pgdyno", "ERROR:  division by zero").replace("UTC", "CET");
         assert_eq!(events(&zone), ServerLog { events: vec![], unparsed: 1 });
-        // What an archive command says goes to the log, too, between the server's own entries.
+        // The output of an archive command goes to the log, too, between the server's own entries.
         let mixed = line(5, "", "LOG:  checkpoint starting: time") + "cp: no space left\n";
         let log = events(&mixed);
         assert_eq!((log.events.len(), log.unparsed), (1, 1));

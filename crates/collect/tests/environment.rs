@@ -1,4 +1,4 @@
-//! Machines as their files show them, and the one the test runs on.
+//! Machines described by files, and the one the test runs on.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -358,7 +358,7 @@ fn the_scheduler_and_when_tasks_give_way_are_known() {
     assert_eq!(preemption(&[plain]), None);
 }
 
-/// What is not read from files under the root.
+/// Facts that are not read from files under the root.
 fn nothing_but_of_this_process(seen: &Environment) -> Environment {
     let Environment { cpus, architecture, libc, .. } = seen.clone();
     Environment { cpus, architecture, libc, ..Environment::default() }

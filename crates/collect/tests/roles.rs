@@ -1,4 +1,4 @@
-//! Roles of the processes of real servers, against what the kernel tells of each process.
+//! Roles of real servers' processes, compared with the kernel's figures for each process.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -17,9 +17,9 @@ use server::{Cluster, Server};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
-/// What other sessions of a server may have left to do, such as the one that found it ready.
+/// CPU time that a server's other sessions may still use, such as the one that checked that it is ready.
 const OTHERS_US: f64 = 50_000.0;
-/// Long enough to be told from that.
+/// Long enough to differ from that.
 const BURN: &str = "select count(*) from generate_series(1, 1500000) where random() < 2";
 
 struct Quiet;
@@ -65,19 +65,19 @@ fn get(values: &Values, metric: &str, of: &str) -> f64 {
     values.get(&key).unwrap_or_else(|| panic!("no {metric} of {of} in {values:#?}")).1
 }
 
-/// Time on a processor and in run queues, in microseconds, as the kernel has it.
+/// Time on a CPU and in run queues, in microseconds, as reported by the kernel.
 fn schedule_us(pid: i32) -> [f64; 2] {
     let text = fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap();
     let mut numbers = text.split_whitespace().map(|number| number.parse::<f64>().unwrap() / 1000.0);
     [numbers.next().unwrap(), numbers.next().unwrap()]
 }
 
-/// What each grew by, less what is lost by calculating.
+/// Growth of each, less rounding errors.
 fn from_to(before: [f64; 2], after: [f64; 2]) -> [f64; 2] {
     [after[0] - before[0] - 1e-3, after[1] - before[1] - 1e-3]
 }
 
-/// Waits until a process is gone, and its parent has heard of it.
+/// Waits until a process has ended, and its parent has waited for it.
 fn wait_for_end(pid: i32) {
     let end = Instant::now() + Duration::from_secs(30);
     while Path::new(&format!("/proc/{pid}")).exists() {
@@ -96,7 +96,7 @@ fn assert_no_counter_fell(before: &Values, after: &Values) {
 #[test]
 fn each_processs_time_is_its_roles() {
     for major in ["9.6", "13", "18"] {
-        // A name of the cluster is a part of every title.
+        // The cluster's name is part of every title.
         let server = start(major, &[("cluster_name", "main: a")]);
         let (mut processes, backends) = watch(&server);
         let (mut load, load_pid) = connect(&server);
@@ -118,7 +118,7 @@ fn each_processs_time_is_its_roles() {
             let [most_run, _] = from_to(least_before, most_after);
             let [run, wait] = ["role.run_us", "role.wait_us"].map(|metric| grew(metric, role));
             assert!(run >= least_run && run <= most_run + OTHERS_US, "{major}: {least_run} {run} {most_run}");
-            // How long others waited that were still at their end depends on the machine.
+            // No upper bound: other processes that were still ending may have waited.
             assert!(wait >= least_wait, "{major}: {least_wait} {wait}");
             assert!(grew("role.run_us", role) > 2.0 * OTHERS_US, "{major}: {BURN} is too short");
             assert!(grew("role.run_us", other) < OTHERS_US, "{major}: {other} did what {role} did");
@@ -137,7 +137,7 @@ fn each_processs_time_is_its_roles() {
         assert_eq!(get(&now, "role.processes", "stats collector"), stats_collectors, "{major}");
         assert_eq!(get(&now, "role.processes", "io worker") > 0.0, major == "18", "{major}");
 
-        // What they had stays when they are gone.
+        // Their counters remain after their end.
         drop((load, collector));
         wait_for_end(load_pid);
         wait_for_end(collector_pid);
@@ -177,7 +177,7 @@ fn sessions_between_two_readings_are_not_lost() {
         }
         let after = read(&mut processes);
         let grew = |metric: &str| get(&after, metric, "server ended") - get(&before, metric, "server ended");
-        // The kernel tells it in ticks.
+        // The kernel reports it in ticks.
         assert!(grew("role.run_us") > used_us - OTHERS_US, "{major}: {} of {used_us}", grew("role.run_us"));
         assert_eq!(grew("role.run_us"), grew("role.user_us") + grew("role.system_us"));
     }
@@ -198,7 +198,7 @@ fn time_that_a_foreign_process_takes_is_reported() {
     burner.kill().unwrap();
     burner.wait().unwrap();
     let foreign = get(&after, "role.run_us", "foreign") - get(&before, "role.run_us", "foreign");
-    // Others may work meanwhile; the machine's time is counted in ticks, and without what the hypervisor took.
+    // Other processes may run meanwhile; the machine's time is counted in ticks, and excludes CPU steal.
     assert!(burned_us >= 500_000.0 && foreign > burned_us / 4.0, "{foreign} of {burned_us}");
     assert_no_counter_fell(&before, &after);
 }

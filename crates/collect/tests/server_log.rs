@@ -21,7 +21,7 @@ fn of_kind(log: &ServerLog, kind: &str) -> Vec<Event> {
     log.events.iter().filter(|event| event.kind == kind).cloned().collect()
 }
 
-/// A line an event: time, kind, what of, figures, message.
+/// One line per event: time, kind, object, figures, message.
 fn shown(log: &ServerLog) -> String {
     let mut text = String::new();
     for Event { at, kind, message, of, figures } in &log.events {
@@ -85,7 +85,7 @@ fn figures_are_in_base_units_in_every_major() {
         let log = events(&text(major));
         let vacuum = of_kind(&log, "autovacuum");
         let vacuum = vacuum.iter().find(|event| event.of.as_deref() == Some("postgres.public.t")).unwrap();
-        // Half of 5000 rows had been deleted.
+        // Half of 5000 rows were deleted.
         for (name, value) in [("index_scans", 1.0), ("tuples_removed", 2500.0), ("tuples_remain", 2500.0)] {
             assert_eq!(vacuum.figures.get(name), Some(&value), "{major}: {name} in {vacuum:?}");
         }
@@ -141,7 +141,7 @@ proptest! {
         prop_assert!(log.unparsed as usize <= text.lines().count());
     }
 
-    /// Parts of real logs, cut and put together anyhow.
+    /// Pieces of real logs in random order.
     #[test]
     fn any_pieces_of_logs_are_read(
         pieces in prop::collection::vec((0..MAJORS.len(), any::<prop::sample::Index>(), 0..400usize), 0..20),

@@ -1,4 +1,4 @@
-//! A table of figures, each row a trial: its columns are mapped to factors and figures by who knows them.
+//! Tables of figures in which each row is a trial; the user maps columns to factors and figures.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,24 +13,24 @@ use crate::file::Source;
 use crate::import::{Draft, Import, count_repeats, quoted};
 use crate::table::{Column, Row, Table};
 
-/// What the columns of a table mean.
+/// Meanings of a table's columns.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping {
     /// Columns that are levels of factors.
     pub factors: BTreeMap<Factor, String>,
-    /// Levels that all rows have.
+    /// Levels common to all rows.
     pub levels: BTreeMap<Factor, String>,
     /// Column of the transactions per second.
     pub tps: String,
     /// Columns of latencies in milliseconds.
     pub latency_ms: BTreeMap<LatencyFigure, String>,
-    /// Column of the repeat's number, from 1; where there is none, rows of a cell are numbered in their order.
+    /// Column of the repeat's number, from 1; without one, rows of a cell are numbered in their order.
     pub repeat: Option<String>,
-    /// Column of the time when the trial began.
+    /// Column of the trial's start.
     pub started: Option<String>,
 }
 
-/// A figure of a distribution of latencies.
+/// A figure of a latency distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub enum LatencyFigure {
@@ -78,7 +78,7 @@ impl LatencyFigure {
 }
 
 impl Mapping {
-    /// As TOML.
+    /// The mapping as TOML.
     fn text(&self) -> String {
         let mut text = String::new();
         let mut put = |key: String, value: &str| {
@@ -106,8 +106,8 @@ impl Mapping {
 /// Reads a table.
 ///
 /// # Errors
-/// The file can't be read or does not have the columns; a row is no trial, unless such are to be left out
-/// (`skip_bad`) and some are left.
+/// The file can't be read or lacks the columns; a row is not a trial, unless such rows may be skipped (`skip_bad`) and
+/// others remain.
 pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import, ImportError> {
     let table = Table::read(source)?;
     let factors = mapping
@@ -163,7 +163,7 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
     Ok(Import { format: "csv", files: vec![file], mapping, drafts, skipped, unused })
 }
 
-/// A cell with these levels, of which nothing else is known.
+/// A cell with these levels, and all others unknown.
 pub(crate) fn cell_with(levels: &BTreeMap<Factor, String>) -> Result<RecordedCell, ImportError> {
     let mut cell = RecordedCell::default();
     for (factor, level) in levels {

@@ -1,4 +1,4 @@
-//! Why something can't be imported: which file, which line, which column, why, and what to do.
+//! Errors of imports: file, line, column, cause, and what to do.
 
 mod pgbench;
 
@@ -9,7 +9,7 @@ use model::factor::LevelError;
 
 pub use pgbench::{HistogramError, PgbenchError};
 
-/// Why nothing was imported.
+/// Error of an import.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
     /// A file can't be read.
@@ -17,41 +17,41 @@ pub enum ImportError {
     Io {
         /// The file's name.
         file: String,
-        /// Why.
+        /// Cause.
         source: io::Error,
     },
-    /// A file is not what it was taken for.
+    /// A file is not what it should be.
     #[error("{file}: {message}")]
     NotSuch {
         /// The file's name.
         file: String,
-        /// Why, and what to do.
+        /// Cause, and what to do.
         message: String,
     },
-    /// A line of a log or an output is not one of pgbench's.
+    /// A line of a log or an output is not pgbench's.
     #[error("{file}, line {line}: {source}")]
     Line {
         /// The file's name.
         file: String,
-        /// From 1.
+        /// Number of the line, from 1.
         line: u64,
-        /// Why, and what to do.
+        /// Cause, and what to do.
         source: PgbenchError,
     },
-    /// A file is not what pgbench wrote in one run.
+    /// A file is not the output or log of one run of pgbench.
     #[error("{file}: {source}")]
     Pgbench {
         /// The file's name.
         file: String,
-        /// Why, and what to do.
+        /// Cause, and what to do.
         source: PgbenchError,
     },
-    /// A table does not have a column that was named.
+    /// A table lacks a column that was named.
     #[error("{file} has no column \"{column}\"; it has {}", known.join(", "))]
     NoColumn {
         /// The file's name.
         file: String,
-        /// What was named.
+        /// The column named.
         column: String,
         /// Its columns.
         known: Vec<String>,
@@ -65,10 +65,10 @@ pub enum ImportError {
     BadRows {
         /// The file's name.
         file: String,
-        /// Every one of them.
+        /// All of them.
         bad: Vec<BadRow>,
     },
-    /// A level that was named for all trials is none.
+    /// A text given as the level of all trials is not one.
     #[error(transparent)]
     Level(#[from] LevelError),
 }
@@ -76,11 +76,11 @@ pub enum ImportError {
 /// A row of a table that can't be a trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadRow {
-    /// The line where it begins, from 1.
+    /// Line at which it starts, from 1.
     pub line: u64,
-    /// The column; none where it is the whole row.
+    /// The column; none for the whole row.
     pub column: Option<String>,
-    /// What is wrong with it.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for BadRow {
     }
 }
 
-/// How many rows are bad, and the first of them.
+/// Number of bad rows, and the first of them.
 fn rows(bad: &[BadRow]) -> String {
     const SHOWN: usize = 10;
     let mut text = match bad {

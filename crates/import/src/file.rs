@@ -1,4 +1,4 @@
-//! The files that are imported: their content, and what they are known by ever after.
+//! Files to import: their content, and the name and hash that identify them later.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use crate::error::{ImportError, PgbenchError};
 
-/// A file to be imported, or what was read from standard input.
+/// A file to import, or the content of standard input.
 #[derive(Clone, Debug)]
 pub enum Source {
     /// A file.
     File(PathBuf),
-    /// Bytes that are there already, with a name for them.
+    /// Bytes that were read already, with a name.
     Bytes(String, Vec<u8>),
 }
 
@@ -26,7 +26,7 @@ impl From<&Path> for Source {
 }
 
 impl Source {
-    /// Its name without directories, which may say more of somebody's machine than he wants to tell.
+    /// Its name without directories, which could reveal more about a user's machine than intended.
     pub fn name(&self) -> String {
         match self {
             Self::File(path) => path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned(),
@@ -34,7 +34,7 @@ impl Source {
         }
     }
 
-    /// All of it.
+    /// Reads its whole content.
     pub(crate) fn read(&self) -> Result<(Vec<u8>, ImportedFile), ImportError> {
         let mut content = Vec::new();
         let file = self.lines(|_, line| {
@@ -44,13 +44,13 @@ impl Source {
         Ok((content, file))
     }
 
-    /// As text; what is not UTF-8 in it is replaced.
+    /// Reads it as text; invalid UTF-8 is replaced.
     pub(crate) fn text(&self) -> Result<(String, ImportedFile), ImportError> {
         let (content, file) = self.read()?;
         Ok((String::from_utf8_lossy(&content).into_owned(), file))
     }
 
-    /// Hands out one line after the other, with its number from 1 and its end: logs may be larger than the memory.
+    /// Passes on each line, with its number from 1 and its line break: logs may be larger than memory.
     pub(crate) fn lines(
         &self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), PgbenchError>,
@@ -83,7 +83,7 @@ impl Source {
         Ok(ImportedFile { name, sha256 })
     }
 
-    /// Its name for messages, as it was given.
+    /// Its name in messages, as given.
     pub(crate) fn shown(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),

@@ -1,4 +1,4 @@
-//! What was read: drafts of trials, and the records that they become.
+//! Results of reading files: drafts of trials, and the records made from them.
 
 use std::fmt::Write as _;
 
@@ -10,37 +10,37 @@ use model::record::{Finding, Imported, ImportedFile, Run, Status, Summary, Trial
 
 use crate::error::BadRow;
 
-/// What was read from some files, all of it.
+/// Contents of some files, all of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Import {
-    /// What wrote the files: `pgbench`, `csv`, `pgbench-tools`.
+    /// Format of the files: `pgbench`, `csv`, `pgbench-tools`.
     pub format: &'static str,
-    /// The files, the one that the rows are of first.
+    /// The files, the one with the rows first.
     pub files: Vec<ImportedFile>,
-    /// How they were read, as TOML: with the files' sums, what tells one import from another.
+    /// The mapping, as TOML: with the files' hashes, it identifies the import.
     pub mapping: String,
     /// The trials, in the order of the files.
     pub drafts: Vec<Draft>,
-    /// Rows that were left out.
+    /// Rows that were skipped.
     pub skipped: Vec<BadRow>,
-    /// Columns that say nothing to pgdyno.
+    /// Columns that pgdyno does not use.
     pub unused: Vec<String>,
 }
 
-/// A trial as far as the files know it.
+/// A trial as far as the files describe it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Draft {
-    /// The line where its row begins, from 1; none where the files are of one trial.
+    /// Line at which its row starts, from 1; none if the files contain one trial.
     pub line: Option<u64>,
-    /// The levels that are known.
+    /// The known levels.
     pub cell: RecordedCell,
-    /// Which repeat of the cell, from 1.
+    /// Number of the repeat of the cell, from 1.
     pub repeat: u32,
-    /// When it began.
+    /// Its start.
     pub started: Option<Timestamp>,
-    /// When its load began.
+    /// Start of its load.
     pub load_started: Option<Timestamp>,
-    /// When it ended.
+    /// Its end.
     pub ended: Option<Timestamp>,
     /// The server's full version.
     pub server_version: Option<String>,
@@ -48,18 +48,18 @@ pub struct Draft {
     pub server_banner: Option<String>,
     /// Size of the tested database, in bytes.
     pub database_bytes: Option<u64>,
-    /// What came out.
+    /// Results of the load.
     pub summary: Summary,
-    /// What came out in each second, or in each span that the files have.
+    /// Results of each second, or of each interval in the files.
     pub intervals: Vec<Interval>,
-    /// Figures of each span that have no place in an interval.
+    /// Figures of each interval that have no field there.
     pub metrics: Metrics,
-    /// What is worth knowing of how it was read.
+    /// Notes on how it was read.
     pub notes: Vec<String>,
 }
 
 impl Draft {
-    /// A trial of which the throughput is known.
+    /// A trial with a known throughput.
     pub(crate) fn new(cell: RecordedCell, tps: f64) -> Self {
         Self {
             line: None,
@@ -95,12 +95,12 @@ impl Draft {
     }
 }
 
-/// The gate under which it is told that a trial was imported.
+/// The gate that marks a trial as imported.
 const GATE: &str = "imported";
 
 impl Import {
-    /// What stands in the place of a campaign's text: says the files' content and how it was read. Two imports that say
-    /// the same are the same.
+    /// Replacement for a campaign's text: identifies the files' content and how it was read. Imports with the same
+    /// description are the same.
     pub fn description(&self) -> String {
         let sums: Vec<String> = self.files.iter().map(|file| format!("\"{}\"", file.sha256)).collect();
         let mut text =
@@ -110,7 +110,7 @@ impl Import {
         text
     }
 
-    /// Whether a trial was imported from the same content, however it was read.
+    /// Whether a trial was imported from the same content, regardless of how it was read.
     pub fn is_of_same_files(&self, imported: &Imported) -> bool {
         let sums = |files: &[ImportedFile]| {
             let mut sums: Vec<String> = files.iter().map(|file| file.sha256.clone()).collect();
@@ -120,7 +120,7 @@ impl Import {
         sums(&self.files) == sums(&imported.files)
     }
 
-    /// The record of the nth trial, from 0, with this id, as a part of this run; none where there is no such trial.
+    /// The record of the nth trial, from 0, with an id, as part of a run; none if there is no such trial.
     pub fn record(&self, nth: usize, id: String, run: &Run, at: Timestamp) -> Option<TrialRecord> {
         let draft = self.drafts.get(nth)?.clone();
         let imported = Imported {
@@ -148,7 +148,7 @@ impl Import {
     }
 }
 
-/// It may be used: nothing speaks against it, for nothing is known that could.
+/// Imported trials may be used: there are no data that could invalidate them.
 fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
     let file = imported.files.first().map_or("a file", |file| file.name.as_str());
     let known = format!("imported from {file}: nothing but its figures is known");
@@ -162,7 +162,7 @@ fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
     Validity { status: Status::Valid, findings: std::iter::once(known).chain(notes).map(finding).collect() }
 }
 
-/// Numbers the repeats of each cell in the order of the rows, those that have no number of their own.
+/// Numbers the repeats of each cell in the order of the rows, except those with a number of their own.
 pub(crate) fn count_repeats(drafts: &mut [Draft]) {
     let mut seen: std::collections::BTreeMap<RecordedCell, u32> = std::collections::BTreeMap::new();
     for draft in drafts {
@@ -172,7 +172,7 @@ pub(crate) fn count_repeats(drafts: &mut [Draft]) {
     }
 }
 
-/// A text as TOML writes it.
+/// Quotes a text for TOML.
 pub(crate) fn quoted(text: &str) -> String {
     text.chars().fold(String::from("\""), |mut out, c| {
         match c {

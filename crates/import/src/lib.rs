@@ -1,9 +1,9 @@
-//! What people already have, as trials: pgbench's output and logs ([`pgbench`]), tables of figures ([`csv`]), and what
-//! pgbench-tools exports ([`pgbench_tools`]).
+//! Existing results as trials: pgbench's output and logs ([`pgbench`]), tables of figures ([`csv`]), and exports of
+//! pgbench-tools ([`pgbench_tools`]).
 //!
-//! Each reads files into an [`Import`]: drafts of trials, of which is known what the files say and nothing else. What is
-//! not known stays none: a percentile is never made of a mean, and a number of clients never of a file's name. A file
-//! is imported whole or not at all, unless bad rows are to be left out.
+//! Each reads files into an [`Import`]: drafts of trials that contain what the files do and nothing else. What is
+//! unknown stays none: a percentile is never derived from a mean, nor a number of clients from a file's name. A file is
+//! imported completely or not at all, unless bad rows may be skipped.
 
 pub mod csv;
 mod error;

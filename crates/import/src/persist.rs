@@ -13,7 +13,7 @@ use crate::import::Import;
 /// Request to store an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Request {
-    /// Name of the run, as of a campaign; the first file's name without one.
+    /// Name of the run, in place of a campaign's; by default, the first file's name.
     pub name: Option<String>,
     /// Tags of the run.
     pub tags: Vec<String>,
@@ -57,8 +57,8 @@ pub enum PersistError {
 }
 
 impl Import {
-    /// Stores the trials. Each is stored completely or not at all; an import that was interrupted is continued by the next
-    /// import of the same files.
+    /// Stores the trials. Each is stored completely or not at all; the next import of the same files continues an
+    /// interrupted one.
     ///
     /// # Errors
     /// The files are in the store already, or the store can't be written.

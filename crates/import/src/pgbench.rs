@@ -1,4 +1,4 @@
-//! What pgbench leaves: what it prints at the end of a run, its progress reports, and its logs.
+//! Results of pgbench: its output at the end of a run, its progress reports, and its logs.
 //!
 //! Source: PostgreSQL manual, pgbench, of 9.0 to 18, and the programs' own output.
 
@@ -24,7 +24,7 @@ use output::Output;
 /// The files of one run.
 #[derive(Clone, Debug, Default)]
 pub struct Run {
-    /// What was printed; the progress reports may be in it.
+    /// Its output, which may include the progress reports.
     pub output: Option<Source>,
     /// The progress reports (`-P`, on standard error).
     pub progress: Option<Source>,
@@ -32,10 +32,10 @@ pub struct Run {
     pub logs: Vec<Source>,
 }
 
-/// Reads runs, each of which becomes a trial; `levels` are those that all have and that pgbench does not tell.
+/// Reads runs, each of which becomes a trial; `levels` are common to all and not reported by pgbench.
 ///
 /// # Errors
-/// A file can't be read, is not what it should be, or the files of a run do not say its throughput.
+/// A file can't be read, is not what it should be, or the files of a run lack its throughput.
 pub fn read(runs: &[Run], levels: &BTreeMap<Factor, String>) -> Result<Import, ImportError> {
     let (mut drafts, mut files) = (Vec::new(), Vec::new());
     for run in runs {
@@ -95,7 +95,7 @@ fn draft(
     Ok(draft)
 }
 
-/// The throughput that pgbench printed; where it is not there, that of the log.
+/// A draft with the throughput that pgbench printed, or else with that of the log.
 fn together(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, ImportError> {
     let cell = cell_with(&BTreeMap::new())?;
     if let Some(printed) = printed {
@@ -118,7 +118,7 @@ fn not_one_run(run: &Run, source: PgbenchError) -> ImportError {
     ImportError::Pgbench { file: first.map_or_else(|| "the run".to_owned(), Source::shown), source }
 }
 
-/// A moment in microseconds since the Unix epoch.
+/// A time in microseconds since the Unix epoch.
 fn timestamp(unix_us: i64) -> Option<Timestamp> {
     Timestamp::from_microsecond(unix_us).ok()
 }

@@ -1,7 +1,7 @@
-//! What pgbench-tools has in its results database: the tables `tests` and `testset`, written as CSV with a head.
+//! Exports of pgbench-tools' results database: the tables `tests` and `testset`, as CSV with a header.
 //!
-//! Source: github.com/gregs1104/pgbench-tools, `init/resultdb.sql` in all its versions. Columns that a version does not
-//! have are not needed; those that pgdyno has no place for (`wal_written`, `cleanup`) are left alone.
+//! Source: github.com/gregs1104/pgbench-tools, `init/resultdb.sql` in all its versions. Columns that a version lacks
+//! are not required; those that pgdyno has no use for (`wal_written`, `cleanup`) are ignored.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::file::Source;
 use crate::import::{Draft, Import, count_repeats, quoted};
 use crate::table::{Column, Row, Table};
 
-/// Reads the table `tests`, and `testset` for the names of the sets. Levels in `levels` are of all tests.
+/// Reads the table `tests`, and `testset` for the names of the sets. `levels` are common to all tests.
 ///
 /// # Errors
-/// A file can't be read or lacks the columns `tps` and `clients`; a row is no trial, such as a test that did not come
-/// to its end, unless such are to be left out (`skip_bad`) and some are left.
+/// A file can't be read or lacks the columns `tps` and `clients`; a row is not a trial, such as a test that did not
+/// finish, unless such rows may be skipped (`skip_bad`) and others remain.
 pub fn read(
     tests: &Source,
     testset: Option<&Source>,
@@ -99,7 +99,7 @@ impl Columns {
     }
 }
 
-/// Names of the sets, by host (where the table has one) and number.
+/// Names of the sets, by host (if the table has one) and number.
 type Names = BTreeMap<(Option<String>, String), String>;
 
 fn names_of_sets(table: &Table) -> Result<Names, ImportError> {
@@ -111,7 +111,7 @@ fn names_of_sets(table: &Table) -> Result<Names, ImportError> {
     })?;
     let names: Names = sets.into_iter().filter(|(_, info)| !info.is_empty()).collect();
     let is_of_several = |info: &String| names.values().filter(|other| *other == info).count() > 1;
-    // Two sets of one name are told apart by their numbers.
+    // Numbers distinguish sets with the same name.
     let named = |((host, set), info): (&(Option<String>, String), &String)| {
         let name = if is_of_several(info) { format!("{info} ({set})") } else { info.clone() };
         ((host.clone(), set.clone()), name)
@@ -140,7 +140,7 @@ fn set_rest(
         set(Factor::Settings, column, name.unwrap_or(&format!("set {number}")))?;
     }
     if let Some(column) = &columns.rate_limit {
-        // A test without a limit has null there.
+        // A test without a limit has null here.
         set(Factor::Rate, column, row.text(column).unwrap_or("max"))?;
     }
     if let Some((column, banner)) =

@@ -1,4 +1,4 @@
-//! A table with a head, and what of it is in which column of which line.
+//! Tables with a header, whose errors name line and column.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,10 +12,10 @@ use model::record::ImportedFile;
 use crate::error::{BadRow, ImportError};
 use crate::file::Source;
 
-/// A table whose first line names its columns; parted by commas, semicolons, tabs or bars, whichever the first line
-/// has most of (RFC 4180 otherwise).
+/// A table whose first line names its columns; separated by commas, semicolons, tabs or vertical bars, whichever the
+/// first line has most of (otherwise as RFC 4180).
 pub(crate) struct Table {
-    /// What it was read from.
+    /// The file it was read from.
     pub(crate) file: ImportedFile,
     shown: String,
     heads: Vec<String>,
@@ -23,14 +23,14 @@ pub(crate) struct Table {
     used: RefCell<BTreeSet<usize>>,
 }
 
-/// A row of as many fields as the head has.
+/// A row with as many fields as the header.
 pub(crate) struct Row {
-    /// The line where it begins, from 1.
+    /// Line at which it starts, from 1.
     pub(crate) line: u64,
     fields: Vec<String>,
 }
 
-/// A column that a table has.
+/// A column of a table.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
     at: usize,
@@ -65,7 +65,7 @@ impl Table {
         Ok(Self { file, shown: source.shown(), heads, rows, used: RefCell::default() })
     }
 
-    /// The column of this name.
+    /// The column with a name.
     pub(crate) fn column(&self, name: &str) -> Result<Column, ImportError> {
         let mut found = self.heads.iter().enumerate().filter(|(_, head)| *head == name);
         match (found.next(), found.next()) {
@@ -85,12 +85,12 @@ impl Table {
         }
     }
 
-    /// The same where the table need not have it.
+    /// The same for a column that the table may lack.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<Column>, ImportError> {
         if self.heads.iter().any(|head| head == name) { self.column(name).map(Some) } else { Ok(None) }
     }
 
-    /// Makes something of each row. Where some are bad: nothing, or what the others are next to the bad ones.
+    /// Converts each row. If some are bad, fails, or with `skip_bad` returns the others with the bad ones.
     pub(crate) fn each<T>(
         &self,
         skip_bad: bool,
@@ -113,7 +113,7 @@ impl Table {
         Ok((made, bad))
     }
 
-    /// Names of the columns that nobody has asked for.
+    /// Names of the columns that were not requested.
     pub(crate) fn unused(&self) -> Vec<String> {
         let used = self.used.borrow();
         self.heads
@@ -126,17 +126,17 @@ impl Table {
 }
 
 impl Row {
-    /// What is in a column; none where it is empty.
+    /// Text of a column; none if empty.
     pub(crate) fn text(&self, column: &Column) -> Option<&str> {
         self.fields.get(column.at).map(String::as_str).filter(|text| !text.is_empty())
     }
 
-    /// The same, which must be there.
+    /// Text of a column, which must not be empty.
     pub(crate) fn required(&self, column: &Column) -> Result<&str, BadRow> {
         self.text(column).ok_or_else(|| self.bad(column, "it is empty"))
     }
 
-    /// A number that is not negative; none where the field is empty.
+    /// A number that is not negative; none if the field is empty.
     pub(crate) fn number(&self, column: &Column) -> Result<Option<f64>, BadRow> {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.parse::<f64>() {
@@ -146,7 +146,7 @@ impl Row {
         }
     }
 
-    /// A throughput: more than nothing, for nothing can be said of its ratio to others otherwise.
+    /// A throughput: greater than zero, as its ratio to others is undefined otherwise.
     pub(crate) fn tps(&self, column: &Column) -> Result<f64, BadRow> {
         match self.number(column)? {
             Some(tps) if tps > 0.0 => Ok(tps),
@@ -155,7 +155,7 @@ impl Row {
         }
     }
 
-    /// A count; none where the field is empty.
+    /// A count; none if the field is empty.
     pub(crate) fn count(&self, column: &Column) -> Result<Option<u64>, BadRow> {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.parse() {
@@ -164,7 +164,7 @@ impl Row {
         }
     }
 
-    /// A time; none where the field is empty. One without an offset is taken for UTC.
+    /// A time; none if the field is empty. Without an offset, it is UTC.
     pub(crate) fn time(&self, column: &Column) -> Result<Option<Timestamp>, BadRow> {
         let Some(text) = self.text(column) else { return Ok(None) };
         let expected =
@@ -172,7 +172,7 @@ impl Row {
         time(text).map(Some).ok_or_else(|| self.bad(column, expected()))
     }
 
-    /// What is wrong with it.
+    /// An error in a column of this row.
     pub(crate) fn bad(&self, column: &Column, message: impl ToString) -> BadRow {
         BadRow { line: self.line, column: Some(column.name.clone()), message: message.to_string() }
     }
@@ -189,7 +189,7 @@ fn time(text: &str) -> Option<Timestamp> {
     }
 }
 
-/// Counts lines up to where records begin. The reader's own count is of where it stood before, blank lines not among them.
+/// Counts lines up to the start of records. The reader's own line number precedes blank lines.
 struct Lines<'a> {
     content: &'a [u8],
     at: usize,
@@ -226,6 +226,6 @@ fn text(field: &[u8]) -> std::borrow::Cow<'_, str> {
 fn delimiter(content: &[u8]) -> u8 {
     let first = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let times = |delimiter: u8| first.iter().filter(|byte| **byte == delimiter).count();
-    // The last of those that are there as often wins.
+    // On a tie, the last one wins.
     [b'|', b'\t', b';', b','].into_iter().max_by_key(|delimiter| times(*delimiter)).unwrap_or(b',')
 }

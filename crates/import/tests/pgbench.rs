@@ -1,4 +1,4 @@
-//! What pgbench left is read as it was meant, of all majors.
+//! Outputs and logs of pgbench of all majors are read correctly.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ fn the_report_of_every_major_is_read() {
         "v9.5.out: workload select-only, scale 100, clients 16, threads 4, protocol prepared, rate max, duration 1min, warmup 0s; 49210.951 tps, Some(325.0) µs, None",
         "v11.out: workload insert.sql, scale 1, clients 8, threads 2, protocol extended, rate max, duration 2s, warmup 0s; 610.123 tps, Some(13071.0) µs, None",
         "v14.out: server 13.8, workload simple-update, scale 50, clients 8, threads 8, protocol simple, rate max, duration 30s, warmup 0s; 2041.975 tps, Some(3918.0) µs, Some(\"13.8\")",
-        // With a rate, of which pgbench does not say how high it was.
+        // With a rate that pgbench does not report.
         "v15-threads.out: server 15.18, workload select-only, scale 1, clients 2, threads 2, protocol simple, duration 3s, warmup 0s; 317.207 tps, Some(483.0) µs, Some(\"15.18\")",
         "v15-mix.out: server 15.18, workload select-only@3+simple-update@1, scale 1, clients 2, threads 1, protocol simple, rate max, warmup 0s; 1663.810 tps, Some(1202.0) µs, Some(\"15.18\")",
         "v15-custom.out: server 15.18, workload my.sql, scale 1, clients 2, threads 1, protocol simple, rate max, warmup 0s; 3611.086 tps, Some(554.0) µs, Some(\"15.18\")",

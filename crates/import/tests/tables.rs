@@ -1,4 +1,4 @@
-//! Tables and pgbench-tools' exports: what is in which column, and which row is bad.
+//! Tables and pgbench-tools' exports: mapped columns and bad rows.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

@@ -1,32 +1,32 @@
-//! That somebody looked at a shift in a history and accepted it.
+//! Acceptance of a shift in a history.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-/// A shift that somebody accepted: it is shown as such from then on, and fails no gate.
+/// A shift that somebody accepted: from then on reports show it as accepted, and it fails no gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Acceptance {
     /// Unique and sortable by time: a ULID.
     pub id: String,
-    /// The metric that shifted, as the command line has it.
+    /// The metric that shifted, as on the command line.
     pub metric: String,
-    /// The selector of the control that it was taken relative to.
+    /// Selector of the control that the metric was relative to.
     pub control: Option<String>,
-    /// What the history goes over, such as `version`.
+    /// Axis of the history, such as `version`.
     pub over: String,
-    /// The last step with the level before.
+    /// Last step at the level before.
     pub before: String,
-    /// The first step with the level after.
+    /// First step at the level after.
     pub after: String,
-    /// Whether the figure fell; it rose otherwise.
+    /// Whether the figure fell; otherwise it rose.
     pub fell: bool,
-    /// The cells that shifted, each as its levels by the names of their factors.
+    /// The cells that shifted, each as levels by factor name.
     pub cells: Vec<BTreeMap<String, String>>,
-    /// Why it is accepted.
+    /// Reason for accepting it.
     pub note: String,
-    /// Who accepted it; none where that is not known.
+    /// Person who accepted it; none if unknown.
     pub by: Option<String>,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub at: Timestamp,
 }

@@ -1,4 +1,4 @@
-//! One combination of factor levels: what a trial measures, and by which trials are told apart and compared.
+//! Cells: combinations of factor levels. A trial measures one; cells identify trials and are compared.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use crate::machine::{Acceleration, Storage};
 /// A level of a recorded cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Level<T> {
-    /// An imported trial does not have it.
+    /// Not contained in an imported trial.
     #[default]
     Unknown,
     /// As measured, or as imported.
@@ -21,7 +21,7 @@ pub enum Level<T> {
 }
 
 impl<T> Level<T> {
-    /// The level, where it is known.
+    /// The level, if known.
     pub fn known(&self) -> Option<&T> {
         match self {
             Self::Known(level) => Some(level),
@@ -29,7 +29,7 @@ impl<T> Level<T> {
         }
     }
 
-    /// As [`Level::known`], by value.
+    /// Like [`Level::known`], by value.
     pub fn into_known(self) -> Option<T> {
         match self {
             Self::Known(level) => Some(level),
@@ -52,13 +52,13 @@ impl PartialEq<&str> for Level<String> {
 
 /// Levels by factor, of planned and of recorded cells.
 pub trait Levels {
-    /// The level as campaigns write it; none where it is not known.
+    /// The level as campaigns write it; none if unknown.
     fn known_level(&self, factor: Factor) -> Option<String>;
 
-    /// The level with all that stands behind its name; none where it is not known.
+    /// The level with the definition behind its name; none if unknown.
     fn identity(&self, factor: Factor) -> Option<String>;
 
-    /// Whether two cells have different levels. Of two campaigns, one name may mean two things.
+    /// Whether two cells have different levels. One name may have different definitions in two campaigns.
     fn differs(&self, other: &Self, factor: Factor) -> bool;
 }
 
@@ -87,7 +87,7 @@ macro_rules! cells {
             )*
         }
 
-        /// The combination of factor levels of a recorded trial: of an imported one, levels may be unknown.
+        /// The combination of factor levels of a recorded trial; levels of an imported one may be unknown.
         #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct RecordedCell {
             $(
@@ -143,16 +143,16 @@ macro_rules! cells {
         }
 
         impl RecordedCell {
-            /// The planned cell that this one is of; none where a level is not known.
+            /// The planned cell of this one; none if a level is unknown.
             pub fn to_cell(&self) -> Option<Cell> {
                 Some(Cell { $($key: self.$key.known()?.clone(),)* })
             }
 
-            /// Sets a level, as other programs and the command line write it: lengths without a unit are seconds, and a
-            /// workload that is not built in goes by its name.
+            /// Sets a level, written as by other programs or on the command line: durations without a unit are in
+            /// seconds, and a workload that is not built in is given by name.
             ///
             /// # Errors
-            /// It is no level of this factor; the cell stays as it was.
+            /// Not a level of this factor; the cell is unchanged.
             pub fn set(&mut self, factor: Factor, text: &str) -> Result<(), LevelError> {
                 let text = text.trim();
                 if text.is_empty() {
@@ -164,7 +164,7 @@ macro_rules! cells {
                 Ok(())
             }
 
-            /// The cell without what is known of a factor.
+            /// The cell with the level of a factor unknown.
             #[must_use]
             pub fn without(mut self, factor: Factor) -> Self {
                 match factor {
@@ -194,7 +194,7 @@ macro_rules! cells {
             }
         }
 
-        /// By factor.
+        /// A map by factor.
         impl Serialize for Cell {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
@@ -206,7 +206,7 @@ macro_rules! cells {
             }
         }
 
-        /// By factor; null where a level is not known.
+        /// A map by factor; null for unknown levels.
         impl Serialize for RecordedCell {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(Some(Factor::ALL.len()))?;
@@ -223,7 +223,7 @@ macro_rules! cells {
 factors!(cells);
 
 impl Cell {
-    /// The limits of its server. The memory of a virtual machine is its limit by itself.
+    /// The limits of its server; none in a virtual machine, whose own memory is the limit.
     pub fn limits(&self) -> Limits {
         if self.acceleration.is_virtual() {
             return Limits::none();
@@ -239,8 +239,8 @@ impl RecordedCell {
         Factor::ALL.into_iter().filter(|factor| !kept(*factor)).fold(self, Self::without)
     }
 
-    /// Whether a level is neither the default nor a consequence of the acceleration: a virtual machine has its data in
-    /// memory unless a disk is asked for, and one that counts instructions has one processor.
+    /// Whether a level is neither the default nor implied by the acceleration: a virtual machine has its data in memory
+    /// unless a disk is requested, and one that counts instructions has one CPU.
     pub fn is_noteworthy(&self, factor: Factor) -> bool {
         let Some(level) = self.known_level(factor) else { return false };
         let follows = match factor {
@@ -253,17 +253,17 @@ impl RecordedCell {
 }
 
 impl Factor {
-    /// The level of a cell, as campaigns write it; [`UNKNOWN`] where it is not known.
+    /// The level of a cell as campaigns write it; [`UNKNOWN`] if unknown.
     pub fn level(self, cell: &impl Levels) -> String {
         cell.known_level(self).unwrap_or_else(|| UNKNOWN.to_owned())
     }
 
-    /// As [`Factor::level`], none where it is not known.
+    /// Like [`Factor::level`]; none if unknown.
     pub fn known_level(self, cell: &impl Levels) -> Option<String> {
         cell.known_level(self)
     }
 
-    /// The levels of some cells, each once, in their order.
+    /// The distinct levels of some cells, in their order.
     pub fn levels<'a, C: Levels + 'a>(self, cells: impl IntoIterator<Item = &'a C>) -> Vec<String> {
         let mut levels: Vec<String> = Vec::new();
         for level in cells.into_iter().map(|cell| self.level(cell)) {
@@ -274,7 +274,7 @@ impl Factor {
         levels
     }
 
-    /// The factors in which some of these cells differ.
+    /// The factors in which these cells differ.
     pub fn varied<'a, C: Levels + 'a>(cells: impl IntoIterator<Item = &'a C>) -> Vec<Self> {
         let mut cells = cells.into_iter();
         let Some(first) = cells.next() else { return Vec::new() };
@@ -284,12 +284,12 @@ impl Factor {
     }
 }
 
-/// Stands for a level that is not known.
+/// Text for an unknown level.
 pub const UNKNOWN: &str = "unknown";
 
 impl fmt::Display for Cell {
-    /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, then levels that are not the default, but for the
-    /// warm-up.
+    /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, followed by other levels that are not the default,
+    /// except the warm-up.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -315,7 +315,7 @@ impl fmt::Display for Cell {
 }
 
 impl fmt::Display for RecordedCell {
-    /// As [`Cell`] where all is known, or else all that is: `server 9.6, clients 8`.
+    /// As [`Cell`] if all levels are known, otherwise the known ones: `server 9.6, clients 8`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(cell) = self.to_cell() {
             return cell.fmt(f);

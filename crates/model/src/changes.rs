@@ -1,4 +1,4 @@
-//! What an edited campaign means for a run that has begun with the earlier text.
+//! Consequences of editing a campaign for a run that started with the earlier text.
 
 use std::fmt::Debug;
 
@@ -12,16 +12,16 @@ pub struct Changes {
     pub added: Vec<Cell>,
     /// Cells that only the old plan has; their trials stay in the store.
     pub gone: Vec<Cell>,
-    /// Number of cells that both have.
+    /// Number of cells in both plans.
     pub kept: usize,
-    /// What else is new and may be: repeats, order. Each as `name: old → new`.
+    /// Other changes that a started run allows: repeats, order. Each as `name: old → new`.
     pub settled: Vec<String>,
-    /// What makes a trial another one than those that were run: these can't go into one run. Each as above.
+    /// Changes that make new trials differ from those already run, so that one run can't contain both. Each as above.
     pub conflicting: Vec<String>,
 }
 
 impl Changes {
-    /// What has become of a plan.
+    /// Compares two plans.
     pub fn between(old: &Plan, new: &Plan) -> Self {
         let only = |of: &Plan, other: &Plan| -> Vec<Cell> {
             of.cells.iter().filter(|cell| !other.cells.contains(cell)).cloned().collect()
@@ -57,7 +57,7 @@ impl Changes {
         changes
     }
 
-    /// Whether the plans come to the same.
+    /// Whether the plans are equivalent.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
             && self.gone.is_empty()

@@ -1,4 +1,4 @@
-//! Checks what a campaign says apart from levels of factors: tables, run settings, and cells that can't be run.
+//! Checks a campaign apart from its levels: tables, run settings, and cells that can't run.
 
 mod machine;
 pub(crate) mod memory;
@@ -16,13 +16,13 @@ use crate::workload::{Workload, Workloads};
 /// A campaign whose tables and defaults have been checked.
 pub(crate) struct Checked<'a> {
     campaign: &'a Campaign,
-    /// Everything that levels can name.
+    /// All definitions that levels can name.
     pub(crate) definitions: Definitions<'a>,
-    /// Levels in the run's own settings.
+    /// Levels given in the run's settings.
     pub(crate) defaults: Defaults,
 }
 
-/// Accepts a campaign's name that is plain enough for file names and tables.
+/// Accepts a campaign name that is safe in file names and tables.
 pub(crate) fn name(name: &Spanned<String>) -> Result<(), SpecError> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let text = name.get_ref();
@@ -37,7 +37,7 @@ pub(crate) fn name(name: &Spanned<String>) -> Result<(), SpecError> {
 }
 
 impl<'a> Checked<'a> {
-    /// Checks everything that is not a level of a factor, used or not.
+    /// Checks everything except levels of factors, used or not.
     pub(crate) fn new(campaign: &'a Campaign, workloads: &'a Workloads) -> Result<Self, SpecError> {
         name(&campaign.name)?;
         let definitions = campaign.definitions(workloads);
@@ -88,5 +88,5 @@ impl<'a> Checked<'a> {
     }
 }
 
-/// Length of the measured window by default.
+/// Default length of the measured window.
 const DURATION: Span = Span::from_us(10_000_000);

@@ -10,7 +10,7 @@ use crate::units::{Rate, Span, Throughput};
 use crate::value::{Spanned, SpecError, parse};
 use crate::workload::Workloads;
 
-/// Requests a second that a disk can be limited to, at most.
+/// Maximum limit of disk requests per second.
 pub(crate) const MAX_IOPS: i64 = 1_000_000_000;
 
 /// Tables of one kind by their names.
@@ -80,8 +80,8 @@ pub struct Build {
     pub cflags: Option<String>,
 }
 
-/// A named workload: `builtin` or `directory`, or else `script` or `scripts`; with both, the scripts replace those of the
-/// workload.
+/// A named workload: `builtin` or `directory`, or else `script` or `scripts`; with both, the scripts replace those of
+/// the workload.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("allOf" = crate::schema::sources_of_scripts()), transform = crate::schema::add_former_background))]
@@ -207,7 +207,7 @@ impl<'de> Deserialize<'de> for Files {
 }
 
 impl Workload {
-    /// Whether it says how clients run, beyond what they do: one of pgbench's is then no longer as pgbench has it.
+    /// Whether it configures how clients run, beyond what they do; a workload of pgbench is then a custom one.
     pub fn says_how(&self) -> bool {
         self.stagger.is_some()
             || self.iterations.is_some()

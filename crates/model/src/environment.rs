@@ -1,12 +1,12 @@
-//! Where a trial ran: the machine, its kernel, and what the server says of its build and its tables.
+//! Environment of a trial: the machine, its kernel, and the build and tables of the server.
 //!
-//! Missing is none, never zero; a fact of a map that could not be had is not in it.
+//! Missing is none, never zero; a map omits facts that are not available.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// The machine as it was: what a reader must know to trust or repeat a figure.
+/// State of the machine: what a reader needs to trust or reproduce a figure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// Host name.
@@ -15,9 +15,9 @@ pub struct Environment {
     pub kernel: Option<String>,
     /// The kernel's full version line (`/proc/version`).
     pub kernel_version: Option<String>,
-    /// What the kernel was booted with (`/proc/cmdline`), what looks like a secret masked.
+    /// The kernel's command line (`/proc/cmdline`), with secrets masked.
     pub kernel_command_line: Option<String>,
-    /// What else is known of the kernel.
+    /// Further facts about the kernel.
     pub kernel_facts: KernelFacts,
     /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
     pub os: Option<String>,
@@ -27,19 +27,19 @@ pub struct Environment {
     pub architecture: Option<String>,
     /// Processor model.
     pub cpu_model: Option<String>,
-    /// Logical processors that pgdyno may use.
+    /// Logical CPUs that pgdyno may use.
     pub cpus: Option<u32>,
-    /// Frequency governor; those of all processors by commas, where they differ.
+    /// Frequency governor; those of all CPUs, separated by commas, if they differ.
     pub cpu_governor: Option<String>,
-    /// What else is known of the processors.
+    /// Further facts about the CPUs.
     pub cpu: Cpu,
-    /// The nodes of memory and processors; empty where the kernel does not tell.
+    /// NUMA nodes; empty if the kernel does not report them.
     pub numa_nodes: Vec<NumaNode>,
-    /// What the kernel takes the time from, such as `tsc`.
+    /// The kernel's clock source, such as `tsc`.
     pub clocksource: Option<String>,
     /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Main memory that was to be had just before the trial, in bytes.
+    /// Main memory available just before the trial, in bytes.
     pub memory_available_bytes: Option<u64>,
     /// Swap in bytes; 0 means that there is none.
     pub swap_bytes: Option<u64>,
@@ -47,15 +47,15 @@ pub struct Environment {
     pub swap_used_bytes: Option<u64>,
     /// Transparent huge pages: the mode in force.
     pub transparent_hugepages: Option<String>,
-    /// Transparent huge pages: how hard the kernel tries to make room for one.
+    /// Transparent huge pages: how hard the kernel tries to allocate one.
     pub transparent_hugepages_defrag: Option<String>,
-    /// Reserved huge pages: their number by their size, such as `2048kB`.
+    /// Reserved huge pages: number by size, such as `2048kB`.
     pub huge_pages: BTreeMap<String, u64>,
-    /// Hypervisor or container, where one shows itself.
+    /// Hypervisor or container, if detected.
     pub virtualization: Option<String>,
-    /// The virtual machine that pgdyno started for the trial; none of a trial on the machine itself.
+    /// The virtual machine that pgdyno started for the trial; none for a trial on the machine itself.
     pub virtual_machine: Option<VirtualMachine>,
-    /// Limits in force on pgdyno's control group, in the words of cgroup v2 (`cpu.max`, `memory.max`, …), with the
+    /// Limits in force on pgdyno's control group, named as in cgroup v2 (`cpu.max`, `memory.max`, …), with the
     /// `version` and the `path` of the group.
     pub cgroup: BTreeMap<String, String>,
     /// Resource limits of pgdyno, which its servers inherit, by the kernel's names (`Max open files`).
@@ -64,7 +64,7 @@ pub struct Environment {
     pub data_filesystem: Option<String>,
     /// Mount options of the data directory's filesystem.
     pub data_mount_options: Option<String>,
-    /// The block device under the data directory, and those under it in turn.
+    /// The block device of the data directory, followed by those below it.
     pub data_devices: Vec<BlockDevice>,
     /// Names of the machine's other block devices.
     pub other_devices: Vec<String>,
@@ -74,33 +74,32 @@ pub struct Environment {
     pub load_average_1m_centi: Option<u32>,
     /// Kernel parameters by name: `fs.`, `kernel.`, `net.core.`, `net.ipv4.tcp`, `vm.`.
     pub sysctl: BTreeMap<String, String>,
-    /// What the server says of itself besides its settings.
+    /// Facts that the server reports in addition to its settings.
     pub server: ServerFacts,
 }
 
-/// What the running kernel is besides its release.
+/// Facts about the running kernel in addition to its release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelFacts {
     /// Its configuration, whose text is the bundle's log `kernel-config`.
     pub config: Option<KernelConfig>,
-    /// Loaded modules by name, with the letters by which each taints the kernel (`OE`, mostly none); none where it
-    /// can't load any.
+    /// Loaded modules by name, with the letters of their taints (`OE`, usually none); none if the kernel can't load
+    /// modules.
     pub modules: Option<BTreeMap<String, String>>,
-    /// Why it is tainted, as bits (`/proc/sys/kernel/tainted`); 0 means that it is not.
+    /// Taint bits (`/proc/sys/kernel/tainted`); 0 if not tainted.
     pub tainted: Option<u64>,
-    /// What shares out the processors: `EEVDF` from Linux 6.6 on, `CFS` before, `sched_ext (NAME)` where a program
-    /// does.
+    /// CPU scheduler: `EEVDF` since Linux 6.6, `CFS` before, `sched_ext (NAME)` if a BPF scheduler is loaded.
     pub scheduler: Option<String>,
-    /// When a task in the kernel gives way: `none`, `voluntary`, `lazy`, `full`, `rt`.
+    /// Preemption model: `none`, `voluntary`, `lazy`, `full`, `rt`.
     pub preemption: Option<String>,
-    /// Ticks a second (`CONFIG_HZ`).
+    /// Ticks per second (`CONFIG_HZ`).
     pub hz: Option<u32>,
 }
 
 /// The configuration that a kernel was built with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct KernelConfig {
-    /// Where it was read, such as `/boot/config-6.1.0-37-amd64`.
+    /// Its source, such as `/boot/config-6.1.0-37-amd64`.
     pub source: String,
     /// SHA-256 of its text.
     pub sha256: String,
@@ -109,46 +108,46 @@ pub struct KernelConfig {
 /// The virtual machine that pgdyno booted a kernel in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct VirtualMachine {
-    /// How its processors run: `kvm`, `tcg` or `icount`.
+    /// Its acceleration: `kvm`, `tcg` or `icount`.
     pub acceleration: String,
-    /// What it runs in, such as `QEMU 7.2.22`.
+    /// The emulator, such as `QEMU 7.2.22`.
     pub emulator: String,
-    /// Its processors.
+    /// Number of its CPUs.
     pub cpus: u32,
     /// Its memory in bytes.
     pub memory_bytes: u64,
-    /// What the data are on, such as `memory`.
+    /// Storage of the data, such as `memory`.
     pub storage: String,
-    /// The processor that it shows to its kernel.
+    /// CPU model that its kernel sees.
     pub cpu_model: String,
-    /// Where its kernel is from: a package with its version, or a path.
+    /// Source of its kernel: a package with its version, or a path.
     pub kernel_source: String,
     /// A hash of its kernel.
     pub kernel_identity: String,
     /// Release of the host's kernel.
     pub host_kernel: Option<String>,
-    /// Model of the host's processor.
+    /// Model of the host's CPU.
     pub host_cpu: Option<String>,
-    /// How long after its start its first process ran, in microseconds of real time.
+    /// Real time from its start to its first process, in microseconds.
     pub up_after_us: Option<u64>,
-    /// How long after its start PostgreSQL took connections in it, in microseconds of real time.
+    /// Real time from its start until PostgreSQL accepted connections, in microseconds.
     pub ready_after_us: Option<u64>,
     /// The emulator's command line.
     pub command_line: Vec<String>,
 }
 
-/// The processors.
+/// The CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Cpu {
-    /// Packages.
+    /// CPU packages.
     pub sockets: Option<u32>,
     /// Physical cores.
     pub cores: Option<u32>,
-    /// Logical processors that are online.
+    /// Logical CPUs that are online.
     pub threads: Option<u32>,
     /// State of simultaneous multithreading: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
     pub smt: Option<String>,
-    /// Whether the clock may go above its nominal rate.
+    /// Whether the clock may exceed its nominal rate.
     pub turbo: Option<bool>,
     /// Driver that sets the frequency.
     pub frequency_driver: Option<String>,
@@ -156,26 +155,26 @@ pub struct Cpu {
     pub frequency_min_khz: Option<u64>,
     /// Highest frequency that the governor may choose, in kHz.
     pub frequency_max_khz: Option<u64>,
-    /// Revision of the microcode.
+    /// Microcode revision.
     pub microcode: Option<String>,
-    /// Sizes of the first processor's caches, by `L1d`, `L1i`, `L2`, `L3`.
+    /// Sizes of the first CPU's caches, by `L1d`, `L1i`, `L2`, `L3`.
     pub caches: BTreeMap<String, String>,
-    /// What the kernel does about each vulnerability of the processor.
+    /// Status of each CPU vulnerability, as the kernel reports it.
     pub vulnerabilities: BTreeMap<String, String>,
 }
 
-/// A node of memory and processors.
+/// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NumaNode {
     /// Its number.
     pub id: u32,
-    /// Its processors, such as `0-15,32-47`.
+    /// Its CPUs, such as `0-15,32-47`.
     pub cpus: Option<String>,
     /// Its memory in bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// A block device with what changes its speed.
+/// A block device with the facts that affect its speed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BlockDevice {
     /// Its name, such as `nvme0n1`.
@@ -188,48 +187,48 @@ pub struct BlockDevice {
 /// A mounted filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
-    /// What is mounted, such as `/dev/sda1`.
+    /// Mounted device or source, such as `/dev/sda1`.
     pub source: String,
     /// Its type, such as `ext4`.
     pub filesystem: String,
-    /// Options of the mount and of the filesystem, by commas.
+    /// Options of the mount and of the filesystem, separated by commas.
     pub options: String,
 }
 
-/// What a server says of itself besides its version and its settings; none where it was not asked, or can't say.
+/// Facts that a server reports in addition to its version and settings; none if not queried or not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ServerFacts {
-    /// How it was built: the view `pg_config`.
+    /// Build configuration: the view `pg_config`.
     pub pg_config: Option<BTreeMap<String, String>>,
     /// Extensions in the tested database, with their versions.
     pub extensions: Option<BTreeMap<String, String>>,
-    /// Extensions that could be created, with their default versions.
+    /// Available extensions, with their default versions.
     pub available_extensions: Option<BTreeMap<String, String>>,
-    /// Methods of authentication that its `pg_hba.conf` uses, by name; from PostgreSQL 10 on.
+    /// Names of the authentication methods in `pg_hba.conf`; since PostgreSQL 10.
     pub authentication: Option<Vec<String>>,
-    /// The largest tables of the tested database as it was filled, at most [`RELATIONS`], largest first.
+    /// The largest tables of the tested database after it was filled, at most [`RELATIONS`], largest first.
     pub relations: Option<Vec<Relation>>,
 }
 
-/// How many tables [`ServerFacts::relations`] has at most.
+/// Maximum number of [`ServerFacts::relations`].
 pub const RELATIONS: u32 = 50;
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Relation {
-    /// Its name, with its schema where that is not on the search path.
+    /// Its name, with its schema unless that is on the search path.
     pub name: String,
-    /// Its size in bytes, with its indexes and TOAST.
+    /// Its size in bytes, including indexes and TOAST.
     pub bytes: u64,
-    /// Number of rows as the planner takes it; none where it was never analysed.
+    /// Planner's estimate of the number of rows; none if the table was never analyzed.
     pub rows_estimate: Option<u64>,
 }
 
 impl Environment {
-    /// Every fact that should not differ between trials that are compared, as `name` or `group.name`; not the host
-    /// name, the load, and what was free just before a trial.
+    /// Facts that should not differ between compared trials, as `name` or `group.name`; without the host name, the
+    /// load, and the resources free just before a trial.
     pub fn flatten(&self) -> BTreeMap<String, String> {
         let mut flat = Flat::default();
         flat.put("kernel", &self.kernel);
@@ -286,7 +285,7 @@ impl KernelFacts {
         flat.put("kernel.hz", &self.hz);
     }
 
-    /// The modules by spaces, those that taint with their letters, as in `ext4 zfs(POE)`.
+    /// The modules separated by spaces, with letters for taints, as in `ext4 zfs(POE)`.
     pub fn modules_in_words(&self) -> Option<String> {
         let word = |(name, taint): (&String, &String)| match taint.as_str() {
             "" => name.clone(),
@@ -297,7 +296,7 @@ impl KernelFacts {
 }
 
 impl VirtualMachine {
-    /// The emulator's command line follows from the rest.
+    /// Omits the command line, which follows from the rest.
     fn flatten(&self, flat: &mut Flat) {
         for (name, value) in [
             ("acceleration", &self.acceleration),

@@ -1,4 +1,4 @@
-//! The factors: what the cells of a campaign can differ in. Each has a file of its own and a line in [`factors!`];
+//! The factors: what the cells of a campaign can differ in. Each has its own file and a line in [`factors!`];
 //! everything else about factors follows from these two.
 
 use std::fmt::Debug;
@@ -37,8 +37,8 @@ pub mod transport;
 pub mod warmup;
 pub mod workload;
 
-/// Calls a macro with every factor, in the order in which cells are laid out and shown: its name, which is that of its
-/// type, and its key, which is that of its module.
+/// Calls a macro with all factors, in the order in which cells are laid out and shown: for each its name, which is that
+/// of its type, and its key, which is that of its module.
 #[macro_export]
 macro_rules! factors {
     ($apply:ident) => {
@@ -69,7 +69,7 @@ macro_rules! factors {
     };
 }
 
-/// One factor: what its levels are, how they are written, shown and stored.
+/// A factor: its levels, and how they are written, shown and stored.
 pub trait Axis {
     /// A level.
     type Level: Clone + Debug + Eq + Ord + Hash;
@@ -80,15 +80,15 @@ pub trait Axis {
 
     /// Key in campaigns.
     const KEY: &'static str;
-    /// Levels that campaigns can ask for, in a sentence.
+    /// Levels that campaigns can name, in a sentence.
     const SENTENCE: &'static str;
-    /// The level of a campaign that leaves the factor out, where it depends on other factors.
+    /// Rule for the level in campaigns that leave the factor out, if it depends on other factors.
     const DEFAULT_RULE: Option<&'static str> = None;
     /// Place in tables and pages.
     const PLACE: Place;
-    /// Whether campaigns write levels as numbers, but for a word that stands for none.
+    /// Whether campaigns write levels as numbers, except for a word that means none.
     const IS_NUMBER: bool = false;
-    /// A list of levels as an example, of a factor that every campaign has to name.
+    /// Example list of levels, if every campaign must name the factor.
     const REQUIRED: Option<&'static str> = None;
     /// Key in bundles.
     const STORED: &'static str = Self::KEY;
@@ -100,28 +100,28 @@ pub trait Axis {
         json!({ "type": "string" })
     }
 
-    /// Checks a level that a campaign asks for.
+    /// Checks a level that a campaign names.
     ///
     /// # Errors
-    /// A value out of its range or a name that is not known, with its place in the text.
+    /// A value out of range or an unknown name, with its place in the text.
     fn check(given: &Spanned<Self::Written>, definitions: &Definitions<'_>)
     -> Result<Self::Level, SpecError>;
 
-    /// Reads a level as other programs and the command line write it.
+    /// Parses a level as written by other programs or on the command line.
     ///
     /// # Errors
-    /// It is no level of this factor.
+    /// Not a level of this factor.
     fn parse(text: &str) -> Result<Self::Level, LevelError>;
 
     /// The level as campaigns write it.
     fn show(level: &Self::Level) -> String;
 
-    /// The level with all that stands behind its name: of two campaigns, one name may mean two things.
+    /// The level with the definition behind its name: one name may have different definitions in two campaigns.
     fn identity(level: &Self::Level) -> String {
         Self::show(level)
     }
 
-    /// The level of a cell whose campaign leaves the factor out; none where it is not the same in all campaigns.
+    /// The level in campaigns that leave the factor out; none if it differs between campaigns.
     fn default() -> Option<Self::Level> {
         None
     }
@@ -136,16 +136,16 @@ pub trait Axis {
         Figure::Text(Self::show(level))
     }
 
-    /// The level in bundles; none where null stands for it.
+    /// The level in bundles; none if stored as null.
     fn to_stored(level: &Self::Level) -> Option<Self::Stored>;
 
-    /// The level of a bundle.
+    /// The level from a bundle.
     ///
     /// # Errors
     /// This release has no such level.
     fn from_stored(stored: Self::Stored) -> Result<Self::Level, LevelError>;
 
-    /// The level of a bundle that has null or nothing for it; none where that is a defect.
+    /// The level of a bundle in which it is null or missing; none if that is an error.
     fn absent() -> Option<Self::Level> {
         None
     }
@@ -160,7 +160,7 @@ pub enum Place {
     Row,
     /// Levels are in titles.
     Title,
-    /// Levels are in titles where they are not the default, or vary.
+    /// Levels are in titles if they are not the default, or vary.
     Condition,
 }
 
@@ -206,7 +206,7 @@ pub enum FigureKind {
 /// A level in exports.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Figure {
-    /// No limit, or not known.
+    /// No limit, or unknown.
     Null,
     /// As campaigns write it.
     Text(String),
@@ -219,7 +219,7 @@ pub enum Figure {
 /// A text that is no level of a factor.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum LevelError {
-    /// Nothing at all.
+    /// Empty text.
     #[error("{factor} is empty")]
     Empty {
         /// Key of the factor.
@@ -240,7 +240,7 @@ pub enum LevelError {
         factor: &'static str,
         /// As it was written.
         text: String,
-        /// Every level that there is.
+        /// All levels of the factor.
         expected: String,
     },
     /// Not a rate.
@@ -284,7 +284,7 @@ macro_rules! declare {
                 }
             }
 
-            /// Levels that campaigns can ask for, in a sentence.
+            /// Levels that campaigns can name, in a sentence.
             pub const fn sentence(self) -> &'static str {
                 match self {
                     $(Self::$name => <$key::$name as Axis>::SENTENCE,)*
@@ -298,7 +298,7 @@ macro_rules! declare {
                 }
             }
 
-            /// The level of a campaign that leaves the factor out, where it depends on other factors.
+            /// Rule for the level in campaigns that leave the factor out, if it depends on other factors.
             pub const fn default_rule(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => <$key::$name as Axis>::DEFAULT_RULE,)*
@@ -312,14 +312,14 @@ macro_rules! declare {
                 }
             }
 
-            /// Whether campaigns write levels as numbers, but for a word that stands for none.
+            /// Whether campaigns write levels as numbers, except for a word that means none.
             pub const fn is_number(self) -> bool {
                 match self {
                     $(Self::$name => <$key::$name as Axis>::IS_NUMBER,)*
                 }
             }
 
-            /// A list of levels as an example, of a factor that every campaign has to name.
+            /// Example list of levels, if every campaign must name the factor.
             pub const fn required(self) -> Option<&'static str> {
                 match self {
                     $(Self::$name => <$key::$name as Axis>::REQUIRED,)*
@@ -333,7 +333,7 @@ macro_rules! declare {
                 }
             }
 
-            /// The level of a cell whose campaign leaves the factor out; none where it is not the same in all campaigns.
+            /// The level in campaigns that leave the factor out; none if it differs between campaigns.
             pub fn default_level(self) -> Option<String> {
                 match self {
                     $(Self::$name => <$key::$name as Axis>::default().as_ref().map(<$key::$name as Axis>::show),)*
@@ -346,7 +346,7 @@ macro_rules! declare {
 factors!(declare);
 
 impl Factor {
-    /// The factors at a place, in their order.
+    /// The factors with a place, in their order.
     pub fn at(place: Place) -> impl Iterator<Item = Self> + Clone {
         Self::ALL.into_iter().filter(move |factor| factor.place() == place)
     }
@@ -367,16 +367,16 @@ impl Serialize for Factor {
     }
 }
 
-/// The level that is "any" of its kind.
+/// The level that means "any".
 pub(crate) const ANY: &str = "any";
 
-/// A positive number.
+/// Parses a positive number.
 fn count(factor: &'static str, text: &str) -> Result<u32, LevelError> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| LevelError::NoCount { factor, text: text.to_owned() })
 }
 
-/// Level that is one of a fixed list of words.
+/// Parses a level that is one of a fixed list of words.
 fn named<T: Word>(factor: &'static str, text: &str) -> Result<T, LevelError> {
     text.parse().map_err(|_| LevelError::NoLevel {
         factor,
@@ -390,17 +390,17 @@ fn words<T: Word>() -> Value {
     json!({ "enum": names::<T>() })
 }
 
-/// JSON schema of whole numbers from 1.
+/// JSON schema of integers from 1.
 fn whole_numbers(most: i64) -> Value {
     json!({ "type": "integer", "minimum": 1, "maximum": most })
 }
 
-/// JSON schema of lengths of time.
+/// JSON schema of durations.
 fn lengths() -> Value {
     json!({ "type": "string", "pattern": Span::PATTERN })
 }
 
-/// A length with its unit, or in seconds.
+/// Parses a duration with a unit, or in seconds.
 fn length(text: &str) -> Result<Span, LevelError> {
     let with_unit =
         if text.ends_with(|c: char| c.is_ascii_digit()) { format!("{text}s").parse() } else { text.parse() };

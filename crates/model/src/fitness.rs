@@ -1,88 +1,88 @@
-//! What is looked at to judge whether a machine is fit to measure on. Missing is none, never zero.
+//! Facts that decide whether a machine is fit to measure on. Missing is none, never zero.
 
 use std::path::PathBuf;
 
 use crate::environment::Environment;
 
-/// Everything that is known of the machine.
+/// Facts about the machine.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// What the machine is.
+    /// Its hardware and system.
     pub environment: Environment,
-    /// What it did while it was watched.
+    /// Its activity while observed.
     pub activity: Option<Activity>,
     /// Its clock.
     pub clock: Option<Clock>,
-    /// Where data will be.
+    /// Directory of the data.
     pub directory: PathBuf,
-    /// Room in the filesystem of `directory`.
+    /// Space in the filesystem of `directory`.
     pub space: Option<Space>,
-    /// Small writes into `directory`.
+    /// Small synchronous writes to `directory`.
     pub sync_writes: Option<SyncWrites>,
-    /// The share of time in which something waited for processors, memory and disks.
+    /// Share of time in which tasks waited for CPUs, memory and disks.
     pub pressure: Pressure,
-    /// Whether the program perf is there.
+    /// Whether perf is installed.
     pub perf_is_installed: Option<bool>,
-    /// Whether perf may watch the kernel and other users' processes whatever the kernel parameters say.
+    /// Whether perf may observe the kernel and other users' processes regardless of the kernel parameters.
     pub perf_privileged: Option<bool>,
-    /// Whether a control group can be made below pgdyno's own.
+    /// Whether pgdyno can create a control group below its own.
     pub cgroup_can_be_made: Option<bool>,
-    /// How many files pgdyno may open.
+    /// Limit of files that pgdyno may open.
     pub open_files: Option<OpenFiles>,
-    /// Whether the driver can use io_uring, else why not; none if not tried.
+    /// Whether the driver can use io_uring, or the reason why not; none if not tried.
     pub io_uring: Option<Result<(), String>>,
 }
 
-/// What the machine did over a short time.
+/// Activity of the machine over a short time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
-    /// How long it was watched, in seconds.
+    /// Length of the observation, in seconds.
     pub seconds: f64,
-    /// Processors' worth of work of everything but pgdyno.
+    /// CPUs used by everything except pgdyno.
     pub foreign_cpus: f64,
-    /// Share of the time that the hypervisor gave to others, 0 to 1; none where the kernel does not tell.
+    /// CPU steal as a share of the time, 0 to 1; none if the kernel does not report it.
     pub steal_share: Option<f64>,
-    /// Pages that went to swap or came from it.
+    /// Pages swapped in or out.
     pub swapped_pages: Option<u64>,
     /// The busiest processes, busiest first.
     pub busiest: Vec<BusyProcess>,
 }
 
-/// A process that works.
+/// A busy process.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct BusyProcess {
     /// Its id.
     pub pid: u32,
     /// Its name.
     pub name: String,
-    /// Processors' worth of work.
+    /// CPUs that it used.
     pub cpus: f64,
 }
 
-/// The clock that latencies are taken from.
+/// The clock that latencies are measured with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Clock {
-    /// Time to read it once, in nanoseconds: the median of many.
+    /// Median time of a reading, in nanoseconds.
     pub read_ns: f64,
-    /// Its resolution as the kernel says, in nanoseconds.
+    /// Resolution reported by the kernel, in nanoseconds.
     pub resolution_ns: u64,
-    /// How much later than asked a sleep may end (the timer slack), in nanoseconds.
+    /// Maximum delay of the end of a sleep (timer slack), in nanoseconds.
     pub timer_slack_ns: Option<u64>,
 }
 
-/// Room in a filesystem.
+/// Space in a filesystem.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Space {
-    /// Bytes that may be written.
+    /// Bytes available for writing.
     pub free_bytes: u64,
-    /// Bytes in all.
+    /// Total bytes.
     pub total_bytes: u64,
 }
 
-/// Latency of writing 8 kB and having it on the disk (`fdatasync`), as a commit does.
+/// Latency of writing 8 kB and flushing it to disk (`fdatasync`), as a commit does.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SyncWrites {
-    /// How many were timed.
+    /// Number of writes timed.
     pub count: u32,
     /// Median in microseconds.
     pub p50_us: f64,
@@ -92,10 +92,10 @@ pub struct SyncWrites {
     pub max_us: f64,
 }
 
-/// Pressure stall information: the per cent of the last ten seconds in which something waited.
+/// Pressure stall information: percentage of the last ten seconds in which a task waited.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pressure {
-    /// For a processor.
+    /// For a CPU.
     pub cpu: Option<f64>,
     /// For memory.
     pub memory: Option<f64>,
@@ -106,8 +106,8 @@ pub struct Pressure {
 /// The limit of open files.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct OpenFiles {
-    /// What it can be raised to without privileges, which the driver does; none where there is no limit.
+    /// Hard limit, to which the driver raises the soft one without privileges; none if unlimited.
     pub hard: Option<u64>,
-    /// What programs begin with; none where there is no limit.
+    /// Soft limit, with which programs start; none if unlimited.
     pub soft: Option<u64>,
 }

@@ -1,11 +1,12 @@
-//! What pgdyno talks about: the campaign as written, the plan made of it, and the records a trial leaves.
+//! Data types of pgdyno: the campaign as written, the plan derived from it, and the records of trials.
 //!
-//! Plain data on the ground floor: nothing here opens a file, a socket or a process. Read in the way of the data:
-//! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (what runner
-//! and driver say to each other) → [`record`] (what is known when a trial has ended) with the [`environment`] it ran in,
-//! the [`metrics`] that were collected during the load, the [`waits`] that the server was seen in, the [`profile`] of its functions,
-//! and the [`statistics`] of the run itself. [`machine`] is what a kernel runs on, [`limits`] are what a server is put under. [`fitness`] is what is looked at to judge a machine,
-//! [`acceptance`] what somebody made of a shift, [`version`] a version of PostgreSQL.
+//! The lowest layer, plain data: nothing here opens a file, a socket or a process. In the direction of the data:
+//! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (between
+//! runner and driver) → [`record`] (a trial that has ended) with its [`environment`], the [`metrics`] collected during
+//! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
+//! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`fitness`] the facts
+//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`version`] a version of
+//! PostgreSQL.
 
 pub mod acceptance;
 pub mod cell;

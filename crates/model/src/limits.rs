@@ -1,4 +1,4 @@
-//! Limits that a server is put under, so that data are larger than memory, or disks slow, on any machine.
+//! Limits imposed on a server, to make data larger than memory, or disks slow, on any machine.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,23 +8,23 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::units::Size;
 
-/// How much memory a server may have, the page cache of what it reads and writes counted in.
+/// Memory that a server may use, including the page cache of its reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MemoryLimit {
-    /// None without a limit.
+    /// None if unlimited.
     size: Option<Size>,
 }
 
 impl MemoryLimit {
-    /// As much as the machine has.
+    /// No limit.
     pub const NONE: Self = Self { size: None };
 
-    /// At most so much.
+    /// A limit of this size.
     pub const fn new(size: Size) -> Self {
         Self { size: Some(size) }
     }
 
-    /// In bytes; none without a limit.
+    /// The limit in bytes; none if unlimited.
     pub fn bytes(self) -> Option<u64> {
         self.size.map(Size::bytes)
     }
@@ -74,23 +74,23 @@ impl<'de> Deserialize<'de> for MemoryLimit {
     }
 }
 
-/// How much of a disk a server may use, by a name of the campaign's.
+/// Disk throughput that a server may use, named by the campaign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DiskLimit {
-    /// Its name in the campaign; `none` is the disk as it is.
+    /// Its name in the campaign; `none` means no limit.
     pub name: String,
-    /// Bytes that are read in a second; none without a limit, as in all others.
+    /// Bytes read per second; none if unlimited, as for all others.
     pub read_bytes_s: Option<u64>,
-    /// Requests to read in a second.
+    /// Read requests per second.
     pub read_iops: Option<u64>,
-    /// Bytes that are written in a second.
+    /// Bytes written per second.
     pub write_bytes_s: Option<u64>,
-    /// Requests to write in a second.
+    /// Write requests per second.
     pub write_iops: Option<u64>,
 }
 
 impl DiskLimit {
-    /// The disk as it is.
+    /// No limit.
     pub fn none() -> Self {
         Self {
             name: "none".to_owned(),
@@ -107,7 +107,7 @@ impl DiskLimit {
     }
 }
 
-/// All that a server is limited in.
+/// All limits of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Limits {
     /// Its memory.
@@ -117,7 +117,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// No limit at all.
+    /// No limit.
     pub fn none() -> Self {
         Self { memory: MemoryLimit::NONE, disk: DiskLimit::none() }
     }
@@ -128,28 +128,28 @@ impl Limits {
     }
 }
 
-/// The limits that a server was under, as the kernel had them, and what they did to it. Source: the kernel's
+/// The limits in force on a server, as read from the kernel, and their effects. Source: the kernel's
 /// admin-guide/cgroup-v2, admin-guide/cgroup-v1/memory and admin-guide/cgroup-v1/blkio-controller.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LimitsInForce {
-    /// Which control groups: `v1` or `v2`.
+    /// Version of control groups: `v1` or `v2`.
     pub cgroup: String,
     /// Directories of the server's groups.
     pub groups: Vec<String>,
-    /// Memory that it might have, with its page cache; none without a limit.
+    /// Memory limit, page cache included; none if unlimited.
     pub memory_bytes: Option<u64>,
-    /// How often memory had to be made free for the limit's sake, since the server's start.
+    /// Number of times that the limit caused memory reclaim, since the server's start.
     pub memory_limit_hits: Option<u64>,
-    /// Processes of the server that the kernel killed for want of memory, since its start.
+    /// Processes of the server that the kernel's OOM killer ended, since the server's start.
     pub oom_kills: Option<u64>,
-    /// The block device that was limited, such as `sda`; none without a limit.
+    /// The limited block device, such as `sda`; none if unlimited.
     pub device: Option<String>,
-    /// Bytes that might be read in a second; none without a limit, as in all others.
+    /// Bytes read per second; none if unlimited, as for all others.
     pub read_bytes_s: Option<u64>,
-    /// Requests to read in a second.
+    /// Read requests per second.
     pub read_iops: Option<u64>,
-    /// Bytes that might be written in a second.
+    /// Bytes written per second.
     pub write_bytes_s: Option<u64>,
-    /// Requests to write in a second.
+    /// Write requests per second.
     pub write_iops: Option<u64>,
 }

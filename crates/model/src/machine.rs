@@ -1,4 +1,4 @@
-//! What a kernel runs on: the machine itself, or a machine in QEMU with processors, storage and kernel parameters of its own.
+//! Machines that run a kernel: the host itself, or a QEMU guest with its own CPUs, storage and kernel parameters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,10 +9,10 @@ use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-/// What is told of the machine itself: its kernel, its processors, its storage, as they are.
+/// The level for the machine itself: its own kernel, CPUs or storage.
 pub const HOST: &str = "host";
 
-/// What executes the instructions of kernel and server.
+/// Executor of the instructions of kernel and server.
 #[derive(
     Clone,
     Copy,
@@ -31,14 +31,14 @@ pub const HOST: &str = "host";
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Acceleration {
-    /// The machine itself: there is no virtual one.
+    /// The machine itself: no virtual machine.
     #[default]
     None,
-    /// The machine's processors, in a virtual machine.
+    /// A virtual machine on the machine's CPUs.
     Kvm,
-    /// QEMU's emulation, as fast as the machine can: its time is real, and its figures depend on the machine.
+    /// QEMU's emulation at full speed: in real time, so that results depend on the machine.
     Tcg,
-    /// QEMU's emulation of one processor, counting instructions: each takes one nanosecond of the guest's time.
+    /// QEMU's emulation of one CPU with counted instructions: each takes one nanosecond of the guest's time.
     Icount,
 }
 
@@ -53,28 +53,28 @@ impl Acceleration {
         !matches!(self, Self::None)
     }
 
-    /// Whether its processors are emulated.
+    /// Whether its CPUs are emulated.
     pub const fn is_emulated(self) -> bool {
         matches!(self, Self::Tcg | Self::Icount)
     }
 }
 
-/// How QEMU caches a disk (`cache=`).
+/// QEMU's cache mode of a disk (`cache=`).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "kebab-case")]
 pub enum DiskCache {
-    /// Past the host's page cache.
+    /// Bypasses the host's page cache.
     None,
-    /// In the host's page cache.
+    /// Uses the host's page cache.
     #[default]
     Writeback,
-    /// In the host's page cache, and on the disk before a write is answered.
+    /// Uses the host's page cache; a write completes when it is on disk.
     Writethrough,
-    /// Past the host's page cache, and on the disk before a write is answered.
+    /// Bypasses the host's page cache; a write completes when it is on disk.
     Directsync,
-    /// In the host's page cache, flushes being ignored.
+    /// Uses the host's page cache and ignores flushes.
     Unsafe,
 }
 
@@ -84,22 +84,22 @@ impl DiskCache {
         self.into()
     }
 
-    /// Whether the host's page cache is passed by, which native asynchronous I/O needs.
+    /// Whether it bypasses the host's page cache, which native asynchronous I/O requires.
     pub const fn is_direct(self) -> bool {
         matches!(self, Self::None | Self::Directsync)
     }
 }
 
-/// How QEMU reads and writes a disk's file (`aio=`).
+/// QEMU's I/O method for a disk (`aio=`).
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr, VariantArray,
 )]
 #[strum(serialize_all = "snake_case")]
 pub enum DiskAio {
-    /// Threads that wait.
+    /// Blocking threads.
     #[default]
     Threads,
-    /// The kernel's asynchronous I/O.
+    /// Linux's native asynchronous I/O.
     Native,
     /// io_uring.
     IoUring,
@@ -112,7 +112,7 @@ impl DiskAio {
     }
 }
 
-/// Where a server's data are.
+/// Location of a server's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Storage {
     /// On the machine's own file systems.
@@ -120,16 +120,16 @@ pub enum Storage {
     Host,
     /// In the memory of the virtual machine.
     Memory,
-    /// On a disk that QEMU gives the virtual machine by virtio.
+    /// On a virtio disk of the virtual machine.
     Virtio {
-        /// How it is cached.
+        /// Cache mode.
         cache: DiskCache,
-        /// How it is read and written.
+        /// I/O method.
         aio: DiskAio,
     },
 }
 
-/// What a text should have been that is no [`Storage`].
+/// A text that is not a [`Storage`], with the forms expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no storage: expected \"memory\", \"virtio\" or \"virtio-CACHE-AIO\", such as \"virtio-none-native\""
@@ -170,7 +170,7 @@ impl Serialize for Storage {
     }
 }
 
-/// Kernel parameters that are set before a server starts, by a name of the campaign's.
+/// Kernel parameters set before a server starts, named by the campaign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct SysctlVariant {
     /// Its name in the campaign; `default` sets nothing.
@@ -183,13 +183,13 @@ impl SysctlVariant {
     /// The variant that sets nothing.
     pub const DEFAULT: &'static str = "default";
 
-    /// Nothing is set.
+    /// No parameters.
     pub fn none() -> Self {
         Self { name: Self::DEFAULT.to_owned(), values: BTreeMap::new() }
     }
 }
 
-/// Processors of a virtual machine as campaigns write them: a number, or `"host"` for as many as the machine has.
+/// CPUs of a virtual machine as campaigns write them: a number, or `"host"` for as many as the machine has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cpus(pub Option<i64>);
 
@@ -218,17 +218,17 @@ impl<'de> Deserialize<'de> for Cpus {
     }
 }
 
-/// A kernel that a campaign names.
+/// A kernel named by a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelSpec {
-    /// As the factor `kernel` has it: a version, a package or a pattern of packages, or a path.
+    /// Level of the factor `kernel`: a version, a package or a pattern of packages, or a path.
     pub name: String,
-    /// A bzImage or a built kernel tree, where the name is a path.
+    /// A bzImage or a built kernel tree, if the name is a path.
     pub path: Option<PathBuf>,
 }
 
 impl KernelSpec {
-    /// Of a label in a campaign: with a `/` it is a path.
+    /// Parses a label of a campaign: one with a `/` is a path.
     pub(crate) fn from_label(label: &str) -> Self {
         Self { name: label.to_owned(), path: label.contains('/').then(|| PathBuf::from(label)) }
     }

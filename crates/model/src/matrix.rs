@@ -1,4 +1,4 @@
-//! Lays out cells: products of axes, some of which go together, less excluded and plus included ones.
+//! Lays out cells: products of axes, some of them zipped, minus excluded and plus included cells.
 
 use std::ops::Range;
 
@@ -11,25 +11,25 @@ use crate::spec::{Campaign, Matrix, Point};
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
 
-/// Levels of a cell in the run's own settings, where no factor has them.
+/// Levels from the run's settings, for factors without levels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
     /// Length of the measured window.
     pub(crate) duration: Span,
-    /// Load before it; none for a share of the window.
+    /// Load before the window; none for a share of the window.
     pub(crate) warmup: Option<Span>,
     /// Threads of the driver.
     pub(crate) threads: u32,
 }
 
-/// Lengths that a workload's table has of its own.
+/// Lengths given in a workload's table.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct OwnLengths {
     duration: Option<Span>,
     warmup: Option<Span>,
 }
 
-/// A factor's levels with their places in the text, each as a draft of that level alone.
+/// A factor's levels with their places in the text, each as a draft with that level only.
 pub(crate) struct Levels {
     pub(crate) factor: Factor,
     at: Range<usize>,
@@ -52,7 +52,7 @@ macro_rules! drafts {
                     && self.own.duration.is_none_or(|duration| duration == cell.duration)
             }
 
-            /// Adds levels of other factors.
+            /// Adds the levels of another draft.
             fn join(&mut self, other: &Self) {
                 $(if other.$key.is_some() {
                     self.$key.clone_from(&other.$key);
@@ -62,13 +62,13 @@ macro_rules! drafts {
                 }
             }
 
-            /// The cell, with defaults for what is left out; none where a required factor is.
+            /// The cell, with defaults for factors left out; none if one of them is required.
             fn complete(self) -> Option<Cell> {
                 Some(Cell { $($key: self.$key.or_else(<factor::$key::$name as Axis>::default)?,)* })
             }
         }
 
-        /// The levels of each factor that a matrix has.
+        /// The levels of each factor of a matrix.
         pub(crate) fn levels(matrix: &Matrix, definitions: &Definitions<'_>) -> Result<Vec<Levels>, SpecError> {
             let mut found = Vec::new();
             $(if let Some(given) = &matrix.$key {
@@ -83,7 +83,7 @@ macro_rules! drafts {
             Ok(found)
         }
 
-        /// The levels of a point, each by itself.
+        /// The levels of a point, each separately.
         pub(crate) fn levels_of_point(point: &Point, definitions: &Definitions<'_>) -> Result<Vec<Levels>, SpecError> {
             let mut found = Vec::new();
             $(if let Some(level) = &point.$key {
@@ -103,7 +103,7 @@ macro_rules! drafts {
 
 factors!(drafts);
 
-/// Adds to the drafts of workloads the lengths in their tables.
+/// Adds the lengths in workloads' tables to the drafts of these workloads.
 fn own_lengths<'a>(
     found: &mut [Levels],
     names: impl Iterator<Item = &'a Spanned<String>>,
@@ -123,10 +123,10 @@ fn own_lengths<'a>(
     Ok(())
 }
 
-/// Axes that go through their levels together; mostly a single one.
+/// Axes that are zipped; usually a single one.
 type Together = Vec<Levels>;
 
-/// The cells of a campaign, each once, in the order of the file.
+/// The distinct cells of a campaign, in the order of the file.
 pub(crate) fn cells(
     campaign: &Campaign,
     definitions: &Definitions<'_>,
@@ -153,16 +153,16 @@ pub(crate) fn cells(
     Ok(cells)
 }
 
-/// A campaign whose cells are laid out.
+/// A campaign while its cells are laid out.
 struct Layout<'a> {
-    /// The axes that matrices have in common.
+    /// The axes that matrices share.
     common: &'a Matrix,
     definitions: &'a Definitions<'a>,
     defaults: Defaults,
 }
 
 impl Layout<'_> {
-    /// Adds the cells of one matrix, which takes from the common one what it leaves out.
+    /// Adds the cells of one matrix, which takes axes that it leaves out from the common one.
     fn product(&self, own: Option<&Spanned<Matrix>>, cells: &mut Vec<Cell>) -> Result<(), SpecError> {
         let common = self.common;
         let own_axes = own.map_or_else(|| Ok(Vec::new()), |own| self.axes(own.get_ref()))?;
@@ -204,7 +204,7 @@ impl Layout<'_> {
             .filter_map(|draft| resolve(draft, self.definitions, self.defaults).transpose())
             .collect::<Result<_, _>>()?;
         for (place, point) in &excluded {
-            // An exclusion that all matrices have in common need not concern each of them.
+            // A common exclusion need not match cells of every matrix.
             let is_common = common.exclude.iter().any(|common| std::ptr::eq(common, *place)) && own.is_some();
             if !is_common && !product.iter().any(|cell| point.matches(cell)) {
                 return Err(SpecError::at(
@@ -222,7 +222,7 @@ impl Layout<'_> {
         self.include(includes, cells)
     }
 
-    /// Adds the cells that are named one by one.
+    /// Adds the cells of `include`.
     fn include(&self, points: &[Spanned<Point>], cells: &mut Vec<Cell>) -> Result<(), SpecError> {
         for point in points {
             let Some(cell) = resolve(self.draft(point)?, self.definitions, self.defaults)? else {
@@ -239,7 +239,7 @@ impl Layout<'_> {
         Ok(())
     }
 
-    /// The axes of a matrix: each has a level, and none twice.
+    /// The axes of a matrix, each with levels and without duplicates.
     fn axes(&self, matrix: &Matrix) -> Result<Vec<Levels>, SpecError> {
         let axes = levels(matrix, self.definitions)?;
         for axis in &axes {
@@ -295,7 +295,7 @@ fn required(axes: &[Levels], own: Option<&Spanned<Matrix>>) -> Result<(), SpecEr
     Ok(())
 }
 
-/// Puts axes that are zipped into one group, at the place of the first of them.
+/// Groups axes that are zipped, at the position of the first of them.
 fn together<'a>(
     axes: Vec<Levels>,
     zips: impl Iterator<Item = &'a Spanned<Vec<Spanned<String>>>>,
@@ -345,7 +345,7 @@ fn together<'a>(
     Ok(groups)
 }
 
-/// The cell of a draft, by the rules that couple factors; none where a required level is missing.
+/// Completes a draft by the rules that couple factors; none if a required level is missing.
 fn resolve(
     mut draft: Draft,
     definitions: &Definitions<'_>,
@@ -355,13 +355,13 @@ fn resolve(
         draft.settings = Some(factor::settings::default_settings(definitions)?);
     }
     put_on_machine(&mut draft);
-    // A driver in a virtual machine has no more threads than that has processors.
+    // By default, a driver in a virtual machine has at most as many threads as CPUs.
     let is_virtual = draft.acceleration.is_some_and(Acceleration::is_virtual);
     let cpus = draft.cpus.flatten().filter(|_| is_virtual);
     draft.threads.get_or_insert(cpus.map_or(defaults.threads, |cpus| defaults.threads.min(cpus)));
-    // The window of a workload that ends by itself is as long as that takes, up to a limit.
+    // The window of a workload with iterations lasts until they end, up to a limit.
     let ends = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
-    // A workload's own lengths count more than the factors', which are those of all workloads.
+    // A workload's own lengths take precedence over the factors', which apply to all workloads.
     let duration = draft.own.duration.or(draft.duration);
     let duration = duration.unwrap_or(if ends { LONGEST } else { defaults.duration });
     draft.duration = Some(duration);
@@ -375,8 +375,8 @@ fn resolve(
     Ok(draft.complete())
 }
 
-/// Leaves a cell the levels that its machine can have: those of virtual machines and of other kernels do not apply to the
-/// running one. So a product of `kernel = ["host", "6.12"]` and several `storage`s has one cell of the host's.
+/// Restricts a cell to levels that apply to its machine: those of virtual machines and of other kernels do not apply to
+/// the running one. So a product of `kernel = ["host", "6.12"]` and several `storage`s has one cell for the host.
 fn put_on_machine(draft: &mut Draft) {
     let is_host = draft.kernel.as_ref().is_none_or(Option::is_none);
     let acceleration =
@@ -396,5 +396,5 @@ fn put_on_machine(draft: &mut Draft) {
     }
 }
 
-/// The longest load that ends after its iterations, where its length is left out.
+/// Default limit of a load that ends after its iterations.
 const LONGEST: Span = Span::from_us(3_600_000_000);

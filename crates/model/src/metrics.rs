@@ -1,4 +1,4 @@
-//! Metrics: what collectors read during a load. The [catalogue](GROUPS) says what each one means; [`Series`] hold the values.
+//! Metrics that collectors read during a load. The [catalogue](GROUPS) defines each; [`Series`] hold the values.
 
 mod catalogue;
 mod metric;

@@ -1,5 +1,4 @@
-//! The plan: what a campaign comes to. Cells are the products of the factors' levels; trials are their repeats, in the
-//! order in which they will run.
+//! The plan of a campaign. Cells are the products of the factors' levels; trials are their repeats, in execution order.
 
 use std::path::Path;
 
@@ -18,32 +17,32 @@ use crate::validity::Thresholds;
 use crate::workload::{Custom, Workloads};
 use crate::{check, matrix};
 
-/// A checked campaign: every value is in its range, every name is known.
+/// A checked campaign: all values are in range, all names known.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Plan {
     /// The campaign's name.
     pub campaign: String,
-    /// Words to find its trials by.
+    /// Words to select its trials by.
     pub tags: Vec<String>,
-    /// Anything to be remembered.
+    /// Notes for people.
     pub notes: Option<String>,
-    /// How each trial runs.
+    /// Run settings of the trials.
     pub run: RunSettings,
     /// Metrics collected during each load.
     pub collect: Collect,
-    /// CPU profile of each load; none for nothing.
+    /// CPU profile of each load; none without one.
     pub profile: Option<Profile>,
-    /// Up to where a trial is sound.
+    /// Thresholds of the validity gates.
     pub validity: Thresholds,
-    /// Commands around the campaign and its trials.
+    /// Commands before and after the campaign and its trials.
     pub hooks: Hooks,
-    /// The servers that the cells name, in that order.
+    /// The servers of the cells, in that order.
     pub servers: Vec<ServerSpec>,
-    /// The kernels that the cells name, in that order.
+    /// The kernels of the cells, in that order.
     pub kernels: Vec<KernelSpec>,
     /// Every combination of factor levels, in the order of the file.
     pub cells: Vec<Cell>,
-    /// Every trial that is planned from the start, in the order in which they will run.
+    /// The trials planned from the start, in execution order.
     pub trials: Vec<PlannedTrial>,
 }
 
@@ -54,22 +53,22 @@ pub struct PlannedTrial {
     pub position: u32,
     /// Index of its cell in [`Plan::cells`].
     pub cell: usize,
-    /// Which repeat of the cell, from 1; the block where the order is in blocks.
+    /// Number of the repeat of the cell, from 1; in randomized blocks, number of the block.
     pub repeat: u32,
 }
 
 impl Plan {
     /// Checks a campaign and lays out its cells and trials.
     ///
-    /// `drawn_seed` is used where the campaign names none; the plan records which.
+    /// `drawn_seed` is used if the campaign has no seed; the plan records the one used.
     ///
     /// # Errors
-    /// A value out of its range or a name that is not known, with its place in the campaign's text.
+    /// A value out of range or an unknown name, with its place in the campaign's text.
     pub fn new(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
         Self::with(campaign, drawn_seed, &Workloads::default())
     }
 
-    /// As [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.
+    /// Like [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.
     ///
     /// # Errors
     /// As [`Plan::new`].
@@ -96,7 +95,7 @@ impl Plan {
         })
     }
 
-    /// Takes relative paths of servers and kernels as relative to this directory, the campaign's own.
+    /// Resolves relative paths of servers and kernels against this directory, the campaign's own.
     pub fn relative_to(&mut self, directory: &Path) {
         for server in &mut self.servers {
             match &mut server.source {
@@ -120,13 +119,13 @@ impl Plan {
         self.servers.iter().find(|server| server.name == cell.server)
     }
 
-    /// The kernel of a cell; none for the one that the machine runs.
+    /// The kernel of a cell; none for the machine's running kernel.
     pub fn kernel(&self, cell: &Cell) -> Option<&KernelSpec> {
         let name = cell.kernel.as_ref()?;
         self.kernels.iter().find(|kernel| kernel.name == *name)
     }
 
-    /// The workloads of the cells that are not pgbench's, each once, in the order of the cells.
+    /// The distinct workloads of the cells that are not pgbench's, in the order of the cells.
     pub fn custom_workloads(&self) -> Vec<&Custom> {
         let mut found: Vec<&Custom> = Vec::new();
         for custom in self.cells.iter().filter_map(|cell| cell.workload.custom()) {
@@ -137,14 +136,14 @@ impl Plan {
         found
     }
 
-    /// Whether more than the load may change the data set in a trial.
+    /// Whether anything except the load may change the data set in a trial.
     pub fn alters_data(&self) -> bool {
         self.run.vacuum != Vacuum::None
             || self.hooks.before_trial.is_some()
             || self.hooks.after_trial.is_some()
     }
 
-    /// What may go wrong with cells though they can be run, each once: memory limits that are tight.
+    /// Distinct warnings about cells that can run but may fail: tight memory limits.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.cells.iter().filter_map(check::memory::too_tight).collect();
         warnings.sort();
@@ -152,17 +151,17 @@ impl Plan {
         warnings
     }
 
-    /// About how long all trials will take: load plus what surrounds it. Downloading and filling come on top.
+    /// Approximate time of all trials: loads and what surrounds them, without downloads and filling.
     pub fn estimate(&self) -> Span {
         self.estimate_of(&self.trials)
     }
 
-    /// About how long some of the plan's trials will take.
+    /// Approximate time of some of the plan's trials.
     pub fn estimate_of(&self, trials: &[PlannedTrial]) -> Span {
         let load = |trial: &PlannedTrial| {
             let cell = self.cell(trial);
             let folding = self.profile.map_or(0, |_| AROUND_PROFILE_US);
-            // Nobody knows how long what ends by itself will take.
+            // The length of a load that ends after its iterations is unknown.
             let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| BY_ITSELF_US);
             let (times, around_us) = match cell.acceleration {
                 Acceleration::None => (1, AROUND_TRIAL_US),
@@ -175,20 +174,20 @@ impl Plan {
     }
 }
 
-/// What is counted for a load that ends after its iterations.
+/// Assumed length of a load that ends after its iterations.
 const BY_ITSELF_US: u64 = 60_000_000;
 
-/// What putting back, starting, connecting and counting cost around a trial's load, as seen on small machines at scale 1.
+/// Time around a trial's load: copying, starting, connecting and counting, as measured on small machines at scale 1.
 const AROUND_TRIAL_US: u64 = 400_000;
 
-/// What packing and booting a virtual machine costs, and starting and stopping the server in it by emulation, as seen on
-/// small machines.
+/// Time to pack and boot a virtual machine, and to start and stop the server in it by emulation, as measured on small
+/// machines.
 const BOOT_US: u64 = 25_000_000;
 
-/// How much longer a second of counted instructions takes, as seen on small machines.
+/// Slowdown by counting instructions, as measured on small machines.
 const COUNTED_TIMES: u64 = 10;
 
-/// What ending a recording and folding its samples cost after a load, as seen on small machines.
+/// Time to end a recording and fold its samples after a load, as measured on small machines.
 const AROUND_PROFILE_US: u64 = 3_000_000;
 
 fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
@@ -224,7 +223,7 @@ mod tests {
         Plan::new(&Campaign::parse(text).unwrap(), 1)
     }
 
-    /// The message, the text it points at and the help for a campaign that parses and can't be planned.
+    /// Message, marked text and help for a campaign that parses but can't be planned.
     fn refused(from: &str, to: &str) -> (String, String, String) {
         let text = GOOD.replace(from, to);
         assert_ne!(text, GOOD);
@@ -360,7 +359,7 @@ mod tests {
              [[matrix]]\nserver = ['18']\nscale = [1]\n"
         ))
         .unwrap();
-        // The third matrix has no cell that the first has not.
+        // The third matrix adds no cell to those of the first.
         assert_eq!(plan.cells.len(), 2 * 3 + 2);
         assert_eq!(plan.cells[7].to_string(), "18 default tpcb-like scale 100 clients 8 prepared unix 10s");
         let error = super::Plan::new(

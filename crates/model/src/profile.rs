@@ -1,4 +1,4 @@
-//! Profiles: which functions processors were in, sampled while a load ran.
+//! CPU profiles: samples of the functions that CPUs execute during a load.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,23 @@ use crate::units::Span;
 /// CPU profile of each load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Profile {
-    /// Samples a second of each processor that is busy.
+    /// Samples per second of each busy CPU.
     pub hz: u32,
-    /// How the callers of a function are to be found; none for by frame pointers where the server's program has them, else
-    /// by DWARF.
+    /// Method of finding callers; none for frame pointers if the server's program has them, else DWARF.
     pub callgraph: Option<Unwinding>,
-    /// How much of the measured window, from its beginning; none for as much as is sensible ([`Profile::window`]).
+    /// Length of the profile from the start of the measured window; none for the default of [`Profile::window`].
     pub window: Option<Span>,
-    /// How much of the measured window's end is for stacks of what waits, in place of what runs; none for nothing.
+    /// Length of the off-CPU profile that replaces it at the end of the measured window; none without one.
     pub off_cpu: Option<Span>,
 }
 
 impl Profile {
-    /// Samples a second by default: odd, so that nothing which happens at full tenths of a second is always met or
+    /// Default samples per second: odd, so that periodic work at full tenths of a second is neither always sampled nor
     /// always missed.
     pub const DEFAULT_HZ: u32 = 99;
 
-    /// How much of a measured window is profiled. With copies of stacks, which are large, it is no more than gives
-    /// [`MOST_COPIES`] when all processors are busy, unless the campaign says how much it is to be.
+    /// Length of the profile in a measured window. With copies of stacks, which are large, the default is limited to
+    /// [`MOST_COPIES`] samples if all CPUs are busy.
     pub fn window(&self, measured: Span, unwinding: Unwinding, cpus: usize) -> Span {
         let most = match (self.window, unwinding) {
             (Some(asked), _) => asked,
@@ -40,38 +39,38 @@ impl Profile {
         Span::from_us(measured.us().saturating_sub(ended).min(most.us()))
     }
 
-    /// How often a second a processor's switches between threads are taken with a stack, at most, while it is recorded
-    /// what waits: so that there are no more than [`MOST_SWITCHES`].
+    /// Maximum rate per second and CPU of context switches sampled with a stack in an off-CPU profile, so that there
+    /// are at most [`MOST_SWITCHES`].
     pub fn switches_hz(&self, cpus: usize) -> u32 {
         let us = self.off_cpu.map_or(0, Span::us).max(1) * cpus.max(1) as u64;
         u32::try_from(MOST_SWITCHES * 1_000_000 / us).unwrap_or(u32::MAX).clamp(1, MOST_SWITCHES_HZ)
     }
 }
 
-/// Switches between threads that a trial takes with a stack.
+/// Maximum context switches sampled with a stack in a trial.
 pub const MOST_SWITCHES: u64 = 8192;
-/// More samples a second than this of one processor the kernel may refuse to take.
+/// Samples per second of one CPU above which the kernel may refuse.
 const MOST_SWITCHES_HZ: u32 = 20_000;
-/// How long getting ready for what waits takes, in which what runs is not sampled any more.
+/// Time to prepare an off-CPU profile, during which the CPU profile has already ended.
 pub const AROUND_OFF_CPU_US: u64 = 1_000_000;
 
-/// Samples with a copy of the stack that a trial takes where nothing is said: 256 MiB of raw data. A share of 1 % of so
-/// many is known to a twentieth of a percent.
+/// Default maximum of samples with a copy of the stack in a trial: 256 MiB of raw data. A share of 1 % of so many is
+/// known to a twentieth of a percent.
 pub const MOST_COPIES: u64 = 32_768;
 
-/// How much of a stack is copied with each sample for its unwinding afterwards, in bytes. A server's are rarely deeper.
+/// Bytes of the stack copied with each sample for unwinding afterwards. Stacks of a server are rarely deeper.
 pub const COPY_BYTES: u32 = 8192;
 
-/// A way to find the callers of a function.
+/// Method of finding the callers of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Unwinding {
-    /// The kernel follows frame pointers at each sample: cheap, and blind in programs that have none.
+    /// The kernel follows frame pointers at each sample: cheap, but it fails in programs without them.
     #[serde(rename = "fp")]
     #[strum(serialize = "fp")]
     FramePointers,
-    /// The kernel copies the top of the stack at each sample, which is unwound afterwards by the tables for exceptions
-    /// (DWARF call frame information), which nearly all programs have.
+    /// The kernel copies the top of the stack at each sample, which is unwound afterwards by call frame information
+    /// (DWARF), which nearly all programs have.
     #[serde(rename = "dwarf")]
     Dwarf,
 }
@@ -83,13 +82,13 @@ impl Unwinding {
     }
 }
 
-/// What was sampled.
+/// Processes that were sampled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Scope {
-    /// Whatever ran on the machine.
+    /// All processes of the machine.
     Machine,
-    /// The driver's and the server's processes: more is not permitted.
+    /// The driver's and the server's processes, if sampling others is not permitted.
     Processes,
 }
 
@@ -100,70 +99,70 @@ impl Scope {
     }
 }
 
-/// How a trial's profile was taken; its stacks are [`Stacks`].
+/// Parameters and counts of a trial's profile; its stacks are [`Stacks`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profiled {
-    /// The event that a sample was taken at, by perf's name, such as `cycles` or `cpu-clock`; a `u` after a colon is without
-    /// the kernel's side. None where there was no sample.
+    /// The sampled event by perf's name, such as `cycles` or `cpu-clock`; a `u` after a colon excludes the kernel. None
+    /// without samples.
     pub event: Option<String>,
-    /// Samples a second of a busy processor, as asked for.
+    /// Requested samples per second of a busy CPU.
     pub hz: u32,
-    /// How callers were found.
+    /// Method by which callers were found.
     pub callgraph: Unwinding,
-    /// Why so.
+    /// Reason for it.
     pub callgraph_reason: String,
-    /// What was sampled.
+    /// Processes that were sampled.
     pub scope: Scope,
-    /// When sampling began, in microseconds after the load's start.
+    /// Start of sampling, in microseconds after the load's start.
     pub from_us: i64,
-    /// When it ended.
+    /// End of sampling.
     pub to_us: i64,
-    /// Samples that are in the stacks.
+    /// Samples in the stacks.
     pub samples: u64,
-    /// Samples that the kernel had no room for.
+    /// Samples that the kernel lost with its buffer full.
     pub lost: u64,
-    /// Samples of roles (not of `foreign`) whose innermost function has no name, by the file that it is in: its name,
-    /// `[kernel]`, or `[unknown]`.
+    /// Samples of roles (except `foreign`) whose innermost function has no name, by the file that contains it: its
+    /// name, `[kernel]`, or `[unknown]`.
     pub nameless: BTreeMap<String, u64>,
-    /// What perf calls its version.
+    /// Version of perf.
     pub perf_version: String,
-    /// Processor time that perf took while it sampled, in microseconds; without that of the samples themselves, which is
-    /// part of the time of what they interrupt. None where it could not be read.
+    /// CPU time of perf while sampling, in microseconds; excludes the taking of samples, which counts as time of the
+    /// interrupted code. None if it could not be read.
     pub perf_cpu_us: Option<u64>,
-    /// How it was recorded what waits; none where it was not.
+    /// Parameters and counts of the off-CPU profile; none without one.
     pub off_cpu: Option<OffCpu>,
 }
 
-/// How it was recorded where threads were when they left their processor, and for how long; the stacks are a record's
-/// `off_cpu`, in microseconds.
+/// Parameters and counts of an off-CPU profile: where threads were when they left their CPU, and for how long. The
+/// stacks are a record's `off_cpu`, in microseconds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OffCpu {
-    /// When it began, in microseconds after the load's start.
+    /// Start, in microseconds after the load's start.
     pub from_us: i64,
-    /// When it ended.
+    /// End, likewise.
     pub to_us: i64,
-    /// How often a thread left its processor.
+    /// Number of times that a thread left its CPU.
     pub switches: u64,
-    /// How many of these have a stack.
+    /// Number of these with a stack.
     pub sampled: u64,
-    /// Records that the kernel had no room for.
+    /// Records that the kernel lost with its buffer full.
     pub lost: u64,
-    /// Processor time that perf took meanwhile, in microseconds; none where it could not be read.
+    /// CPU time of perf meanwhile, in microseconds; none if it could not be read.
     pub perf_cpu_us: Option<u64>,
 }
 
-/// What stands at the end of the stack of a thread that had to leave its processor to another, and would have gone on.
+/// Last frame of the stack of a thread that was preempted.
 pub const PREEMPTED: &str = "[preempted]";
-/// What stands for the stack of a thread that waited when the recording began, or of which no switch was sampled.
+/// Stack of a thread that was waiting when the recording started, or of which no switch was sampled.
 pub const NO_STACK: &str = "[no stack]";
 
 impl Profiled {
-    /// Processor time that one sample stands for, in microseconds.
+    /// CPU time that one sample stands for, in microseconds.
     pub fn us_per_sample(&self) -> f64 {
         1e6 / f64::from(self.hz.max(1))
     }
 
-    /// Whether the kernel's side is in it.
+    /// Whether the kernel is sampled too.
     pub fn has_kernel(&self) -> bool {
         let modifiers = |event: &str| event.split_once(':').map(|(_, modifiers)| modifiers.to_owned());
         let event = self.event.as_deref();
@@ -171,16 +170,16 @@ impl Profiled {
     }
 }
 
-/// How a frame of the kernel ends in folded stacks, as flame graphs know it.
+/// Suffix of the kernel's frames in folded stacks, as flame graphs expect it.
 pub const KERNEL_SUFFIX: &str = "_[k]";
 
-/// The samples of the processes that have one part in a trial, or how long these waited.
+/// Samples of the processes with one role in a trial, or times that these waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stacks {
-    /// Their role, as in the metrics `role.*`; `foreign` are all that have none.
+    /// Their role, as in the metrics `role.*`; `foreign` for processes without one.
     pub role: String,
-    /// Samples, or of what waits microseconds, by folded stack: the process's name, then functions from the outermost to the innermost, with semicolons
-    /// between them.
+    /// Samples, or off-CPU microseconds, by folded stack: the process's name, then functions from the outermost to the
+    /// innermost, separated by semicolons.
     pub samples: BTreeMap<String, u64>,
 }
 
@@ -195,12 +194,12 @@ impl Stacks {
         self.samples.values().sum()
     }
 
-    /// As text: a line for each stack, with its samples after a space.
+    /// As text: a line per stack, with its samples after a space.
     pub fn folded(&self) -> String {
         self.samples.iter().map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
     }
 
-    /// Reads such a text.
+    /// Parses folded stacks.
     ///
     /// # Errors
     /// A line is not a folded stack.

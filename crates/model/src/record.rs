@@ -1,6 +1,6 @@
-//! What is known of a trial when it has ended: the content of a bundle, as the program uses it.
+//! The record of a trial that has ended: the content of a bundle, as the program uses it.
 //!
-//! How it is stored is the `store` crate's business, which keeps versioned types of its own.
+//! The `store` crate stores it, with versioned types of its own.
 
 use std::collections::BTreeMap;
 
@@ -18,37 +18,37 @@ use crate::profile::{Profiled, Stacks};
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
-/// Everything that one trial leaves.
+/// All results of one trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialRecord {
-    /// What was run and what came out.
+    /// The trial and its summary.
     pub trial: Trial,
-    /// The machine it ran on; nothing where the trial was imported.
+    /// The machine it ran on; empty for an imported trial.
     pub environment: Environment,
-    /// Every server setting as it was in force; empty where the server never answered.
+    /// Server settings in force; empty if the server never answered.
     pub settings: Vec<Setting>,
-    /// One entry a second of load, in order.
+    /// One entry per second of load, in order.
     pub intervals: Vec<Interval>,
-    /// When each transaction ran, in order of their starts, of workloads whose spans are asked for.
+    /// Transactions of workloads that record spans, in order of their starts.
     pub spans: Vec<TransactionSpan>,
-    /// What the collectors read of the machine and the server.
+    /// Metrics of the machine and the server.
     pub metrics: Metrics,
-    /// What the server's sessions were seen doing, in order of time.
+    /// Sampled states and wait events of the server's sessions, in order of time.
     pub waits: Vec<Waits>,
-    /// What each statement cost; empty where the server does not have `pg_stat_statements`.
+    /// Cost of each statement; empty if the server does not have `pg_stat_statements`.
     pub statements: Vec<StatementUse>,
-    /// Which functions processors were in, by role; empty where there was no profile.
+    /// CPU profile by role; empty without one.
     pub stacks: Vec<Stacks>,
-    /// How long threads waited, in microseconds, by role and by where; as [`crate::profile::OffCpu`] says.
+    /// Off-CPU profile by role, in microseconds, described by [`crate::profile::OffCpu`].
     pub off_cpu: Vec<Stacks>,
     /// Events during the load, in order of time.
     pub events: Vec<Event>,
-    /// Texts kept whole: the server's log, the driver's standard error.
+    /// Texts stored whole: the server's log, the driver's standard error.
     pub logs: Vec<Log>,
 }
 
 impl TrialRecord {
-    /// The record of a trial of which nothing has been gathered.
+    /// The record of a trial without any collected data.
     pub fn new(trial: Trial) -> Self {
         Self {
             trial,
@@ -66,13 +66,13 @@ impl TrialRecord {
         }
     }
 
-    /// When an event happened, in microseconds after the load's start by the wall clock; none where no load ran.
+    /// Time of an event, in microseconds after the load's start by the wall clock; none if no load ran.
     pub fn after_start_us(&self, event: &Event) -> Option<i64> {
         i64::try_from(event.at.duration_since(self.trial.load_started?).as_micros()).ok()
     }
 
-    /// How much of a span after the load's start a checkpoint was running, in microseconds: of those that the server's
-    /// log has the end of.
+    /// Time within a span after the load's start during which a checkpoint ran, in microseconds: checkpoints whose end
+    /// is in the server's log.
     pub fn checkpoint_us(&self, from_us: i64, to_us: i64) -> f64 {
         let ended = self.events.iter().filter(|event| event.kind == "checkpoint-ended");
         let within = ended.filter_map(|event| {
@@ -89,49 +89,49 @@ impl TrialRecord {
 pub struct Trial {
     /// Unique and sortable by time: a ULID.
     pub id: String,
-    /// The run of a campaign that it belongs to.
+    /// The run that it belongs to.
     pub run: Run,
     /// The combination of factor levels that was measured.
     pub cell: RecordedCell,
-    /// Which repeat of the cell, from 1.
+    /// Number of the repeat of the cell, from 1.
     pub repeat: u32,
-    /// Which try at this repeat, from 1.
+    /// Number of the attempt at this repeat, from 1.
     pub attempt: u32,
     /// Its place in the run's order, from 1.
     pub position: u32,
-    /// Why it was run beyond what was planned from the start; none where it was planned.
+    /// Reason for running it in addition to the planned trials; none for a planned one.
     pub reason: Option<String>,
-    /// When it began (server start included); none where it was imported and is not known.
+    /// Its start (server start included); none if an imported trial's is unknown.
     pub started: Option<Timestamp>,
-    /// When its load began, from where intervals are counted; none where no load ran.
+    /// Start of its load, the origin of intervals; none if no load ran.
     pub load_started: Option<Timestamp>,
-    /// The two clocks, read together at the load's start and at its end; none where no load ran.
+    /// The two clocks, read together at the load's start and at its end; none if no load ran.
     pub clocks: Option<Clocks>,
-    /// When it ended; none as above.
+    /// Its end; none as for `started`.
     pub ended: Option<Timestamp>,
-    /// The server's own full version, such as `18.1`; none where it never answered.
+    /// The server's own full version, such as `18.1`; none if it never answered.
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
     pub server_banner: Option<String>,
-    /// Which programs the server is, as pgdyno tells them apart; none where it was never there, or is not pgdyno's own.
+    /// pgdyno's identifier of the server's programs; none if there were none, or the server is not pgdyno's own.
     pub server_build: Option<String>,
     /// Commit that the server was built from; none unless it was built from a git ref.
     pub server_commit: Option<Commit>,
-    /// The limits that the server was under; none where there were none.
+    /// Limits in force on the server; none if unlimited.
     pub limits: Option<LimitsInForce>,
-    /// How its profile was taken; none where there was none.
+    /// Parameters of its profile; none without one.
     pub profile: Option<Profiled>,
-    /// Size of the tested database when the load began, in bytes.
+    /// Size of the tested database at the load's start, in bytes.
     pub database_bytes: Option<u64>,
-    /// What the disk gave of a relation before the load, past the server; none where it was not read so.
+    /// Raw read of a relation before the load; none if not done.
     pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
-    /// What came out; none where no load ran.
+    /// Results of the load; none if no load ran.
     pub summary: Option<Summary>,
-    /// The two counts of the same transactions.
+    /// Transactions as counted by driver and server.
     pub accounting: Accounting,
-    /// Where it was imported from; none where pgdyno measured it.
+    /// Source of an imported trial; none if pgdyno measured it.
     pub imported: Option<Imported>,
 }
 
@@ -145,7 +145,7 @@ pub struct Commit {
 }
 
 impl Trial {
-    /// The first try at the first repeat of a cell, of which nothing is known yet.
+    /// The first attempt at the first repeat of a cell, without results.
     pub fn new(id: String, run: Run, cell: impl Into<RecordedCell>) -> Self {
         Self {
             id,
@@ -175,37 +175,37 @@ impl Trial {
     }
 }
 
-/// The files of a relation, read from the disk one after the other past the server and the page cache, within the server's
+/// Sequential read of a relation's files from disk, bypassing the server and the page cache, within the server's
 /// limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RawRead {
     /// The relation.
     pub relation: String,
-    /// Bytes of all its segments.
+    /// Bytes in all its segments.
     pub bytes: u64,
-    /// How long it took, in microseconds.
+    /// Time it took, in microseconds.
     pub elapsed_us: u64,
 }
 
 impl RawRead {
-    /// In MB (1,000,000 bytes) a second; none where it took no time.
+    /// Throughput in MB (1,000,000 bytes) per second; none if it took no time.
     pub fn mb_s(&self) -> Option<f64> {
         (self.elapsed_us > 0).then(|| self.bytes as f64 / self.elapsed_us as f64)
     }
 }
 
-/// Where an imported trial comes from.
+/// Source of an imported trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// What wrote it, such as `pgbench` or `csv`.
+    /// Its format, such as `pgbench` or `csv`.
     pub format: String,
-    /// The files that it was read from.
+    /// The files it was read from.
     pub files: Vec<ImportedFile>,
-    /// The line of the first file where its row begins, from 1; none where the whole file is of it.
+    /// Line of the first file at which its row starts, from 1; none if it is the whole file.
     pub line: Option<u64>,
-    /// When it was imported.
+    /// Time of the import.
     pub at: Timestamp,
-    /// How many trials the same import has made, or is making.
+    /// Number of trials of the same import, including those still to be made.
     pub trials: u32,
 }
 
@@ -214,22 +214,22 @@ pub struct Imported {
 pub struct ImportedFile {
     /// Its name, without directories.
     pub name: String,
-    /// SHA-256 of its content, in hexadecimal digits.
+    /// SHA-256 of its content, in hexadecimal.
     pub sha256: String,
 }
 
-/// The wall clock and the monotonic clock (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load. Everything
-/// that is measured is stamped by the monotonic one; logs have the other.
+/// The wall clock and the monotonic clock (`CLOCK_REALTIME` and `CLOCK_MONOTONIC`), at both ends of a load.
+/// Measurements use the monotonic one; logs use the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clocks {
-    /// When the load began.
+    /// Start of the load.
     pub started: ClockReading,
-    /// When its end was heard of.
+    /// Time at which its end was reported.
     pub ended: ClockReading,
 }
 
 impl Clocks {
-    /// How far the wall clock moved against the monotonic one during the load, in microseconds: it was set, or slewed.
+    /// Change of the wall clock against the monotonic one during the load, in microseconds: it was set, or slewed.
     pub fn step_us(&self) -> i64 {
         (self.ended.unix_us - self.ended.monotonic_us) - (self.started.unix_us - self.started.monotonic_us)
     }
@@ -242,20 +242,20 @@ pub struct Run {
     pub id: String,
     /// The campaign's name.
     pub campaign: String,
-    /// The campaign's text, to the letter.
+    /// The campaign's text, verbatim.
     pub campaign_toml: String,
-    /// Seed of the order of trials and of the driver's random numbers; none where it was imported.
+    /// Seed of the order of trials and of the driver's random numbers; none if imported.
     pub seed: Option<u64>,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
-    /// Words to find it by.
+    /// Words to select it by.
     pub tags: Vec<String>,
-    /// What somebody wanted to be remembered.
+    /// Notes for people.
     pub notes: Option<String>,
 }
 
-/// What a load brought. Of what pgdyno measured, all is known but where it is said; of what was imported, perhaps only
-/// the throughput.
+/// Results of a load. If pgdyno measured it, all are known except as noted; if it was imported, perhaps only the
+/// throughput.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// Length of the measured window in microseconds.
@@ -266,28 +266,28 @@ pub struct Summary {
     pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Instructions for each transaction, of driver, server and kernel together; none where they were not counted.
+    /// Instructions per transaction, of driver, server and kernel together; none if not counted.
     pub instructions_per_transaction: Option<f64>,
     /// Latency of the window's transactions.
     pub latency: Option<Latency>,
-    /// Their service time; none in a closed loop, where it is no other.
+    /// Their service time; none in a closed loop, where it equals the latency.
     pub service: Option<Latency>,
     /// Results of each background workload, in the workload's order.
     pub background: Vec<BackgroundSummary>,
-    /// Time it took to connect all clients, in microseconds.
+    /// Time to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
     pub driver_cpu_us: Option<u64>,
-    /// Largest share of an interval of the window in which a driver thread was not waiting, 0 to 1.
+    /// Largest share of an interval of the window in which a driver thread was busy, 0 to 1.
     pub driver_busy_max: Option<f64>,
     /// Largest driver lag in the window, in microseconds.
     pub driver_lag_max_us: Option<f64>,
-    /// The driver's event loop; none in bundles that were made before it was told.
+    /// The driver's event loop; none in bundles that predate it.
     pub driver_engine: Option<String>,
-    /// Why it was not io_uring; none where it was, or where epoll was asked for.
+    /// Reason for epoll; none with io_uring, or if epoll was requested.
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; none where one second was not to be as the other, and in
-    /// bundles that were made before it was told.
+    /// Steadiness of the window, and precision of its figures; none if the load was not meant to be steady, and in
+    /// bundles that predate them.
     pub statistics: Option<Statistics>,
 }
 
@@ -302,12 +302,12 @@ pub struct BackgroundSummary {
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Latency of the window's transactions; none where there were none.
+    /// Latency of the window's transactions; none without transactions.
     pub latency: Option<Latency>,
 }
 
-/// A latency distribution in figures, microseconds. Of what pgdyno measured all are known; of what was imported, those
-/// that were written down: a percentile is never made of a mean.
+/// A latency distribution in figures, microseconds. All are known if pgdyno measured it; of an imported one, those that
+/// were recorded: a percentile is never derived from a mean.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -346,41 +346,39 @@ impl From<message::Latency> for Latency {
     }
 }
 
-/// The transactions as both sides counted them, over the whole load.
+/// Transactions of the whole load, as counted by driver and server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accounting {
-    /// Transactions that the driver saw succeed: warm-up, window and drain.
+    /// Successful transactions counted by the driver: warm-up, window and drain.
     pub driver_transactions: Option<u64>,
-    /// Commits that the server told the driver of; none in bundles that were made before they were counted, when each
-    /// transaction was one.
+    /// Commits that the server reported to the driver; none in bundles that predate this count, when each transaction
+    /// was one.
     pub driver_commits: Option<u64>,
-    /// Whether transactions may have committed more often than they told: by `CALL` or `DO`, or by their
-    /// parallel workers.
+    /// Whether transactions may have committed more often than reported: by `CALL` or `DO`, or by parallel workers.
     pub untold_commits: bool,
-    /// Commits that pgdyno caused besides these: start-up of connections, preparing statements.
+    /// Other commits caused by pgdyno: start-up of connections, preparing statements.
     pub other_commits: Option<u64>,
-    /// Growth of the tested database's `xact_commit` in `pg_stat_database`.
+    /// Increase of the tested database's `xact_commit` in `pg_stat_database`.
     pub server_commits: Option<u64>,
 }
 
 impl Accounting {
-    /// Commits that the server counted and the driver cannot explain; 0 where the two agree, none where one of them is
-    /// not known.
+    /// Commits counted by the server that the driver cannot explain; 0 if they agree, none if one of them is unknown.
     pub fn surplus(&self) -> Option<i64> {
         let explained = self.driver_commits.or(self.driver_transactions)? + self.other_commits?;
         Some(self.server_commits? as i64 - explained as i64)
     }
 }
 
-/// Whether a trial may be used. The order is from best to worst.
+/// Whether a trial may be used, ordered from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Status {
     /// May be used.
     Valid,
-    /// May be used with the evidence in mind.
+    /// May be used, considering the evidence.
     Suspect,
-    /// Is kept, shown, and never used.
+    /// Stored and shown, but never used.
     Invalid,
 }
 
@@ -394,29 +392,29 @@ impl Status {
 /// A status with its reasons.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Validity {
-    /// The worst of the findings; `Valid` where there is none.
+    /// The worst status of the findings; `Valid` without findings.
     pub status: Status,
-    /// What the gates found.
+    /// Findings of the gates.
     pub findings: Vec<Finding>,
 }
 
-/// What one validity gate found.
+/// Result of one validity gate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     /// The gate's name, such as `transaction-count`.
     pub gate: String,
-    /// What it makes of the trial.
+    /// Its verdict on the trial.
     pub status: Status,
     /// The evidence, in figures.
     pub evidence: String,
-    /// Up to where it would have found nothing, such as `at most 90%`; none where it knows no such place.
+    /// Values without a finding, such as `at most 90%`; none if the gate has no threshold.
     pub threshold: Option<String>,
-    /// What to do; none where nothing is to be done.
+    /// Recommended action; none if nothing can be done.
     pub advice: Option<String>,
 }
 
 impl Finding {
-    /// All that it says, in one sentence.
+    /// The finding in one sentence.
     pub fn in_words(&self) -> String {
         let threshold = self.threshold.as_ref().map(|threshold| format!(" (sound: {threshold})"));
         let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
@@ -427,19 +425,19 @@ impl Finding {
 /// An event during the load.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event {
-    /// When, wall clock.
+    /// Its time, wall clock.
     pub at: Timestamp,
-    /// What kind of thing, such as `client-died` or `server-exited`.
+    /// Its kind, such as `client-died` or `server-exited`.
     pub kind: String,
-    /// What happened.
+    /// Description of the event.
     pub message: String,
-    /// What it happened to, such as a table's name; none where that has no name.
+    /// The object concerned, such as a table's name; none if it has no name.
     pub of: Option<String>,
-    /// Its figures by name, with their units at the names' ends.
+    /// Its figures by name; the names end with their units.
     pub figures: BTreeMap<String, f64>,
 }
 
-/// One server setting as in `pg_settings`, a value that is a secret masked.
+/// One server setting as in `pg_settings`, with secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// Name.
@@ -448,18 +446,18 @@ pub struct Setting {
     pub value: String,
     /// Base unit.
     pub unit: Option<String>,
-    /// Where the value comes from (`default`, `configuration file`, …).
+    /// Source of the value (`default`, `configuration file`, …).
     pub source: String,
-    /// When it can be changed (`postmaster`, `sighup`, …); none in bundles that were made before it was kept.
+    /// Context in which it can be changed (`postmaster`, `sighup`, …); none in bundles that predate it.
     pub context: Option<String>,
-    /// Whether a configuration file has another value, which waits for a restart; none as above.
+    /// Whether a configuration file has another value, pending a restart; none as above.
     pub pending_restart: Option<bool>,
 }
 
-/// A text kept whole.
+/// A text stored whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Log {
-    /// File name without ending, such as `server`.
+    /// File name without extension, such as `server`.
     pub name: String,
     /// The text.
     pub text: String,

@@ -1,4 +1,4 @@
-//! How the trials of a campaign run, and what is collected and called around them: checked.
+//! Checked settings of a campaign's run: its trials, the data collected, and the hooks.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use crate::factor::Factor;
 use crate::units::Span;
 
-/// How the trials of a plan run.
+/// Run settings of a plan's trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSettings {
     /// Trials of each cell.
@@ -17,13 +17,13 @@ pub struct RunSettings {
     pub order: Order,
     /// Seed of the order and of the scripts' random numbers.
     pub seed: u64,
-    /// The factor whose levels are to be compared with its first; none where there is nothing to compare.
+    /// The factor whose levels are compared with its first; none if there is nothing to compare.
     pub compare: Option<Factor>,
-    /// The change of throughput that the comparison is to show, as a share.
+    /// The change of throughput that the comparison should detect, as a share.
     pub effect: f64,
-    /// How often an invalid trial is run again.
+    /// Maximum repeats of an invalid trial.
     pub retries: u32,
-    /// What is vacuumed or analyzed before each trial.
+    /// Maintenance before each trial.
     pub vacuum: Vacuum,
     /// Whether each trial begins with a checkpoint.
     pub checkpoint: bool,
@@ -34,24 +34,24 @@ pub struct RunSettings {
 /// Metrics collected during each load.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Collect {
-    /// How often a second figures of the machine and of the server are read; 0 for never.
+    /// Readings of the machine's and the server's metrics per second; 0 for none.
     pub metrics_hz: f64,
-    /// How often a second it is looked what the server's sessions wait for; 0 for never.
+    /// Samples of the sessions' wait events per second; 0 for none.
     pub waits_hz: f64,
-    /// What each statement cost, where the server can tell.
+    /// Cost of each statement, if the server reports it.
     pub statements: bool,
-    /// Which tables fill the shared buffers, where the server can tell.
+    /// Contents of the shared buffers, if the server reports them.
     pub buffers: bool,
 }
 
-/// Trials of each cell: from `min`, which are planned, to `max`, where those that were run ask for more.
+/// Trials of each cell: `min` are planned, and up to `max` run if the results require it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Repeats {
-    /// Planned.
+    /// Planned trials.
     pub min: u32,
-    /// At most.
+    /// Maximum trials.
     pub max: u32,
-    /// Run more until the 95 % confidence interval of the mean is no wider than this to either side, as a share.
+    /// Add trials until the 95 % confidence interval of the mean is no wider than this to either side, as a share.
     pub until_ci: Option<f64>,
 }
 
@@ -70,19 +70,19 @@ impl fmt::Display for Repeats {
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Order {
-    /// One block a repeat, each with every cell once, in random order: slow drift of the machine then falls on all
+    /// One block per repeat, each with every cell once, in random order: slow drift of the machine then affects all
     /// cells alike.
     RandomizedBlocks,
-    /// The cells in the order of the file, all repeats of a cell one after the other.
+    /// The cells in the order of the file, with all repeats of a cell in succession.
     Sequential,
 }
 
-/// What is done to the tables before each trial.
+/// Maintenance of the tables before each trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
 pub enum Vacuum {
-    /// Nothing: the data set has been vacuumed and analyzed when it was filled.
+    /// None: the data set was vacuumed and analyzed when it was filled.
     None,
     /// `ANALYZE`.
     Analyze,
@@ -93,7 +93,7 @@ pub enum Vacuum {
 }
 
 impl Vacuum {
-    /// The statement that does it, for all tables of a database.
+    /// Its statement for all tables of a database.
     pub const fn statement(self) -> Option<&'static str> {
         match self {
             Self::None => None,
@@ -104,15 +104,15 @@ impl Vacuum {
     }
 }
 
-/// Shell commands around a campaign and its trials.
+/// Shell commands before and after a campaign and its trials.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Hooks {
-    /// Before the first trial; the campaign does not begin where it fails.
+    /// Before the first trial; if it fails, the campaign does not start.
     pub before_campaign: Option<String>,
     /// After the last trial.
     pub after_campaign: Option<String>,
-    /// Before each trial, its server running; the trial is invalid where it fails.
+    /// Before each trial, with its server running; if it fails, the trial is invalid.
     pub before_trial: Option<String>,
-    /// After each trial, its server still running.
+    /// After each trial, with its server still running.
     pub after_trial: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! Parts of the JSON schema of campaigns that the types that read them name.
+//! Parts of the campaigns' JSON schema that the types refer to.
 
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ use serde_json::{Value, json};
 use crate::units::{Rate, Share, Span, Throughput};
 use crate::value::Spanned;
 
-/// Pattern of a list of processors.
+/// Pattern of a CPU list.
 pub(crate) const PROCESSORS: &str = "^ *[0-9]+ *(- *[0-9]+ *)?(, *[0-9]+ *(- *[0-9]+ *)?)*$";
 
-/// A table has exactly one of these keys.
+/// Requires exactly one of these keys.
 pub(crate) fn one_of(keys: &[&str]) -> Value {
     keys.iter().map(|key| json!({ "required": [key] })).collect()
 }
 
-/// What a workload's table can combine: one source of scripts or a workload that has them.
+/// Allowed combinations of a workload's keys: one source of scripts, or a workload that has them.
 pub(crate) fn sources_of_scripts() -> Value {
     json!([
         { "not": { "required": ["builtin", "directory"] } },
@@ -34,14 +34,14 @@ pub(crate) fn add_former_background(schema: &mut Schema) {
     properties.insert("beside".to_owned(), former);
 }
 
-/// Refuses negative numbers.
+/// Disallows negative numbers.
 pub(crate) fn no_negative_numbers(schema: &mut Schema) {
     for property in schema.get_mut("properties").and_then(Value::as_object_mut).unwrap().values_mut() {
         property["minimum"] = 0.into();
     }
 }
 
-/// A value that is no list and no table.
+/// A value that is neither a list nor a table.
 pub(crate) struct Scalar;
 
 /// Named sets of server settings.

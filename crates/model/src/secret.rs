@@ -1,22 +1,22 @@
-//! Secrets in texts that are kept: they are masked before anything is stored.
+//! Masks secrets in texts before they are stored.
 
-/// What stands in the place of a secret.
+/// Replacement for a secret.
 pub const MASK: &str = "(masked)";
 
-/// Words that make a name that of a secret, wherever they stand in it.
+/// Words that mark a name as a secret's wherever they occur in it.
 const WITHIN: [&str; 7] = ["password", "passwd", "passphrase", "secret", "token", "credential", "apikey"];
-/// Words that do so where they are a part of their own, as in `rd.luks.key`.
+/// Words that do so only as a separate part, as in `rd.luks.key`.
 const PARTS: [&str; 10] = ["auth", "cred", "creds", "key", "keys", "pass", "passcode", "psk", "pw", "pwd"];
 
-/// Whether something of this name looks like a secret: `sshkey.password`, `--auth-token`, `AWS_SECRET_ACCESS_KEY`.
+/// Whether a name looks like a secret's: `sshkey.password`, `--auth-token`, `AWS_SECRET_ACCESS_KEY`.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     WITHIN.iter().any(|word| name.contains(word))
         || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| PARTS.contains(&part))
 }
 
-/// A text of words (a command line, a log, mount options) with secrets masked: values of `name=value` and words after
-/// `--name` where the name looks like a secret's, and passwords in URLs. Everything else stays as it is.
+/// Masks secrets in a text of words (a command line, a log, mount options): values of `name=value` and words after
+/// `--name` if the name looks like a secret's, and passwords in URLs. The rest is unchanged.
 pub fn mask(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
@@ -43,8 +43,8 @@ fn mask_line(line: &str, masked: &mut String) {
     }
 }
 
-/// Where a word ends: at a space that is not between quotes. A quote opens at the beginning of a word and after `=`,
-/// so that an apostrophe is none.
+/// End of a word: a space outside quotes. A quote opens at the beginning of a word and after `=`, so that an apostrophe
+/// does not count.
 fn end_of_word(text: &str) -> usize {
     let mut open = None;
     let mut before = None;
@@ -70,7 +70,7 @@ fn mask_word(word: &str, masked: &mut String) {
         masked.push('=');
         rest = value;
         if is_secret_name(name) {
-            // A value in quotes reaches to the end of the word; others end where the next option begins.
+            // A quoted value extends to the end of the word; others end at the next option.
             let is_quoted = value.starts_with(['"', '\'']) || word.starts_with(['"', '\'']);
             let end =
                 if is_quoted { value.len() } else { value.find([',', ';', '&']).unwrap_or(value.len()) };
@@ -90,7 +90,7 @@ fn mask_url(text: &str, masked: &mut String) {
         let (scheme, authority) = rest.split_at(at + 3);
         masked.push_str(scheme);
         rest = authority;
-        // A password may have a slash in it, where somebody forgot to encode it: the last @ ends it.
+        // A password may contain a slash that should have been encoded: the last @ ends it.
         if let Some((login, _)) = authority.rsplit_once('@')
             && let Some((user, _)) = login.split_once(':')
         {

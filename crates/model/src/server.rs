@@ -1,4 +1,4 @@
-//! Where a server under test comes from.
+//! Sources of servers under test.
 
 use std::path::PathBuf;
 
@@ -7,50 +7,50 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::version::VersionRequest;
 
-/// A server that a campaign names, and what kind of server it is. A version as a level of the factor `server` is one of
-/// that name.
+/// A server named by a campaign, with its source. A version as a level of the factor `server` is a server with that
+/// name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerSpec {
-    /// Its name, as the factor `server` has it.
+    /// Its name: level of the factor `server`.
     pub name: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: Source,
     /// Options for `initdb`, in addition to pgdyno's; empty for a server that pgdyno does not own.
     pub initdb: Vec<String>,
 }
 
-/// Where a server comes from.
+/// Source of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Source {
     /// A downloaded build: a major (`18`) or a full version (`16.4`).
     Embedded(String),
-    /// Programs that are there: the directory of `postgres` and `initdb`.
+    /// Installed programs: the directory of `postgres` and `initdb`.
     Bin(PathBuf),
-    /// Built from its source.
+    /// A build from source.
     Build(Build),
-    /// A server that runs already, and that pgdyno does not own.
+    /// A running server that pgdyno does not own.
     Dsn(Dsn),
 }
 
-/// How a server is built from its source.
+/// Build of a server from source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Build {
     /// A source directory or a tarball.
     pub location: PathBuf,
-    /// What of a git repository is built, where it is not the directory as it stands.
+    /// Git ref to build; none for the directory as it is.
     pub git_ref: Option<String>,
-    /// What configures it; where none is given, `configure`, which every major has, so that all are built alike.
+    /// Build system; none for `configure`, which every major has, so that all are built alike.
     pub system: Option<BuildSystem>,
     /// Options for `configure` or `meson setup`, in addition to pgdyno's.
     pub options: Vec<String>,
-    /// `CFLAGS`, where they are not to be pgdyno's own (`-O2 -g -fno-omit-frame-pointer`).
+    /// `CFLAGS` that replace pgdyno's own (`-O2 -g -fno-omit-frame-pointer`).
     pub cflags: Option<String>,
 }
 
-/// What configures a build.
+/// A build system.
 #[derive(
     Clone,
     Copy,
@@ -82,18 +82,18 @@ impl BuildSystem {
     }
 }
 
-/// A server that runs already.
+/// A running server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dsn {
-    /// A connection string as libpq takes it; never stored with a password.
+    /// A libpq connection string; never stored with a password.
     pub conninfo: String,
-    /// Whether pgdyno may change its settings for a trial, and put them back afterwards.
+    /// Whether pgdyno may change its settings for a trial, and restore them afterwards.
     pub may_set: bool,
 }
 
-/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). Whether it is available is the crate
-/// `server`'s to find out.
+/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). The crate `server` determines whether
+/// it is available.
 pub(crate) fn is_version(text: &str) -> bool {
     text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9)
 }

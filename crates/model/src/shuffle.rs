@@ -1,11 +1,11 @@
 //! Random order, the same for the same seed in every release.
 
-/// SplitMix64 (Steele, Lea, Flood 2014): fixed here for good, because a recorded seed must give the same order for ever.
+/// SplitMix64 (Steele, Lea, Flood 2014): never to be changed, because a recorded seed must always give the same order.
 #[derive(Clone, Debug)]
 pub struct Shuffler(u64);
 
 impl Shuffler {
-    /// Begins with a seed.
+    /// Starts with a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -18,8 +18,8 @@ impl Shuffler {
         z ^ (z >> 31)
     }
 
-    /// Puts items into random order (Fisher-Yates); the bias of the multiply-shift reduction is below 2⁻⁴⁰ for any
-    /// number of cells a campaign can have.
+    /// Shuffles items (Fisher-Yates); the bias of the multiply-shift reduction is below 2⁻⁴⁰ for any number of cells a
+    /// campaign can have.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             let pick = ((u128::from(self.next()) * (last as u128 + 1)) >> 64) as usize;

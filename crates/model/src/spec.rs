@@ -37,20 +37,20 @@ use crate::workload::Workloads;
 #[cfg(test)]
 mod schema;
 
-/// Samples a second of a processor, at most: more would measure the sampling.
+/// Maximum samples per second and CPU: more would measure the sampling.
 pub(crate) const MAX_PROFILE_HZ: i64 = 10_000;
-/// Readings of metrics a second, at most.
+/// Maximum readings of metrics per second.
 pub(crate) const MAX_METRICS_HZ: f64 = 100.0;
-/// Samples of the server's sessions a second, at most.
+/// Maximum samples of the server's sessions per second.
 pub(crate) const MAX_WAITS_HZ: f64 = 1000.0;
-/// Repeats of an invalid trial, at most.
+/// Maximum repeats of an invalid trial.
 pub(crate) const MAX_RETRIES: i64 = 100;
-/// Trials of a cell, at most.
+/// Maximum trials of a cell.
 pub(crate) const MAX_REPEATS: i64 = 10_000;
-/// Trials of a cell, at least, if their number is found while the campaign runs: fewer have no spread.
+/// Minimum trials of a cell if their number is determined during the campaign: fewer have no spread.
 pub(crate) const MIN_ADAPTIVE: i64 = 3;
 
-/// A campaign file as written. [`crate::plan::Plan::new`] checks it and makes cells and trials of it.
+/// A campaign file as written. [`crate::plan::Plan::new`] checks it and lays out its cells and trials.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(
@@ -186,7 +186,8 @@ pub struct Run {
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,
-    /// `VACUUM` or `ANALYZE` before each trial (default `none`: data sets are vacuumed and analyzed when they are filled).
+    /// `VACUUM` or `ANALYZE` before each trial (default `none`: data sets are vacuumed and analyzed when they are
+    /// filled).
     #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::run::Vacuum>())))]
     pub vacuum: Option<Spanned<String>>,
     /// Whether each trial begins with a checkpoint (default true).
@@ -302,7 +303,7 @@ impl Campaign {
         parse(text)
     }
 
-    /// Everything that its levels can name.
+    /// All definitions that its levels can name.
     pub const fn definitions<'a>(&'a self, known_workloads: &'a Workloads) -> Definitions<'a> {
         Definitions {
             servers: &self.servers,
@@ -315,7 +316,7 @@ impl Campaign {
         }
     }
 
-    /// Every level of the factor `workload` that the text has, with its place.
+    /// All levels of the factor `workload` in the text, with their places.
     pub fn workload_levels(&self) -> impl Iterator<Item = &Spanned<String>> {
         let matrices = self.matrix.iter().map(Spanned::get_ref);
         std::iter::once(&self.factors).chain(matrices).flat_map(|matrix| {
@@ -326,7 +327,7 @@ impl Campaign {
     }
 }
 
-/// Notes on keys of a campaign's text that are read though they have other names now.
+/// Notes on deprecated keys in a campaign's text.
 pub fn outdated_keys(text: &str) -> Vec<String> {
     let Ok(campaign) = text.parse::<toml::Table>() else { return Vec::new() };
     let workloads = campaign.get("workloads").and_then(toml::Value::as_table);

@@ -1,5 +1,5 @@
-//! Units that are written by people: durations such as `500ms`, `2s`, `5min`, `1h`; rates; sizes such as `512MB`; shares
-//! such as `2%`.
+//! Units in campaigns: durations such as `500ms`, `2s`, `5min`, `1h`; rates; sizes such as `512MB`; shares such as
+//! `2%`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,18 +8,18 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
-/// A span of time as a campaign writes it; whole microseconds, never negative.
+/// A duration in a campaign; whole microseconds, never negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     us: u64,
 }
 
-/// The units a [`Span`] may be written in, largest first, with their length in microseconds.
+/// Units of a [`Span`], largest first, in microseconds.
 const UNITS: [(&str, u64); 5] =
     [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
 
 impl Span {
-    /// Regular expression of a span as a campaign writes it.
+    /// Regular expression of a duration in a campaign.
     pub(crate) const PATTERN: &'static str = "^[0-9]+(\\.[0-9]+)? ?(us|ms|s|min|h)$";
 
     /// A span of `us` microseconds.
@@ -48,7 +48,7 @@ impl Span {
     }
 }
 
-/// A duration that could not be read; says what was expected.
+/// A text that is not a duration; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is not a duration: expected a number and a unit (us, ms, s, min or h), such as \"500ms\", \"2s\" or \"5min\""
@@ -108,23 +108,23 @@ impl Serialize for Span {
     }
 }
 
-/// Transactions begun in a second, as a campaign writes it: a number, or `"max"` for as many as can be.
+/// Transactions started per second in a campaign: a number, or `"max"` for as many as possible.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate {
-    /// Thousandths of a transaction a second; none without a limit.
+    /// Thousandths of a transaction per second; none if unlimited.
     milli: Option<u64>,
 }
 
 impl Rate {
-    /// The next transaction as soon as the last has ended.
+    /// Unlimited: each transaction starts when the last has ended.
     pub const MAX: Self = Self { milli: None };
 
-    /// So many a second; none where that is not a number above 0.001 and below 10^9.
+    /// A rate per second; none unless it is at least 0.001 and below 10^9.
     pub fn per_second(rate: f64) -> Option<Self> {
         (0.001..1e9).contains(&rate).then(|| Self { milli: Some((rate * 1e3).round() as u64) })
     }
 
-    /// Transactions a second; none without a limit.
+    /// Transactions per second; none if unlimited.
     pub fn get(self) -> Option<f64> {
         self.milli.map(|milli| milli as f64 / 1e3)
     }
@@ -187,30 +187,30 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
-/// An amount of memory or data, as PostgreSQL's settings write it: a kB is 1024 bytes. Source: PostgreSQL manual,
+/// An amount of memory or data in the format of PostgreSQL's settings: a kB is 1024 bytes. Source: PostgreSQL manual,
 /// "Parameter Names and Values".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Size {
     bytes: u64,
 }
 
-/// The units a [`Size`] may be written in, largest first, with their bytes.
+/// Units of a [`Size`], largest first, in bytes.
 const SIZES: [(&str, u64); 5] =
     [("TB", 1 << 40), ("GB", 1 << 30), ("MB", 1 << 20), ("kB", 1 << 10), ("B", 1)];
 
 impl Size {
-    /// So many bytes.
+    /// A size in bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self { bytes }
     }
 
-    /// In bytes.
+    /// Number of bytes.
     pub const fn bytes(self) -> u64 {
         self.bytes
     }
 }
 
-/// A size that could not be read; says what was expected.
+/// A text that is not a size; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size: expected a number and a unit (kB, MB, GB or TB), such as \"512MB\"")]
 pub struct NotASize(String);
@@ -226,7 +226,7 @@ impl FromStr for Size {
         let unit_bytes = known.map(|(_, bytes)| *bytes).ok_or_else(refuse)?;
         let number: f64 = number.parse().map_err(|_| refuse())?;
         let bytes = number * unit_bytes as f64;
-        // Beyond 8 EB nothing has a size, and not every number is one.
+        // Rejects sizes beyond 8 EB, and numbers that are not sizes.
         if bytes >= 9e18 {
             return Err(refuse());
         }
@@ -250,7 +250,7 @@ impl Serialize for Size {
     }
 }
 
-/// Data in a second, as a campaign writes it: `"100MB/s"`.
+/// Data throughput in a campaign: `"100MB/s"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Throughput(pub Size);
 
@@ -277,7 +277,7 @@ impl<'de> Deserialize<'de> for Throughput {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Share(pub f64);
 
-/// A share that could not be read; says what was expected.
+/// A text that is not a share; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a share: expected a percentage up to 100, such as \"2%\"")]
 pub struct NotAShare(String);

@@ -1,4 +1,4 @@
-//! Up to where a trial is sound: the thresholds of the validity gates.
+//! Thresholds of the validity gates.
 
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Every threshold by its name.
+    /// All thresholds by name.
     pub const fn all(&self) -> [(&'static str, f64); 15] {
         [
             ("driver_busy_share", self.driver_busy_share),

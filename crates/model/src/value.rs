@@ -1,4 +1,4 @@
-//! Values of a campaign: words and numbers, each checked at its place in the text.
+//! Values of a campaign: words and numbers, each checked with its place in the text.
 
 use std::borrow::Borrow;
 use std::fmt::Display;
@@ -14,12 +14,12 @@ use strum::VariantArray;
 pub struct Spanned<T>(toml::Spanned<T>);
 
 impl<T> Spanned<T> {
-    /// A value at these bytes of the text.
+    /// A value with its byte range in the text.
     pub fn new(span: Range<usize>, value: T) -> Self {
         Self(toml::Spanned::new(span, value))
     }
 
-    /// Bytes of the text.
+    /// Its byte range in the text.
     pub fn span(&self) -> Range<usize> {
         self.0.span()
     }
@@ -41,26 +41,26 @@ impl Borrow<str> for Spanned<String> {
     }
 }
 
-/// Why a campaign can't be used, and where in its text.
+/// Reason why a campaign can't be used, with its place in the text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct SpecError {
-    /// What is wrong.
+    /// Description of the error.
     pub message: String,
-    /// Bytes of the campaign's text that are to blame; none where it is the whole file.
+    /// Byte range of the error in the campaign's text; none for the whole file.
     pub at: Option<Range<usize>>,
-    /// What was expected, or what to do.
+    /// Expected value, or what to do.
     pub help: Option<String>,
 }
 
 impl SpecError {
-    /// An error at a value's place.
+    /// An error at the place of a value.
     pub fn at<T>(place: &Spanned<T>, message: impl Into<String>, help: impl Into<String>) -> Self {
         Self { message: message.into(), at: Some(place.span()), help: Some(help.into()) }
     }
 }
 
-/// Reads TOML strictly.
+/// Parses TOML strictly.
 pub(crate) fn parse<T: de::DeserializeOwned>(text: &str) -> Result<T, SpecError> {
     toml::from_str(text).map_err(|error| {
         let (message, help) = split_expectation(error.message());
@@ -68,7 +68,7 @@ pub(crate) fn parse<T: de::DeserializeOwned>(text: &str) -> Result<T, SpecError>
     })
 }
 
-/// Parts "what is wrong, expected …" at the comma, so that the expectation is shown as help.
+/// Splits "description, expected …" at the comma, to show the expectation as help.
 fn split_expectation(message: &str) -> (String, Option<String>) {
     let message = message.trim_end();
     match message.split_once(", expected ") {
@@ -78,7 +78,7 @@ fn split_expectation(message: &str) -> (String, Option<String>) {
     }
 }
 
-/// Accepts a word that is fit for tables, file names and environments.
+/// Accepts a word that is safe in tables, file names and environment variables.
 pub(crate) fn plain(given: &Spanned<String>, what: &str) -> Result<(), SpecError> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
     let text = given.get_ref();
@@ -92,12 +92,12 @@ pub(crate) fn plain(given: &Spanned<String>, what: &str) -> Result<(), SpecError
     ))
 }
 
-/// Accepts a whole number in a range.
+/// Accepts an integer in a range.
 pub(crate) fn whole(given: &Spanned<i64>, what: &str, least: i64, most: i64) -> Result<i64, SpecError> {
     in_range(given, *given.get_ref(), what, least, most)
 }
 
-/// Accepts a number of a value in a range.
+/// Accepts the number of a value if it is in a range.
 pub(crate) fn in_range<T>(
     given: &Spanned<T>,
     value: i64,
@@ -115,7 +115,7 @@ pub(crate) fn in_range<T>(
     ))
 }
 
-/// Values that campaigns and bundles name by a fixed list of words.
+/// Values named by a fixed list of words in campaigns and bundles.
 pub(crate) trait Word: Copy + Into<&'static str> + FromStr + VariantArray {}
 
 impl<T: Copy + Into<&'static str> + FromStr + VariantArray> Word for T {}
@@ -125,13 +125,13 @@ pub(crate) fn names<T: Word>() -> Vec<&'static str> {
     T::VARIANTS.iter().map(|value| (*value).into()).collect()
 }
 
-/// The value that a word of a fixed list names.
+/// The value named by a word of a fixed list.
 pub(crate) fn word<T: Word>(given: &Spanned<String>, what: &str) -> Result<T, SpecError> {
     let known: Vec<(&str, T)> = T::VARIANTS.iter().map(|value| ((*value).into(), *value)).collect();
     one_of(given, what, &known)
 }
 
-/// The value that a word names.
+/// The value named by a word.
 pub(crate) fn one_of<T: Copy>(
     given: &Spanned<String>,
     what: &str,

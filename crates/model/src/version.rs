@@ -11,7 +11,7 @@ use std::str::FromStr;
 )]
 pub struct NotAVersion(String);
 
-/// A major version: what `18` in `18.1` is, and `9.6` in `9.6.24`.
+/// A major version: `18` of `18.1`, or `9.6` of `9.6.24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Major {
     first: u32,
@@ -19,14 +19,14 @@ pub struct Major {
     second: u32,
 }
 
-/// A full version: `18.1`, `9.6.24`, or what is not released yet, such as `19devel` and `18beta1`.
+/// A full version: `18.1`, `9.6.24`, or an unreleased one, such as `19devel` and `18beta1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version {
     major: Major,
     stage: Stage,
 }
 
-/// How far a major has come, in the order in which it does.
+/// Release stage of a major, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Stage {
     Devel,
@@ -60,7 +60,7 @@ impl Major {
         }
     }
 
-    /// The major that a server or client program reports, whatever its vendor adds: `16.4 (Debian 16.4-1)`, `18beta1`.
+    /// The major that a server or client program reports, ignoring vendor suffixes: `16.4 (Debian 16.4-1)`, `18beta1`.
     pub fn from_reported(version: &str) -> Option<Self> {
         let mut numbers = version.split(|c: char| !c.is_ascii_digit()).map(number);
         match numbers.next()?? {
@@ -69,12 +69,12 @@ impl Major {
         }
     }
 
-    /// Its first number: 18, or 9 of 9.6.
+    /// Its first number: 18, or 9 for 9.6.
     pub const fn first(self) -> u32 {
         self.first
     }
 
-    /// Its second number: 6 of 9.6, and 0 from 10 on.
+    /// Its second number: 6 for 9.6, and 0 from 10 on.
     pub const fn second(self) -> u32 {
         self.second
     }
@@ -103,7 +103,7 @@ impl Version {
     }
 }
 
-/// The version that a server reports (`server_version`) as its `server_version_num`, as libpq computes it: 180001 for 18.1,
+/// Converts a version that a server reports (`server_version`) to `server_version_num`, as libpq does: 180001 for 18.1,
 /// 90624 for 9.6.24, 190000 for 19devel.
 pub fn server_version_num(reported: &str) -> Option<u32> {
     let numbers = reported.split(|c: char| !c.is_ascii_digit() && c != '.').next()?;
@@ -114,7 +114,7 @@ pub fn server_version_num(reported: &str) -> Option<u32> {
     Some(if major >= 10 { major * 10_000 + minor } else { major * 10_000 + minor * 100 + patch })
 }
 
-/// A number as versions have them.
+/// Parses a number in a version.
 fn number(text: &str) -> Option<u32> {
     match text.len() {
         1..=4 if text.bytes().all(|b| b.is_ascii_digit()) => text.parse().ok(),
@@ -123,7 +123,7 @@ fn number(text: &str) -> Option<u32> {
 }
 
 impl Stage {
-    /// What stands in the place of a minor release: `devel`, `beta1`.
+    /// Parses a stage before release: `devel`, `beta1`.
     fn before_release(text: &str) -> Option<Self> {
         let numbered = |name: &str| text.strip_prefix(name).and_then(number);
         if text == "devel" {

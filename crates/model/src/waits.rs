@@ -1,32 +1,32 @@
-//! What the server's sessions and processes were doing, by looking at them many times a second.
+//! States and wait events of the server's sessions and processes, sampled many times per second.
 
-/// How often a kind of session was seen doing one thing, in one second.
+/// Number of times that sessions of one kind were sampled in one state, in one second.
 ///
-/// Seen ÷ looks is the mean number of sessions that did it; over a window, its share of the time.
-/// Source: PostgreSQL manual, "The Cumulative Statistics System", `pg_stat_activity`.
+/// `seen` ÷ `samples` is the mean number of sessions in this state; over a window, its share of the time. Source:
+/// PostgreSQL manual, "The Cumulative Statistics System", `pg_stat_activity`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Waits {
-    /// The start of the second, in microseconds after the load's start by the monotonic clock; negative before it.
+    /// Start of the second, in microseconds after the load's start by the monotonic clock; negative before it.
     pub at_us: i64,
-    /// How long the span was, in microseconds.
+    /// Length of the span, in microseconds.
     pub width_us: u64,
-    /// How often it was looked in this span.
+    /// Number of samples in this span.
     pub samples: u32,
     /// Kind of the sessions.
     pub session: SessionKind,
-    /// `state` of `pg_stat_activity`: `active`, `idle`, `idle in transaction`, …; none of the server's own processes.
+    /// `state` of `pg_stat_activity`: `active`, `idle`, `idle in transaction`, …; none for the server's own processes.
     pub state: Option<String>,
-    /// `wait_event_type`, such as `LWLock`; none where it did not wait.
+    /// `wait_event_type`, such as `LWLock`; none if it did not wait.
     pub event_type: Option<String>,
     /// `wait_event`, such as `WALWrite`.
     pub event: Option<String>,
-    /// How many sessions were seen doing so, over all looks.
+    /// Number of sessions in this state, summed over all samples.
     pub seen: u32,
 }
 
 impl Waits {
-    /// What it did: the wait event's type, `CPU` where it was active and did not wait, or its state where it was not active;
-    /// and the wait event, where it was active and waited.
+    /// Its activity: wait event type, `CPU` if active without waiting, or its state if not active; and the wait event,
+    /// if active and waiting.
     pub fn doing(&self) -> (&str, Option<&str>) {
         match (self.state.as_deref(), self.event_type.as_deref()) {
             (Some(state), _) if !IS_ACTIVE.contains(&state) => (state, None),
@@ -36,7 +36,7 @@ impl Waits {
     }
 }
 
-/// States in which a session does something for its client.
+/// States in which a session works for its client.
 ///
 /// Source: PostgreSQL manual, `pg_stat_activity`.
 const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
@@ -50,8 +50,8 @@ pub enum SessionKind {
     Background,
     /// Another client.
     Other,
-    /// A process of the server, by `backend_type`: `checkpointer`, `autovacuum worker`, …; before PostgreSQL 10 there
-    /// are none to be seen but autovacuum's workers.
+    /// A process of the server, by `backend_type`: `checkpointer`, `autovacuum worker`, …; before PostgreSQL 10 only
+    /// autovacuum workers are visible.
     Server(String),
 }
 
@@ -66,7 +66,7 @@ impl SessionKind {
         }
     }
 
-    /// The kind of that name.
+    /// The kind with a name.
     pub fn from_name(name: &str) -> Self {
         match name {
             "load" => Self::Load,
@@ -77,24 +77,24 @@ impl SessionKind {
     }
 }
 
-/// What one statement cost during the load, as `pg_stat_statements` has it.
+/// Cost of one statement during the load, from `pg_stat_statements`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StatementUse {
     /// `queryid`.
     pub query_id: i64,
-    /// The text, normalised by the server.
+    /// Query text, normalized by the server.
     pub query: String,
-    /// How often it ran.
+    /// Number of executions.
     pub calls: u64,
-    /// Time it took to execute, in all, in microseconds.
+    /// Total execution time, in microseconds.
     pub total_us: f64,
-    /// Rows it brought or changed.
+    /// Rows returned or changed.
     pub rows: u64,
     /// Blocks found in shared buffers.
     pub shared_hit_blocks: u64,
-    /// Blocks read from outside them.
+    /// Blocks read into shared buffers.
     pub shared_read_blocks: u64,
-    /// Blocks it made dirty.
+    /// Blocks dirtied.
     pub shared_dirtied_blocks: u64,
     /// Bytes of WAL; none before PostgreSQL 13.
     pub wal_bytes: Option<f64>,

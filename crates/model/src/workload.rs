@@ -1,4 +1,4 @@
-//! What clients can be asked to do.
+//! Workloads of clients.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::units::{Rate, Span};
 
-/// One of pgbench's built-in scripts, by pgbench's own names, or scripts of one's own.
+/// A built-in script of pgbench, by pgbench's name, or custom scripts.
 ///
 /// Source: PostgreSQL manual, pgbench, "What is the 'Transaction' Actually Performed in pgbench?".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -22,74 +22,74 @@ pub enum Workload {
     SimpleUpdate,
     /// One primary-key lookup.
     SelectOnly,
-    /// Scripts that are not pgbench's.
+    /// Scripts other than pgbench's.
     Custom(Arc<Custom>),
-    /// A workload of which only the name is known: of an imported trial, or of a campaign whose files are gone. It can't
-    /// be run.
+    /// A workload of which only the name is known: of an imported trial, or of a campaign whose files are missing. It
+    /// can't run.
     Named(String),
 }
 
-/// Scripts in pgbench's language, and the data that they run on. Two are the same where all of this is.
+/// Scripts in pgbench's language, and the data that they use. Two are equal if all of this is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Custom {
     /// Its name in the campaign.
     pub name: String,
-    /// What it is, in a sentence.
+    /// Its description, in a sentence.
     pub description: Option<String>,
-    /// What clients run, at least one with a weight.
+    /// Scripts of the clients, at least one with a weight.
     pub scripts: Vec<WeightedScript>,
-    /// Variables that scripts begin with, as by pgbench's `-D`: texts by name.
+    /// Initial variables of the scripts, as by pgbench's `-D`: texts by name.
     pub parameters: BTreeMap<String, String>,
-    /// What is run once when the data set is made.
+    /// SQL run once when the data set is created.
     pub setup: Vec<ScriptText>,
-    /// What is run after each trial, when all has been measured.
+    /// SQL run after each trial, when all has been measured.
     pub teardown: Vec<ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
     /// Whether it changes the data set.
     pub writes: bool,
-    /// Whether each transaction has a connection of its own.
+    /// Whether each transaction opens a connection.
     pub reconnect: bool,
-    /// The relation whose files are read past the server before each trial that begins with cold caches; none for none.
+    /// The relation whose files are read directly before each trial with cold caches; none for no raw read.
     pub raw_read: Option<String>,
-    /// How much later each further client begins its first transaction.
+    /// Delay between the first transactions of successive clients.
     pub stagger: Span,
-    /// How many transactions each client runs; the load ends when all have. None: as long as the load lasts.
+    /// Transactions of each client; the load ends when all have run. None: as many as fit the duration.
     pub iterations: Option<u32>,
-    /// Whether the start and the end of each transaction are kept.
+    /// Whether the start and end of each transaction are recorded.
     pub spans: bool,
     /// Workloads that run at the same time, with clients of their own.
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundWorkload>,
 }
 
-/// A workload that runs at the same time as the one that is measured, with clients of its own.
+/// A workload that runs at the same time as the measured one, with its own clients.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct BackgroundWorkload {
-    /// What they do, without background workloads of its own.
+    /// Workload of its clients, without background workloads.
     pub workload: Workload,
-    /// How many they are.
+    /// Number of clients.
     pub clients: u32,
-    /// Transactions begun in a second by these clients together.
+    /// Transactions started per second by these clients together.
     pub rate: Rate,
-    /// When they begin, after the load's start.
+    /// Delay of their start after that of the load.
     pub start: Span,
 }
 
 impl BackgroundWorkload {
-    /// The name of one of its scripts among those of the whole load.
+    /// Name of one of its scripts among those of the whole load.
     pub fn script(&self, script: &str) -> String {
         let workload = self.workload.name();
         if workload == script { script.to_owned() } else { format!("{workload}/{script}") }
     }
 }
 
-/// A script, and how often it is chosen.
+/// A script with its weight.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WeightedScript {
     /// Its name in latencies and messages.
     pub name: String,
-    /// Its weight among those of all scripts; 0 means never.
+    /// Weight relative to the other scripts; 0 means never.
     pub weight: u64,
     /// The text.
     pub text: String,
@@ -104,36 +104,36 @@ pub struct ScriptText {
     pub text: String,
 }
 
-/// A statement of a setup or teardown, its variables filled in: to be sent whole.
+/// A statement of a setup or teardown with its variables substituted, to be sent whole.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Statement {
-    /// Where it is from: `setup.sql:3`.
+    /// Its place: `setup.sql:3`.
     pub place: String,
     /// Its text.
     pub sql: String,
 }
 
-/// The workloads in addition to pgbench's that a campaign can name.
+/// Workloads in addition to pgbench's that a campaign can name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workloads(pub BTreeMap<String, Workload>);
 
 impl Workloads {
-    /// The workload of that name.
+    /// The workload with a name.
     pub fn get(&self, name: &str) -> Option<Workload> {
         self.0.get(name).cloned()
     }
 
-    /// Names of all of them.
+    /// All names.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// Adds a workload; it takes the place of one of that name.
+    /// Adds a workload, replacing one with the same name.
     pub fn insert(&mut self, name: &str, workload: Workload) {
         self.0.insert(name.to_owned(), workload);
     }
 
-    /// Takes in those of some cells; of one name, the last counts.
+    /// Adds those of some cells; the last one with a name wins.
     pub fn learn<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
         for workload in workloads {
             if let Workload::Custom(custom) = workload {
@@ -185,7 +185,7 @@ impl Workload {
         }
     }
 
-    /// Whether it changes the data set, so that each trial has to begin with a fresh copy.
+    /// Whether it changes the data set, so that each trial needs a fresh copy.
     pub fn writes(&self) -> bool {
         match self {
             Self::TpcbLike | Self::SimpleUpdate | Self::Named(_) => true,
@@ -194,17 +194,17 @@ impl Workload {
         }
     }
 
-    /// How many transactions each client runs; none: as many as the load's time holds.
+    /// Transactions of each client; none: as many as fit the duration.
     pub fn iterations(&self) -> Option<u32> {
         self.custom()?.iterations
     }
 
-    /// Whether all clients are at work from the beginning to the end.
+    /// Whether all clients are active from start to end.
     pub fn is_steady(&self) -> bool {
         self.custom().is_none_or(|custom| custom.iterations.is_none() && custom.stagger.is_zero())
     }
 
-    /// The workload, where it is not pgbench's.
+    /// The workload, if it is not pgbench's.
     pub fn custom(&self) -> Option<&Custom> {
         match self {
             Self::Custom(custom) => Some(custom),
@@ -212,25 +212,26 @@ impl Workload {
         }
     }
 
-    /// A hash of its content, which distinguishes workloads of one name within a run of pgdyno; none for pgbench's.
+    /// Hash of its content, which distinguishes workloads with the same name within a run of pgdyno; none for
+    /// pgbench's.
     pub fn mark(&self) -> Option<String> {
         let mut hasher = DefaultHasher::new();
         self.custom()?.hash(&mut hasher);
         Some(format!("{:08x}", hasher.finish() as u32))
     }
 
-    /// pgbench's built-in script of that name, or else a workload of which only the name is known.
+    /// pgbench's built-in script with a name, or else a workload of which only the name is known.
     pub fn from_name(name: &str) -> Self {
         Self::builtin(name).unwrap_or_else(|| Self::Named(name.to_owned()))
     }
 
-    /// pgbench's built-in script of that name.
+    /// pgbench's built-in script with a name.
     pub fn builtin(name: &str) -> Option<Self> {
         Self::BUILTIN.into_iter().find(|workload| workload.name() == name)
     }
 }
 
-/// How statements are sent (pgbench's `--protocol`).
+/// Protocol of the statements (pgbench's `--protocol`).
 #[derive(
     Clone,
     Copy,
@@ -249,7 +250,7 @@ impl Workload {
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// One Query message, values written into the text.
+    /// One Query message, with values substituted in the text.
     Simple,
     /// Parse, Bind, Describe, Execute and Sync for every statement.
     Extended,
@@ -258,13 +259,13 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// pgbench's name of it.
+    /// Its name in pgbench.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 }
 
-/// What carries the bytes between driver and target.
+/// Transport between driver and server.
 #[derive(
     Clone,
     Copy,
@@ -285,7 +286,7 @@ impl Protocol {
 pub enum Transport {
     /// A Unix-domain socket.
     Unix,
-    /// TCP; on loopback where the target is local.
+    /// TCP; over loopback if the server is local.
     Tcp,
 }
 

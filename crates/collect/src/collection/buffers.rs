@@ -1,4 +1,4 @@
-//! Which relations fill the shared buffers, before the load and after it.
+//! Relations in the shared buffers, before and after the load.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
@@ -34,7 +34,7 @@ fn ask(context: &Context<'_>) -> Result<Option<Vec<(String, u64)>>, CollectError
     buffers(&mut context.session(context.tested_database(), "buffers")?)
 }
 
-/// Buffers by relation, before the load and after it; zero for a relation that has none.
+/// Buffers by relation, before and after the load; zero for a relation without any.
 fn series(before: Vec<(String, u64)>, after: Vec<(String, u64)>, at_us: i64) -> Vec<Series> {
     let mut relations: BTreeMap<String, [u64; 2]> = BTreeMap::new();
     for (place, seen) in [before, after].into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! A collector, and what it is given.
+//! The collector trait and its context.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -19,21 +19,21 @@ use crate::os::{Backends, Watched};
 use crate::postgres::{Commits, LoadSessions, Session};
 use crate::profile::Perf;
 
-/// Time limit of a statement that is repeated during the load; one that takes longer is a failed reading.
+/// Time limit of a statement that is repeated during the load; if it takes longer, the reading fails.
 const REPEATED_WITHIN: Duration = Duration::from_millis(900);
 /// Time limit of a statement before or after the load.
 const ONCE_WITHIN: Duration = Duration::from_secs(30);
 
-/// The database for questions that the tested one must not count.
+/// Database for queries that the tested one must not count.
 pub(super) const CONTROL_DATABASE: &str = "postgres";
 
-/// A collector that has started. During the load it works in a thread of its own, if at all, and goes by the
-/// [clock](Context::clock), which says when the load starts and ends.
+/// A started collector. During the load it works in its own thread, if at all, and follows the [clock](Context::clock),
+/// which reports start and end of the load.
 pub(super) trait Collector {
-    /// Everything it gathered; the clock says that the load has ended. `interrupt` cuts short what takes long.
+    /// Returns the results after the clock has reported the load's end. `interrupt` cuts slow work short.
     ///
     /// # Errors
-    /// It gathered nothing, and why.
+    /// The reason why there are no results.
     fn finish(
         self: Box<Self>,
         context: &Context<'_>,
@@ -41,13 +41,13 @@ pub(super) trait Collector {
     ) -> Result<Collected, CollectError>;
 }
 
-/// Starts a collector; what it returns as an error becomes a note of the trial.
+/// Starts a collector; an error becomes a note of the trial.
 pub(super) type Start = fn(&Context<'_>) -> Started;
 
-/// A collector that has started; none if the plan does not ask for it, or the server does not have what it reads.
+/// A started collector; none if the plan does not include it, or the server lacks its source.
 pub(super) type Started = Result<Option<Box<dyn Collector>>, CollectError>;
 
-/// What to collect, and of what.
+/// Server, processes and data to collect.
 pub struct Subject<'a> {
     /// The plan's choice of collectors.
     pub collect: Collect,
@@ -65,7 +65,7 @@ pub struct Subject<'a> {
     pub postmaster: Option<u32>,
 }
 
-/// What collectors share during a trial.
+/// State that collectors share during a trial.
 pub(super) struct Context<'a> {
     pub(super) subject: Subject<'a>,
     /// Start and end of the load.
@@ -95,19 +95,19 @@ impl<'a> Context<'a> {
         &self.subject.load.database
     }
 
-    /// A session before or after the load, whose connections the load needs for itself meanwhile.
+    /// Opens a session before or after the load, which may need all connections meanwhile.
     pub(super) fn session(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
         self.open(database, purpose, ONCE_WITHIN)
     }
 
-    /// A session during the load; its backend gets the role `collector`.
+    /// Opens a session during the load; its backend gets the role `collector`.
     pub(super) fn session_during_load(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
         let session = self.open(database, purpose, REPEATED_WITHIN)?;
         self.backends(|backends| backends.collectors.push(session.pid()));
         Ok(session)
     }
 
-    /// Changes which backends are none of the load's.
+    /// Changes the set of backends that are not the load's.
     pub(super) fn backends(&self, change: impl FnOnce(&mut Backends)) {
         change(&mut self.watched.backends.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -126,14 +126,14 @@ impl<'a> Context<'a> {
     }
 }
 
-/// A trial that is given up has no load, and threads must not wait for it.
+/// Ends the load for threads of a trial that is abandoned without one.
 impl Drop for Context<'_> {
     fn drop(&mut self) {
         self.clock.end();
     }
 }
 
-/// What collectors gathered.
+/// Results of the collectors.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// Readings of metrics.
@@ -142,7 +142,7 @@ pub struct Collected {
     pub waits: Vec<Waits>,
     /// Cost of statements.
     pub statements: Vec<StatementUse>,
-    /// How functions were sampled.
+    /// Parameters and counts of the profile.
     pub profile: Option<Profiled>,
     /// Samples by role.
     pub stacks: Vec<Stacks>,
@@ -157,7 +157,7 @@ pub struct Collected {
 }
 
 impl Collected {
-    /// Adds what another collector gathered.
+    /// Adds the results of another collector.
     pub(super) fn merge(&mut self, other: Self) {
         self.metrics.0.extend(other.metrics.0);
         self.waits.extend(other.waits);

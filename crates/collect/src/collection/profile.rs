@@ -1,4 +1,4 @@
-//! Which functions processors are in, and where threads wait.
+//! CPU and off-CPU profiles of the load.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;

@@ -1,4 +1,4 @@
-//! Readings of a source at exact moments of a load. Each source has a thread of its own, so that a slow one holds up no other.
+//! Readings of a source at exact times of a load. Each source has its own thread, so that a slow one delays no other.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,14 +15,14 @@ use crate::error::CollectError;
 use crate::load_clock::{LoadClock, Tick, Window};
 use crate::reading::{Reading, Source, Value};
 
-/// Reads a source in a thread of its own: once when it starts, then at every full interval of the load and at both ends of its
+/// Reads a source in its own thread: once at its start, then at every full interval of the load and at both ends of its
 /// window, and once more at the end.
 #[derive(Debug)]
 struct Sampler {
     thread: JoinHandle<Collected>,
 }
 
-/// Starts to read a source, with the first reading at once; `source` makes it ready.
+/// Starts to read a source, with the first reading at once; `source` opens it.
 pub(super) fn start<S: Source + 'static>(
     context: &Context<'_>,
     source: impl FnOnce() -> Result<S, CollectError>,
@@ -48,7 +48,7 @@ impl Sampler {
         Ok(Self { thread })
     }
 
-    /// All readings; nothing if there was no load.
+    /// All readings; empty without a load.
     fn join(self) -> Result<Collected, CollectError> {
         self.thread.join().map_err(|_| CollectError::Panicked)
     }
@@ -60,8 +60,8 @@ impl Collector for Sampler {
     }
 }
 
-/// The next moment to read at: full intervals of the load, and both ends of the window. An interval that ends shortly
-/// before such an end gives way to it. None after the window.
+/// Time of the next reading: full intervals of the load, and both ends of the window. An interval that ends shortly
+/// before such an end is replaced by it. None after the window.
 fn next_moment(window: Window, after_us: i64, interval_us: i64) -> Option<i64> {
     let full = (after_us.div_euclid(interval_us) + 1) * interval_us;
     let mut edges = [window.from_us, window.to_us].into_iter().filter(|&edge_us| edge_us > after_us);
@@ -74,7 +74,7 @@ fn next_moment(window: Window, after_us: i64, interval_us: i64) -> Option<i64> {
     (due_us <= window.to_us).then_some(due_us)
 }
 
-/// The readings of one source.
+/// Readings of one source.
 struct Readings {
     source: Box<dyn Source>,
     series: Vec<Series>,
@@ -83,7 +83,7 @@ struct Readings {
     late: u32,
     failed: u32,
     spent_us: i64,
-    /// Why the first of the failed ones failed.
+    /// Error of the first failed reading.
     why: Option<CollectError>,
 }
 
@@ -111,7 +111,7 @@ impl Readings {
                 Tick::Ended => break,
                 Tick::Due => self.read(Some(Due { at_us: window.origin_us + due_us, interval_us })),
             }
-            // What the time has gone past while it was read is left out, and not caught up with.
+            // Readings that became due during this one are skipped.
             last_us = due_us.max(now().monotonic_us - window.origin_us - interval_us / 2);
         }
         clock.wait_for_end();
@@ -119,7 +119,7 @@ impl Readings {
         self.collected(window.origin_us)
     }
 
-    /// Reads once. Times are those of the monotonic clock until all is over.
+    /// Reads once. Times are monotonic clock times until the end.
     fn read(&mut self, due: Option<Due>) {
         let mut reading = Reading::default();
         let begun_us = now().monotonic_us;
@@ -127,7 +127,7 @@ impl Readings {
         let ended_us = now().monotonic_us;
         self.reads += 1;
         self.spent_us += ended_us - begun_us;
-        // Values belong to some moment while they were read.
+        // Values are of an unknown time during the reading: use its middle.
         let mut at_us = begun_us + (ended_us - begun_us) / 2;
         let late = due.as_ref().is_some_and(|due| at_us - due.at_us > due.interval_us / 2);
         if let (true, Some(due)) = (late, &due) {
@@ -153,7 +153,7 @@ impl Readings {
             let place = self.place(metric, Some(self.source.name().to_owned()));
             self.series[place].points.push(Point { at_us, value: Some(value) });
         }
-        // What was there before and is not now is missing, not unchanged.
+        // A series without a value in this reading is missing, not unchanged.
         for series in &mut self.series {
             if series.points.last().is_some_and(|point| point.at_us != at_us) {
                 series.points.push(Point { at_us, value: None });
@@ -187,7 +187,7 @@ impl Readings {
     }
 }
 
-/// When a reading was to be.
+/// Due time of a reading.
 struct Due {
     at_us: i64,
     interval_us: i64,
@@ -224,7 +224,7 @@ mod tests {
         assert_eq!(moments(window), [0, 200_000]);
     }
 
-    /// A source that gives what the test sends, and reports each reading.
+    /// A source with values from the test, which reports each reading.
     struct Scripted {
         values: Receiver<Result<f64, CollectError>>,
         read: Sender<()>,

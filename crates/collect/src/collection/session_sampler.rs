@@ -1,4 +1,4 @@
-//! Samples of the server's sessions many times a second, in a thread of its own.
+//! Samples of the server's sessions many times per second, in a thread of its own.
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +55,7 @@ fn sample(
     let (mut samples, mut left_out, mut failed, mut spent_us) = (0_i64, 0_i64, 0_i64, 0_i64);
     let mut why = None;
     let mut due_us = 0;
-    // After the window only transactions in flight are left.
+    // After the window there are only transactions in flight.
     while due_us < window.to_us {
         let Tick::Due = clock.wait_until(window, due_us) else { break };
         let begun_us = now().monotonic_us;
@@ -66,7 +66,7 @@ fn sample(
         }
         let ended_us = now().monotonic_us;
         spent_us += ended_us - begun_us;
-        // Missed samples are left out: to catch up on them would sample the same moment several times.
+        // Missed samples are skipped: catching up would sample the same moment several times.
         let next_us = (due_us / period_us + 1) * period_us;
         let past_us = ended_us - window.origin_us;
         let sampled_us = due_us;
@@ -85,7 +85,7 @@ fn sample(
         (metric!("collector.spent_us"), spent_us),
     ]
     .map(|(metric, value)| {
-        // From zero, so that its growth is all of it.
+        // A first point of zero makes the whole value its growth.
         let points = vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }];
         Series::new(metric, Some("waits".to_owned()), points)
     });

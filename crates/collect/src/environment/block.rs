@@ -13,7 +13,7 @@ use crate::root::Root;
 /// Deeper than any stack of devices.
 const DEPTH: usize = 8;
 
-/// The device that a filesystem is on, and those that it is made of in turn (of a volume, its disks).
+/// The device of a filesystem, followed by those below it (the disks of a volume).
 pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
     let mut devices: Vec<BlockDevice> = Vec::new();
     let mut level: Vec<String> = disk(root, mount).into_iter().collect();
@@ -21,7 +21,7 @@ pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
         let mut below = Vec::new();
         for name in level {
             if !devices.iter().any(|device| device.name == name) {
-                // A partition's disk is the directory that it is in.
+                // A partition's disk is its parent directory.
                 below.extend(root.names(&format!("sys/block/{name}/slaves")));
                 devices.push(device(root, name));
             }
@@ -31,14 +31,14 @@ pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
     devices
 }
 
-/// Names of the devices that a directory is on.
+/// Names of the devices under a directory.
 pub(crate) fn names_under(root: &Root, directory: &Path) -> Vec<String> {
     let mounts = mount::all(root);
     let devices = mount::holding(&mounts, directory).map(|mount| under(root, mount));
     devices.into_iter().flatten().map(|device| device.name).collect()
 }
 
-/// Names of all devices that have a size and are not among these.
+/// Names of all other devices that have a size.
 pub(super) fn others(root: &Root, devices: &[BlockDevice]) -> Vec<String> {
     let mut names = root.names("sys/block");
     names.retain(|name| {
@@ -48,8 +48,7 @@ pub(super) fn others(root: &Root, devices: &[BlockDevice]) -> Vec<String> {
     names
 }
 
-/// The disk of a filesystem: by the number of its device; btrfs and others that have none of their own, by what was
-/// mounted.
+/// The disk of a filesystem, by its device number, or by the mount source for filesystems without one (such as btrfs).
 fn disk(root: &Root, mount: &Mount) -> Option<String> {
     let uevent = root.text(&format!("sys/dev/block/{}/uevent", mount.device));
     let by_number = uevent.and_then(|text| {
@@ -66,7 +65,7 @@ fn disk(root: &Root, mount: &Mount) -> Option<String> {
     root.has(&format!("sys/block/{name}")).then_some(name)
 }
 
-/// The disk that a partition is of; a disk itself.
+/// The disk of a partition; a disk itself.
 fn whole(root: &Root, name: &str) -> String {
     if root.has(&format!("sys/block/{name}")) {
         name.to_owned()
@@ -90,10 +89,10 @@ fn device(root: &Root, name: String) -> BlockDevice {
     for fact in QUEUE {
         put(fact, read(&format!("queue/{fact}")));
     }
-    // Devices without a choice say `none`.
+    // Devices without a choice have `none`.
     put("scheduler", read("queue/scheduler").map(|choices| chosen(&choices).unwrap_or(choices)));
     put("model", read("device/model"));
-    // In sectors of 512 bytes, whatever those of the disk are.
+    // In sectors of 512 bytes, regardless of the disk's own.
     let bytes = read("size").and_then(|size| size.parse::<u64>().ok()?.checked_mul(512));
     put("size_bytes", bytes.map(|bytes| bytes.to_string()));
     BlockDevice { name, facts }

@@ -1,5 +1,5 @@
-//! Limits of the control group that this process is in. Sources: the kernel's admin-guide/cgroup-v2 and
-//! admin-guide/cgroup-v1; cgroups(7).
+//! Limits of this process's control group. Sources: the kernel's admin-guide/cgroup-v2 and admin-guide/cgroup-v1;
+//! cgroups(7).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::slice;
 use super::mount::{self, Mount};
 use crate::root::Root;
 
-/// A limit: its name in cgroup v2, the controller that has it, and its file in v1.
+/// A limit: its name in cgroup v2, its controller, and its file in v1.
 const LIMITS: [(&str, &str, &str); 4] = [
     ("cpu.max", "cpu", "cpu.cfs_quota_us"),
     ("cpuset.cpus", "cpuset", "cpuset.cpus"),
@@ -16,10 +16,10 @@ const LIMITS: [(&str, &str, &str); 4] = [
     ("pids.max", "pids", "pids.max"),
 ];
 
-/// What v1 says where there is no limit: the largest number of pages there can be.
+/// Values from this on mean unlimited in v1, which reports the largest possible number of pages.
 const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 
-/// The limits in force: of the group and those it is in, the tightest. `max` where there is none.
+/// Limits in force: the tightest of the group and its ancestors. `max` if unlimited.
 pub(super) fn limits(root: &Root) -> BTreeMap<String, String> {
     let mut facts = BTreeMap::new();
     let groups = Groups::read(root);
@@ -40,14 +40,14 @@ pub(super) fn limits(root: &Root) -> BTreeMap<String, String> {
     facts
 }
 
-/// Where a group could be made: the directory of our own group, in v2 or of v1's controller of memory.
+/// Directory in which to create groups: that of our own group, in v2 or in v1's memory hierarchy.
 pub(crate) fn own_directory(root: &Root) -> Option<PathBuf> {
     let (_, directories) = Groups::read(root).directories("memory")?;
     directories.into_iter().next()
 }
 
-/// Directories in which one of [`LIMITS`] is set, of our group and a server's and those above them; and whether they are
-/// v1's.
+/// Directories with one of [`LIMITS`], of our own and the server's groups and their ancestors; and whether they are in
+/// v1.
 pub(crate) fn limited_groups(root: &Root, server: Option<u32>, limit: &str) -> (bool, Vec<PathBuf>) {
     let (mut is_v1, mut limited) = (false, Vec::new());
     let Some((name, controller, v1_file)) = LIMITS.into_iter().find(|(name, ..)| *name == limit) else {
@@ -70,8 +70,8 @@ pub(crate) fn limited_groups(root: &Root, server: Option<u32>, limit: &str) -> (
     (is_v1, limited)
 }
 
-/// Directories in which a disk is limited, of a server's group and those above it, and which disk that is, such as
-/// `254:0`; and whether they are v1's.
+/// Directories with a disk limit, of a server's group and its ancestors, with the disk's number, such as `254:0`; and
+/// whether they are in v1.
 pub(crate) fn disk_limited_groups(root: &Root, server: u32) -> (bool, Vec<(PathBuf, String)>) {
     const V1: [&str; 4] = [
         "blkio.throttle.read_bps_device",
@@ -99,9 +99,9 @@ enum Version {
     V2,
 }
 
-/// The hierarchies, and our place in each.
+/// The hierarchies, and a process's group in each.
 struct Groups {
-    /// Controllers by commas (none in v2), and the path of our group.
+    /// Controllers separated by commas (empty in v2), and the path of the group.
     ours: Vec<(String, String)>,
     mounts: Vec<Mount>,
 }
@@ -111,7 +111,7 @@ impl Groups {
         Self::new(root, "self")
     }
 
-    /// Those of a process, `self` or an id.
+    /// Groups of a process, `self` or an id.
     fn new(root: &Root, process: &str) -> Self {
         let ours = root.text(&format!("proc/{process}/cgroup")).unwrap_or_default();
         let ours = ours.lines().filter_map(|line| {
@@ -123,7 +123,7 @@ impl Groups {
         Self { ours: ours.collect(), mounts }
     }
 
-    /// `v2`, `v1`, or `hybrid` where controllers are v1's and v2 is there next to them.
+    /// `v2`, `v1`, or `hybrid` if both are mounted.
     fn version_and_path(&self) -> Option<(&'static str, String)> {
         let has = |kind: &str| self.mounts.iter().any(|mount| mount.filesystem == kind);
         let version = match (has("cgroup"), has("cgroup2")) {
@@ -140,7 +140,7 @@ impl Groups {
         Some((version, path?))
     }
 
-    /// Our group's directory and those above it, where a controller is; ours first.
+    /// Directories of the group and its ancestors in a controller's hierarchy; the group first.
     fn directories(&self, controller: &str) -> Option<(Version, Vec<PathBuf>)> {
         let holds = |names: &str, name: &str| names.split(',').any(|one| one == name);
         let v1 = self.ours.iter().find(|(names, _)| holds(names, controller)).and_then(|(_, path)| {
@@ -152,7 +152,7 @@ impl Groups {
             Some((Version::V2, path, self.mounts.iter().find(|mount| mount.filesystem == "cgroup2")?))
         };
         let (version, path, mount) = v1.or_else(v2)?;
-        // What is mounted may itself be a group, as in containers; one outside of it can't be seen.
+        // The mount may itself be of a group, as in containers; groups outside of it are not visible.
         let below = Path::new(path).strip_prefix(&mount.root).unwrap_or(Path::new(""));
         let directories = below.ancestors().map(|group| mount.point.join(group)).collect();
         Some((version, directories))
@@ -170,7 +170,7 @@ fn v2(root: &Root, directories: &[PathBuf], name: &str) -> Option<String> {
     }
 }
 
-/// In the words of v2.
+/// In the format of v2.
 fn v1(root: &Root, directories: &[PathBuf], name: &str, file: &str) -> Option<String> {
     let value = |group: &PathBuf| {
         let value = line(root, group, file)?;
@@ -187,7 +187,7 @@ fn v1(root: &Root, directories: &[PathBuf], name: &str, file: &str) -> Option<St
     }
 }
 
-/// The least of values such as `max`, `1048576`, and `200000 100000` (time of period); `max` where all are.
+/// The smallest of values such as `max`, `1048576`, and `200000 100000` (quota and period); `max` if all are.
 fn tightest(values: Vec<String>) -> Option<String> {
     let amount = |value: &String| {
         let mut numbers = value.split(' ');
@@ -198,6 +198,6 @@ fn tightest(values: Vec<String>) -> Option<String> {
     let any = values.first()?.clone();
     let limits = values.into_iter().filter_map(|value| Some((amount(&value)?, value)));
     let least = limits.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, value)| value);
-    // Without a limit v2 has the period after `max`.
+    // Without a limit, v2 appends the period to `max`.
     Some(least.unwrap_or_else(|| any.split(' ').next().unwrap_or_default().to_owned()))
 }

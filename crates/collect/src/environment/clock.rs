@@ -1,4 +1,4 @@
-//! What the kernel takes the time from. Source: the kernel's `ABI/testing/sysfs-devices-clocksource`.
+//! The kernel's clock source. Source: the kernel's `ABI/testing/sysfs-devices-clocksource`.
 
 use crate::root::Root;
 

@@ -1,4 +1,4 @@
-//! The processors. Sources: proc(5), `/proc/cpuinfo`, whose fields differ between architectures; the kernel's
+//! CPUs. Sources: proc(5), `/proc/cpuinfo`, whose fields differ between architectures; the kernel's
 //! admin-guide/cputopology, admin-guide/pm/cpufreq, admin-guide/hw-vuln and `ABI/testing/sysfs-devices-system-cpu`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use crate::root::Root;
 
 const CPUS: &str = "sys/devices/system/cpu";
 
-/// The model's name, as the first of these fields that the architecture has: x86, POWER, RISC-V, older Arm.
+/// Model name, from the first of these fields that the architecture has: x86, POWER, RISC-V, older Arm.
 pub(super) fn model(root: &Root) -> Option<String> {
     let text = root.text("proc/cpuinfo")?;
     ["model name", "cpu", "uarch", "Hardware"]
@@ -18,32 +18,32 @@ pub(super) fn model(root: &Root) -> Option<String> {
         .or_else(|| root.line("proc/device-tree/model").map(|model| model.trim_end_matches('\0').to_owned()))
 }
 
-/// Whether the processor says that it is a virtual machine's.
+/// Whether the CPU identifies itself as virtual.
 pub(super) fn is_virtual(root: &Root) -> bool {
     let flags = root.text("proc/cpuinfo").and_then(|text| field(&text, "flags"));
     flags.is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"))
 }
 
-/// The governor of all processors; where they differ, each by commas.
+/// Governor of all CPUs; if they differ, separated by commas.
 pub(super) fn governor(root: &Root) -> Option<String> {
     let governors = distinct(root, "cpufreq/scaling_governor");
     (!governors.is_empty()).then(|| governors.into_iter().collect::<Vec<_>>().join(","))
 }
 
-/// Whether the clock may go above its nominal rate.
+/// Whether the clock may exceed its nominal rate.
 pub(super) fn turbo(root: &Root) -> Option<bool> {
     let flag = |file: &str| root.number::<u8>(&format!("{CPUS}/{file}")).map(|flag| flag == 1);
     flag("intel_pstate/no_turbo").map(|off| !off).or_else(|| flag("cpufreq/boost"))
 }
 
-/// What stays as it is. The range of frequencies is the first processor's.
+/// Facts that do not change. The range of frequencies is the first CPU's.
 pub(super) fn lasting(root: &Root) -> Cpu {
     let first = |file: &str| root.line(&format!("{CPUS}/cpu0/{file}"));
     let khz = |file: &str| root.number(&format!("{CPUS}/cpu0/cpufreq/{file}"));
     let field_of_all = |name: &str| root.text("proc/cpuinfo").and_then(|text| field(&text, name));
     Cpu {
         sockets: counted(distinct(root, "topology/physical_package_id").len()),
-        // Before Linux 5.3 a core's processors were in the second file.
+        // Before Linux 5.3, the second file listed a core's CPUs.
         cores: counted(distinct(root, "topology/core_cpus_list").len())
             .or_else(|| counted(distinct(root, "topology/thread_siblings_list").len())),
         threads: root.line(&format!("{CPUS}/online")).and_then(|list| size_of_list(&list)),
@@ -58,7 +58,7 @@ pub(super) fn lasting(root: &Root) -> Cpu {
     }
 }
 
-/// Every value that the processors have in a file of theirs.
+/// Distinct values of a file that each CPU has.
 fn distinct(root: &Root, file: &str) -> BTreeSet<String> {
     root.numbered(CPUS, "cpu")
         .into_iter()
@@ -66,12 +66,12 @@ fn distinct(root: &Root, file: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// None of something that every machine has means that it is not told.
+/// A count of zero, which no machine has, means unreported.
 fn counted(count: usize) -> Option<u32> {
     count.try_into().ok().filter(|count| *count > 0)
 }
 
-/// How many a list such as `0-3,8` has.
+/// Number of CPUs in a list such as `0-3,8`.
 fn size_of_list(list: &str) -> Option<u32> {
     list.split(',').try_fold(0_u32, |sum, range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -107,7 +107,7 @@ fn vulnerabilities(root: &Root) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The first field of that name that is not empty.
+/// The first non-empty field with a name.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))

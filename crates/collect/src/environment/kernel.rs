@@ -1,4 +1,4 @@
-//! The kernel and how busy it was. Source: proc(5), `/proc/sys/kernel`, `/proc/cmdline` and `/proc/loadavg`.
+//! The kernel and its load. Source: proc(5), `/proc/sys/kernel`, `/proc/cmdline` and `/proc/loadavg`.
 
 use std::env::consts;
 
@@ -11,12 +11,12 @@ pub(super) fn name_and_release(root: &Root) -> Option<String> {
     Some(format!("{name} {release}"))
 }
 
-/// What it was booted with, what looks like a secret masked.
+/// Its command line, with secrets masked.
 pub(super) fn command_line(root: &Root) -> Option<String> {
     root.line("proc/cmdline").map(|line| model::secret::mask(&line))
 }
 
-/// The machine's architecture; before Linux 6.1, which does not say it in a file, the one pgdyno was built for.
+/// The machine's architecture; before Linux 6.1, which has no file for it, that of pgdyno's build.
 pub(super) fn architecture(root: &Root) -> Option<String> {
     root.line("proc/sys/kernel/arch").or_else(|| Some(consts::ARCH.to_owned()))
 }

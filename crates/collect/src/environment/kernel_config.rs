@@ -1,5 +1,5 @@
-//! How the kernel was configured. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions; next to
-//! the modules, `/lib/modules/RELEASE/config`, and `build/.config` of a kernel that was built here.
+//! The kernel's configuration. Sources: proc(5), `/proc/config.gz`; `/boot/config-RELEASE` of distributions; next to
+//! the modules, `/lib/modules/RELEASE/config`, and `build/.config` of a kernel built on this machine.
 
 use std::fmt::Write as _;
 use std::io::Read;
@@ -10,26 +10,26 @@ use sha2::{Digest, Sha256};
 
 use crate::root::Root;
 
-/// Larger than any: one is a quarter of a megabyte.
+/// Maximum size; real ones have a quarter of a megabyte.
 const LIMIT: u64 = 16 << 20;
 
-/// A configuration that was found.
+/// The configuration found.
 #[derive(Debug)]
 pub(super) struct Found {
-    /// Where, and its hash.
+    /// Its source and hash.
     pub(super) config: KernelConfig,
-    /// It, what looks like a secret in the built-in command line masked.
+    /// Its text, with secrets in the built-in command line masked.
     pub(super) text: String,
 }
 
 impl Found {
-    /// The value of an option, without `CONFIG_`; none where it is off.
+    /// Value of an option, named without `CONFIG_`; none if off.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         self.text.lines().find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// The running kernel's configuration, from the first place that has it.
+/// The running kernel's configuration, from the first source that has it.
 pub(super) fn find(root: &Root) -> Option<Found> {
     let own = || {
         let mut text = String::new();

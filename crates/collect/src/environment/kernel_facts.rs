@@ -1,5 +1,5 @@
-//! What the running kernel is besides its release. Sources: proc(5), `/proc/modules` and `/proc/version`; the kernel's
-//! admin-guide/tainted-kernels, scheduler/sched-ext and, for `preempt=`, admin-guide/kernel-parameters.
+//! Facts about the running kernel in addition to its release. Sources: proc(5), `/proc/modules` and `/proc/version`;
+//! the kernel's admin-guide/tainted-kernels, scheduler/sched-ext and, for `preempt=`, admin-guide/kernel-parameters.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn read(root: &Root, config: Option<&Found>) -> KernelFacts {
     }
 }
 
-/// Lines of `name size users dependencies state address`, with `(OE)` at the end where the module taints.
+/// Parses lines of `name size users dependencies state address`, followed by `(OE)` if the module taints.
 fn modules(root: &Root) -> Option<BTreeMap<String, String>> {
     let text = root.text("proc/modules")?;
     let module = |line: &str| {
@@ -31,7 +31,7 @@ fn modules(root: &Root) -> Option<BTreeMap<String, String>> {
     Some(text.lines().filter_map(module).collect())
 }
 
-/// By the kernel's release, where no program has taken over: distributions do not bring another one back.
+/// A loaded BPF scheduler, or that of the kernel's release: distributions do not backport another one.
 fn scheduler(root: &Root) -> Option<String> {
     const SCHED_EXT: &str = "sys/kernel/sched_ext";
     if root.line(&format!("{SCHED_EXT}/state")).is_some_and(|state| state == "enabled") {
@@ -50,7 +50,8 @@ fn scheduler(root: &Root) -> Option<String> {
     }
 }
 
-/// What is in force, where that can be read; else what a kernel that can choose was told; else what it was built for.
+/// The mode in force, if readable; else that on the command line of a kernel with a choice; else the one it was built
+/// for.
 fn preemption(root: &Root, config: Option<&Found>) -> Option<String> {
     // Such as `none voluntary (full)`.
     let in_force = root

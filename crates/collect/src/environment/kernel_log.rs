@@ -1,4 +1,4 @@
-//! The end of the kernel's log. Source: the kernel's `ABI/testing/dev-kmsg`; dmesg(1) where that can't be read, as in
+//! The end of the kernel's log. Source: the kernel's `ABI/testing/dev-kmsg`; dmesg(1) if that is not readable, as in
 //! containers.
 
 use std::fs::OpenOptions;
@@ -10,12 +10,12 @@ use rustix::io::Errno;
 
 use crate::root::Root;
 
-/// How many lines are kept.
+/// Number of lines kept.
 const LINES: usize = 200;
-/// No record is longer (`CONSOLE_EXT_LOG_MAX`).
+/// Maximum length of a record (`CONSOLE_EXT_LOG_MAX`).
 const RECORD: usize = 8192;
 
-/// The last lines, what looks like a secret masked: the kernel logs its command line and the environment of init.
+/// The last lines, with secrets masked: the kernel logs its command line and the environment of init.
 pub(super) fn last_lines(root: &Root) -> Option<String> {
     let lines = records(root).map(|records| records.iter().flat_map(|record| lines(record)).collect());
     let lines: Vec<String> = lines.or_else(|| root.is_real().then(by_dmesg).flatten())?;
@@ -23,7 +23,7 @@ pub(super) fn last_lines(root: &Root) -> Option<String> {
     (!last.is_empty()).then(|| model::secret::mask(&(last.join("\n") + "\n")))
 }
 
-/// Every record that the kernel still has: each read gives one.
+/// All records in the kernel's buffer: each read returns one.
 fn records(root: &Root) -> Option<Vec<String>> {
     let nonblocking = rustix::fs::OFlags::NONBLOCK.bits() as i32;
     let mut file =
@@ -35,7 +35,7 @@ fn records(root: &Root) -> Option<Vec<String>> {
             Ok(0) => return Some(records),
             Ok(length) => records.push(String::from_utf8_lossy(&buffer[..length]).into_owned()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Some(records),
-            // The record that was next has been overwritten; the one after it is next now.
+            // The next record was overwritten; the following read continues after it.
             Err(error) if error.raw_os_error() == Some(Errno::PIPE.raw_os_error()) => {}
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => return None,

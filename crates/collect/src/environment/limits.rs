@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use crate::root::Root;
 
-/// Limits by the kernel's names: the soft one, with the hard one where it is another.
+/// Limits by the kernel's names: the soft one, followed by the hard one if it differs.
 pub(super) fn read(root: &Root) -> BTreeMap<String, String> {
     let text = root.text("proc/self/limits").unwrap_or_default();
-    // The first line has the heads of the columns.
+    // The first line has the column headings.
     text.lines().skip(1).filter_map(limit).collect()
 }
 
-/// Columns are set apart by two spaces at least; a name has single spaces in it.
+/// At least two spaces separate columns; names contain single spaces.
 fn limit(line: &str) -> Option<(String, String)> {
     let mut columns = line.split("  ").map(str::trim).filter(|column| !column.is_empty());
     let (name, soft, hard) = (columns.next()?, columns.next()?, columns.next()?);

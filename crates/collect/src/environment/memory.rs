@@ -1,4 +1,5 @@
-//! Main memory. Sources: proc(5), `/proc/meminfo`; the kernel's admin-guide/mm/transhuge and admin-guide/mm/hugetlbpage.
+//! Main memory. Sources: proc(5), `/proc/meminfo`; the kernel's admin-guide/mm/transhuge and
+//! admin-guide/mm/hugetlbpage.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ pub(super) fn bytes(root: &Root, name: &str) -> Option<u64> {
 /// A line `name: value kB`, in bytes.
 pub(super) fn field(line: &str, name: &str) -> Option<u64> {
     let (_, value) = line.split_once(':').filter(|(field, _)| *field == name)?;
-    // "kB" is what the file says; 1024 bytes are what it means.
+    // "kB" in this file means 1024 bytes.
     value.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
 }
 
@@ -21,12 +22,12 @@ pub(super) fn swap_used(root: &Root) -> Option<u64> {
     bytes(root, "SwapTotal")?.checked_sub(bytes(root, "SwapFree")?)
 }
 
-/// What is in force of transparent huge pages: the mode (`enabled`), or the effort for them (`defrag`).
+/// Transparent huge pages: the mode in force (`enabled`), or the allocation effort (`defrag`).
 pub(super) fn transparent_hugepages(root: &Root, what: &str) -> Option<String> {
     chosen(&root.line(&format!("sys/kernel/mm/transparent_hugepage/{what}"))?)
 }
 
-/// Reserved huge pages: how many there are of each size.
+/// Reserved huge pages: number by size.
 pub(super) fn huge_pages(root: &Root) -> BTreeMap<String, u64> {
     const SIZES: &str = "sys/kernel/mm/hugepages";
     root.names(SIZES)
@@ -38,7 +39,7 @@ pub(super) fn huge_pages(root: &Root) -> BTreeMap<String, u64> {
         .collect()
 }
 
-/// What is in force of a list of choices: the one in brackets of `always [madvise] never`.
+/// The choice in force: the one in brackets of `always [madvise] never`.
 pub(super) fn chosen(choices: &str) -> Option<String> {
     let (_, rest) = choices.split_once('[')?;
     Some(rest.split_once(']')?.0.to_owned())

@@ -9,15 +9,15 @@ use crate::root::Root;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mount {
     pub(crate) point: PathBuf,
-    /// What of the filesystem is mounted here: `/` but for bind mounts and control groups.
+    /// Mounted part of the filesystem: `/` except for bind mounts and control groups.
     pub(crate) root: PathBuf,
-    /// Major and minor number of its device, such as `254:1`; those of a filesystem without one mean nothing.
+    /// Major and minor number of its device, such as `254:1`; meaningless for a filesystem without one.
     pub(crate) device: String,
-    /// What is mounted, such as `/dev/sda1`.
+    /// Mounted device or source, such as `/dev/sda1`.
     pub(crate) source: String,
     /// Its type, such as `ext4`.
     pub(crate) filesystem: String,
-    /// Options of the mount and of the filesystem, by commas; passwords masked.
+    /// Options of the mount and of the filesystem, separated by commas; passwords masked.
     pub(crate) options: String,
 }
 
@@ -32,18 +32,18 @@ impl From<Mount> for model::environment::Mount {
     }
 }
 
-/// Every mount, in the order in which they were mounted.
+/// All mounts, in mount order.
 pub(crate) fn all(root: &Root) -> Vec<Mount> {
     root.text("proc/self/mountinfo").unwrap_or_default().lines().filter_map(mount).collect()
 }
 
-/// The mount that holds a directory; where the directory is not there yet, its nearest parent that is.
+/// The mount of a directory; if the directory does not exist, that of its nearest existing parent.
 pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
     let directory = directory.ancestors().find_map(|parent| fs::canonicalize(parent).ok())?;
     deepest(mounts, &directory)
 }
 
-/// The last of the deepest mounts: later ones hide earlier ones at the same place.
+/// The last of the deepest mounts: later ones hide earlier ones at the same point.
 fn deepest<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
     mounts
         .iter()
@@ -51,7 +51,7 @@ fn deepest<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
         .max_by_key(|mount| mount.point.components().count())
 }
 
-/// A line: id, parent, device, root, mount point, options, tags…, `-`, type, source, the filesystem's options.
+/// Parses a line: id, parent, device, root, mount point, options, tags…, `-`, type, source, the filesystem's options.
 fn mount(line: &str) -> Option<Mount> {
     let (mount, filesystem) = line.split_once(" - ")?;
     let mut mount = mount.split(' ').skip(2);
@@ -71,7 +71,7 @@ fn mount(line: &str) -> Option<Mount> {
     Some(Mount { point, root, device, source, filesystem: kind, options })
 }
 
-/// Space, tab, line break and backslash stand as `\` and three octal digits.
+/// Decodes space, tab, line break and backslash, written as `\` and three octal digits.
 fn unescape(text: &str) -> String {
     [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Nodes of memory and processors. Source: the kernel's `ABI/stable/sysfs-devices-node`.
+//! NUMA nodes. Source: the kernel's `ABI/stable/sysfs-devices-node`.
 
 use model::environment::NumaNode;
 
@@ -7,7 +7,7 @@ use crate::root::Root;
 
 const NODES: &str = "sys/devices/system/node";
 
-/// Every node, by number.
+/// All nodes, by number.
 pub(super) fn nodes(root: &Root) -> Vec<NumaNode> {
     root.numbered(NODES, "node")
         .into_iter()
@@ -19,7 +19,7 @@ pub(super) fn nodes(root: &Root) -> Vec<NumaNode> {
         .collect()
 }
 
-/// Lines are those of `/proc/meminfo` after `Node 0 `.
+/// Memory of a node; lines are those of `/proc/meminfo` after `Node 0 `.
 fn memory_of(root: &Root, id: u32) -> Option<u64> {
     let text = root.text(&format!("{NODES}/node{id}/meminfo"))?;
     let prefix = format!("Node {id} ");

@@ -10,7 +10,7 @@ pub(super) fn pretty_name(root: &Root) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// The value of a shell assignment, as far as os-release(5) allows: quotes around it, backslashes within.
+/// Value of a shell assignment, as far as os-release(5) allows: in quotes, with backslash escapes.
 fn unquote(value: &str) -> String {
     let quoted = |quote: char| value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote));
     let Some(inner) = quoted('"').or_else(|| quoted('\'')) else { return value.to_owned() };

@@ -10,16 +10,16 @@ use crate::root::Root;
 
 const PARAMETERS: &str = "proc/sys";
 
-/// Where to look; a name that ends in `*` stands for all files that begin so.
+/// Directories to read; a name ending in `*` matches all files with that prefix.
 const AREAS: [&str; 5] = ["fs", "kernel", "net/core", "net/ipv4/tcp*", "vm"];
 
-/// What says nothing of how the kernel works although it can be written to, or does something when it is read:
-/// `binfmt_misc` is mounted, `stat_refresh` gathers statistics from all processors.
+/// Writable files that do not affect the kernel's behaviour, or that reading has an effect on: `binfmt_misc` is
+/// mounted, `stat_refresh` gathers statistics from all CPUs.
 const LEFT_OUT: [&str; 5] =
     ["fs/binfmt_misc", "kernel/domainname", "kernel/hostname", "kernel/ns_last_pid", "vm/stat_refresh"];
 
-/// Every parameter that can be read, by its name with dots. Files that nobody may write are counters and the like.
-/// Keys are masked.
+/// All readable parameters, by dotted name. Files that are not writable are counters and the like, and omitted. Keys
+/// are masked.
 pub(super) fn parameters(root: &Root) -> BTreeMap<String, String> {
     let mut parameters = BTreeMap::new();
     for area in AREAS {
@@ -36,7 +36,7 @@ pub(super) fn parameters(root: &Root) -> BTreeMap<String, String> {
     parameters
 }
 
-/// A parameter, or all below a directory.
+/// Adds a parameter, or all below a directory.
 fn gather(root: &Root, at: &str, parameters: &mut BTreeMap<String, String>) {
     let file = format!("{PARAMETERS}/{at}");
     let Ok(found) = fs::symlink_metadata(root.path(&file)) else { return };
@@ -51,7 +51,7 @@ fn gather(root: &Root, at: &str, parameters: &mut BTreeMap<String, String>) {
         && let Some(value) = root.text(&file)
     {
         let name = at.replace('/', ".");
-        // By the file's own name: `kernel.keys.*` are the key ring's quotas. Such as `tcp_fastopen_key`.
+        // By the file's own name, such as `tcp_fastopen_key`: `kernel.keys.*` are the key ring's quotas.
         let is_key = is_secret_name(&at.rsplit('/').next().unwrap_or_default().replace('_', "-"));
         let value = if is_key { MASK.to_owned() } else { value.trim().to_owned() };
         parameters.insert(name, value);

@@ -1,9 +1,9 @@
-//! Hypervisor and container, where they show themselves. A machine that hides them looks like bare metal.
+//! Detection of hypervisors and containers. A machine that hides them looks like bare metal.
 
 use super::cpu;
 use crate::root::Root;
 
-/// Such as `virtual machine (QEMU Standard PC), docker container`; none where nothing shows.
+/// Such as `virtual machine (QEMU Standard PC), docker container`; none if neither is detected.
 pub(super) fn detect(root: &Root) -> Option<String> {
     let signs: Vec<String> = [virtual_machine(root), container(root)].into_iter().flatten().collect();
     (!signs.is_empty()).then(|| signs.join(", "))
@@ -18,7 +18,7 @@ fn virtual_machine(root: &Root) -> Option<String> {
     if !cpu::is_virtual(root) {
         return None;
     }
-    // The firmware's names are the hypervisor's where there is one.
+    // On a virtual machine, the firmware has the hypervisor's names.
     let names: Vec<String> = ["sys_vendor", "product_name"]
         .into_iter()
         .filter_map(|name| root.line(&format!("sys/class/dmi/id/{name}")))
@@ -30,7 +30,7 @@ fn virtual_machine(root: &Root) -> Option<String> {
     })
 }
 
-/// A container by the marks that its manager leaves: a file of its own, or its name in the first process's group.
+/// Detects a container by traces of its manager: its file, or its name in the first process's control group.
 fn container(root: &Root) -> Option<String> {
     const FILES: [(&str, &str); 2] = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     const GROUPS: [(&str, &str); 4] =

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 
-/// Error of a profile that can't be taken, or was not.
+/// Error of a CPU or off-CPU profile.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProfileError {
@@ -20,7 +20,7 @@ pub enum ProfileError {
         least.0, least.1
     )]
     TooOld {
-        /// The first version that can be used.
+        /// Minimum version.
         least: (u32, u32),
         /// The program.
         program: PathBuf,
@@ -32,7 +32,7 @@ pub enum ProfileError {
     NotRun {
         /// The program.
         program: PathBuf,
-        /// Why not.
+        /// Cause.
         source: io::Error,
     },
     /// perf does not report its version, such as Ubuntu's wrapper without the running kernel's program.
@@ -50,14 +50,14 @@ pub enum ProfileError {
          container, its seccomp profile has to allow perf_event_open. perf says: {output}"
     )]
     NoSamples {
-        /// Samples a second.
+        /// Samples per second.
         hz: u32,
         /// The kernel's setting.
         paranoid: String,
         /// perf's last line.
         output: String,
     },
-    /// perf may not record switches between threads.
+    /// perf may not record context switches.
     #[error(
         "perf may not record switches between threads here, which profile.off_cpu needs (kernel.perf_event_paranoid = \
          {paranoid}): as root, `sysctl kernel.perf_event_paranoid=1` lets it, or CAP_PERFMON for this user; or leave \
@@ -75,7 +75,7 @@ pub enum ProfileError {
     /// A recording failed.
     #[error("perf failed: {problem}{}", if output.is_empty() { String::new() } else { format!(": {output}") })]
     Recording {
-        /// What went wrong.
+        /// Problem of the recording.
         problem: RecordingProblem,
         /// perf's last line; empty if it wrote none.
         output: String,
@@ -83,7 +83,7 @@ pub enum ProfileError {
     /// A recording could not be read by perf.
     #[error("perf could not read its recording ({status}): {output}")]
     Unreadable {
-        /// How perf ended.
+        /// Exit status of perf.
         status: ExitStatus,
         /// Its last line.
         output: String,
@@ -94,21 +94,21 @@ pub enum ProfileError {
     /// perf could not be waited for.
     #[error("perf could not be waited for: {0}")]
     Wait(#[source] io::Error),
-    /// The load ended before its window began.
+    /// The load ended before its window started.
     #[error("the load ended before its window began")]
     NoWindow,
     /// The load ended before waits could be recorded.
     #[error("the load ended before")]
     NoWaits,
-    /// The user ended it.
+    /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// What went wrong with a recording.
+/// Problem of a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingProblem {
-    /// A command could not be sent or its answer not be received, or the recording not be opened.
+    /// A command could not be sent, its acknowledgement not received, or the recording not opened.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// perf closed its side of the pipe.
@@ -117,7 +117,7 @@ pub enum RecordingProblem {
     /// perf ended.
     #[error("it ended ({0})")]
     Ended(ExitStatus),
-    /// No answer in time.
+    /// No acknowledgement in time.
     #[error("it did not answer within {0} s")]
     NoAnswer(u64),
     /// perf did not end in time.

@@ -1,5 +1,5 @@
-//! What the machine does, from two looks at the kernel's counters. Source: proc(5), `/proc/stat`, `/proc/PID/stat` and
-//! `/proc/vmstat`.
+//! Activity of the machine, from two readings of the kernel's counters. Source: proc(5), `/proc/stat`, `/proc/PID/stat`
+//! and `/proc/vmstat`.
 
 use std::collections::HashMap;
 use std::thread;
@@ -10,12 +10,12 @@ use rustix::param::clock_ticks_per_second;
 
 use crate::root::Root;
 
-/// Processes that are told.
+/// Number of processes reported.
 const BUSIEST: usize = 3;
-/// What a process has to do to be told, in processors.
+/// Minimum CPU use of a process to be reported, in CPUs.
 const BUSY_CPUS: f64 = 0.01;
 
-/// Looks, waits, looks again.
+/// Reads the counters twice, `watched` apart.
 pub(super) fn watch(root: &Root, watched: Duration) -> Option<Activity> {
     let before = Counters::read(root)?;
     thread::sleep(watched);
@@ -23,15 +23,15 @@ pub(super) fn watch(root: &Root, watched: Duration) -> Option<Activity> {
     Some(between(&before, &after, std::process::id()))
 }
 
-/// The counters at one time. Times are in ticks.
+/// Counters at one time. Times are in ticks.
 struct Counters {
     at: Instant,
     ticks_per_second: f64,
-    /// Time that processors worked.
+    /// Busy time of the CPUs.
     work: u64,
-    /// Time that the hypervisor gave to others; none where the kernel does not tell.
+    /// CPU steal; none if the kernel does not report it.
     steal: Option<u64>,
-    /// Time of all processors.
+    /// Total time of all CPUs.
     total: u64,
     swapped_pages: Option<u64>,
     processes: HashMap<u32, Process>,
@@ -50,7 +50,7 @@ impl Counters {
             .split_ascii_whitespace()
             .map_while(|field| field.parse().ok())
             .collect();
-        // user, nice, system, idle, iowait, irq, softirq, steal; guest time is in user's.
+        // user, nice, system, idle, iowait, irq, softirq, steal; user includes guest time.
         let [user, nice, system, idle, iowait, irq, softirq, ..] = ticks[..] else { return None };
         let steal = ticks.get(7).copied();
         let work = user + nice + system + irq + softirq;
@@ -82,7 +82,8 @@ fn processes(root: &Root) -> HashMap<u32, Process> {
         .collect()
 }
 
-/// `12 (a name) S …`: after the name, which may have anything in it, user and system time are the 12th and 13th field.
+/// Parses `12 (a name) S …`: after the name, which may contain anything, user and system time are the 12th and 13th
+/// field.
 fn process(stat: &str) -> Option<Process> {
     let (head, fields) = stat.rsplit_once(") ")?;
     let name = head.split_once('(')?.1.to_owned();
@@ -91,7 +92,7 @@ fn process(stat: &str) -> Option<Process> {
     Some(Process { name, ticks: user + system })
 }
 
-/// What happened between two looks, to everything but the process `own`.
+/// Activity between two readings, without that of the process `own`.
 fn between(before: &Counters, after: &Counters, own: u32) -> Activity {
     let seconds = (after.at - before.at).as_secs_f64();
     let cpus = |ticks: u64| ticks as f64 / after.ticks_per_second / seconds;

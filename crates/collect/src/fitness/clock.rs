@@ -1,16 +1,16 @@
-//! What it costs to read the clock, and how fine it is.
+//! Cost and resolution of reading the clock.
 
 use model::fitness::Clock;
 use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 
 use crate::root::Root;
 
-/// Readings between two that are compared: one alone is shorter than the clock is fine on some machines.
+/// Readings per round: on some machines a single one takes less than the clock's resolution.
 const READINGS: u32 = 100;
-/// Times that many readings are made; the median counts.
+/// Number of rounds, of which the median counts.
 const ROUNDS: usize = 501;
 
-/// Reads the clock many times.
+/// Measures the cost of readings.
 pub(super) fn measure(root: &Root) -> Option<Clock> {
     let mut costs: Vec<u64> = (0..ROUNDS).map(|_| cost_of_a_round()).collect();
     costs.sort_unstable();

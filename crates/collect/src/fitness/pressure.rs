@@ -4,7 +4,7 @@ use model::fitness::Pressure;
 
 use crate::root::Root;
 
-/// What waited in the last ten seconds.
+/// Pressure of the last ten seconds.
 pub(super) fn read(root: &Root) -> Pressure {
     let some = |resource: &str| {
         let text = root.text(&format!("proc/pressure/{resource}"))?;

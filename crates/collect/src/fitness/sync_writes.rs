@@ -1,4 +1,4 @@
-//! How long it takes until a small write is on the disk: what each commit waits for.
+//! Latency of small writes that are flushed to disk, as each commit waits for.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -6,18 +6,18 @@ use std::time::{Duration, Instant};
 
 use model::fitness::SyncWrites;
 
-/// The size of a page, and of most writes to the WAL.
+/// Size of a page, and of most writes to the WAL.
 const BYTES: usize = 8192;
-/// Writes that are timed, where there is time.
+/// Number of writes timed, if time permits.
 const WRITES: usize = 200;
 
-/// Writes to a file of its own, which has its full size before, as a WAL segment has; the file is gone afterwards. None
-/// where it can't be written.
+/// Times writes to a temporary file that has its full size from the start, as a WAL segment has. None if it can't be
+/// written.
 pub(super) fn time(directory: &Path, at_most: Duration) -> Option<SyncWrites> {
     let mut latencies = latencies(directory, at_most).ok()?;
     latencies.sort_unstable();
     let count = latencies.len();
-    // The smallest value that this share of all do not exceed.
+    // The smallest value that this share of all values does not exceed.
     let percentile = |share: f64| {
         let rank = (share * count as f64).ceil() as usize;
         latencies.get(rank.max(1) - 1).map(|latency| latency.as_secs_f64() * 1e6)

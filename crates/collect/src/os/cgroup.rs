@@ -1,4 +1,4 @@
-//! What limits of control groups did to us and to the server. Sources: the kernel's admin-guide/cgroup-v2,
+//! Effects of control groups' limits on us and on the server. Sources: the kernel's admin-guide/cgroup-v2,
 //! admin-guide/cgroup-v1/memory, admin-guide/cgroup-v1/blkio-controller and scheduler/sched-bwc.
 
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use crate::Reading;
 use crate::environment::{disk_limited_groups, limited_groups};
 use crate::root::Root;
 
-/// Of our group, the server's, and those above them, the ones that have a limit: any of them may be the one that acts.
+/// Groups with a limit among our own, the server's, and their ancestors: any of them may be the effective one.
 #[derive(Debug)]
 pub(super) struct Groups {
     files: Vec<File>,
     disks: Vec<Disk>,
 }
 
-/// What a group has had done by a disk that is limited.
+/// I/O of a group on a disk that is limited.
 #[derive(Debug)]
 struct Disk {
     /// The group's directory.
@@ -37,10 +37,10 @@ struct File {
     figures: &'static [Figure],
 }
 
-/// A line's first word (none where the file is but a number), the metric, and what one is in its unit.
+/// A line's first word (none if the file is a single number), the metric, and the factor to its unit.
 type Figure = (Option<&'static str>, &'static Metric, f64);
 
-/// What a limit's files are called.
+/// Names of a limit's files.
 type Files = &'static [(&'static str, &'static [Figure])];
 
 const CPU_V2: Files = &[(
@@ -116,7 +116,7 @@ impl Groups {
 }
 
 impl Disk {
-    /// Nothing where it has not read yet.
+    /// Zero before its first read.
     fn bytes_read(&mut self) -> Option<f64> {
         let mut lines =
             self.file.text()?.lines().filter_map(|line| line.strip_prefix(&self.device)?.strip_prefix(' '));

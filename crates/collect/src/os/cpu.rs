@@ -1,4 +1,4 @@
-//! What processors and the scheduler did. Source: proc(5), `/proc/stat` and `/proc/loadavg`.
+//! Counters of CPUs and the scheduler. Source: proc(5), `/proc/stat` and `/proc/loadavg`.
 
 use std::collections::HashMap;
 use std::iter;
@@ -13,19 +13,19 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
-/// Both files, and what they need to be understood.
+/// Both files, and the state needed to parse them.
 #[derive(Debug)]
 pub(super) struct Cpu {
     stat: Option<KernelFile>,
     load: Option<KernelFile>,
     system: ExplicitSystemInfo,
-    /// The most idle and iowait that was read, by processor.
+    /// Highest idle and iowait read so far, by CPU.
     highest: HashMap<String, [u64; 2]>,
 }
 
 impl Cpu {
     pub(super) fn new(root: &Root) -> Self {
-        // The parser wants all four, and uses the ticks only.
+        // The parser requires all four, and uses only the ticks.
         let system = ExplicitSystemInfo {
             boot_time_secs: 0,
             ticks_per_second: clock_ticks_per_second(),
@@ -48,7 +48,7 @@ impl Cpu {
     fn read_stat(&mut self, into: &mut Reading) -> Option<()> {
         let text = self.stat.as_mut()?.text()?;
         let stats = KernelStats::from_buf_read(text.as_bytes(), &self.system).ok()?;
-        // A processor that is off has no line: the parser's order is not its number.
+        // A CPU that is offline has no line: the parser's index is not its number.
         let names =
             text.lines().map_while(|line| line.split(' ').next().filter(|name| name.starts_with("cpu")));
         let us_per_tick = 1e6 / self.system.ticks_per_second as f64;
@@ -65,7 +65,7 @@ impl Cpu {
         for (metric, line) in
             [(metric!("sched.interrupts"), "intr "), (metric!("sched.soft_interrupts"), "softirq ")]
         {
-            // The sum of all kinds is the first number.
+            // The first number is the sum of all kinds.
             let sum = text.lines().find_map(|text| text.strip_prefix(line)?.split(' ').next()?.parse().ok());
             if let Some(sum) = sum {
                 into.add(metric, None, sum);
@@ -90,7 +90,7 @@ impl Cpu {
 }
 
 fn record_time(time: &CpuTime, label: &str, us_per_tick: f64, highest: &mut [u64; 2], into: &mut Reading) {
-    // These two can fall (proc(5)); a counter that falls would look as if it had been reset.
+    // These two can decrease (proc(5)), which would look like a reset of the counter.
     highest[0] = highest[0].max(time.idle);
     highest[1] = highest[1].max(time.iowait.unwrap_or_default());
     let states = [

@@ -1,4 +1,4 @@
-//! What block devices did. Source: the kernel's `ABI/testing/procfs-diskstats` and admin-guide/iostats.
+//! Counters of block devices. Source: the kernel's `ABI/testing/procfs-diskstats` and admin-guide/iostats.
 
 use std::collections::HashMap;
 
@@ -11,20 +11,20 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
-/// Devices that are memory, or files of another device.
+/// Devices in memory, or in files of another device.
 const NO_DISKS: [&str; 3] = ["loop", "ram", "zram"];
-/// The unit of `/proc/diskstats`, whatever the sectors of the disk are.
+/// Sector size of `/proc/diskstats`, regardless of the disk's own.
 const SECTOR_BYTES: f64 = 512.0;
 const US_PER_MS: f64 = 1000.0;
 
-/// All disks in one file.
+/// All disks, in one file.
 #[derive(Debug)]
 pub(super) struct Disks {
     root: Root,
     stats: Option<KernelFile>,
-    /// Devices of any kind that hold the data: these are told in any case.
+    /// Devices of any kind that hold the data: always reported.
     of_data: Vec<String>,
-    /// Whether a device is told.
+    /// Whether a device is reported.
     reported: HashMap<String, bool>,
 }
 
@@ -72,10 +72,10 @@ impl Disks {
     }
 }
 
-/// A whole device that has a size: no partition, no empty drive, nothing that is not connected.
+/// Whether it is a whole device with a size: no partition, no empty drive, not disconnected.
 fn is_disk(root: &Root, name: &str) -> bool {
     let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
-    // In sysfs the names' slashes are exclamation marks.
+    // In sysfs, names have exclamation marks for slashes.
     let size = root.number::<u64>(&format!("sys/block/{}/size", name.replace('/', "!")));
     !NO_DISKS.contains(&kind) && size.is_some_and(|size| size > 0)
 }

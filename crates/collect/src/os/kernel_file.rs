@@ -1,4 +1,4 @@
-//! A file that the kernel writes anew for every reader. It is opened once: to open costs more than to read.
+//! A file that the kernel generates at each read. It is opened once: opening costs more than reading.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -6,7 +6,7 @@ use std::str;
 
 use crate::root::Root;
 
-/// Larger than most files are, so that the first read has them whole.
+/// Larger than most files, so that the first read returns them whole.
 const ROOM: usize = 16 * 1024;
 
 /// An open file of `/proc` or `/sys`.
@@ -17,13 +17,13 @@ pub(super) struct KernelFile {
 }
 
 impl KernelFile {
-    /// None where there is no such file, or not for us.
+    /// Opens a file; none if it does not exist, or is not readable.
     pub(super) fn open(root: &Root, path: &str) -> Option<Self> {
         let file = File::open(root.path(path.trim_start_matches('/'))).ok()?;
         Some(Self { file, content: Vec::new() })
     }
 
-    /// What it says now.
+    /// Its current text.
     pub(super) fn text(&mut self) -> Option<&str> {
         let mut length = 0;
         loop {
@@ -38,7 +38,7 @@ impl KernelFile {
         str::from_utf8(&self.content[..length]).ok()
     }
 
-    /// The number that is all it says.
+    /// The number that is its whole text.
     pub(super) fn number(&mut self) -> Option<f64> {
         self.text()?.trim().parse().ok()
     }

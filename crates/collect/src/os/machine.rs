@@ -14,8 +14,8 @@ use crate::error::CollectError;
 use crate::root::Root;
 use crate::{Reading, Source};
 
-/// The machine's processors, memory, disks, network, sensors, and the limits that we are under. Its metrics are in
-/// `docs/metrics.md`. Source: proc(5), and the kernel's documents named in each file here.
+/// CPUs, memory, disks, network, and sensors of the machine, and limits on this process. `docs/metrics.md` describes
+/// its metrics. Source: proc(5), and the kernel's documents named in each file here.
 #[derive(Debug)]
 pub struct Machine {
     cpu: Cpu,
@@ -28,8 +28,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This machine. Whole disks are told, and whatever device the data directory is on, such as a loop device; of
-    /// control groups, ours and that of the server's first process.
+    /// This machine. Reports whole disks, and any device of the data directory, such as a loop device; of control
+    /// groups, our own and that of the server's first process.
     pub fn new(data_directory: Option<&Path>, server: Option<u32>) -> Self {
         Self::at(&Root::new(Path::new("/")), data_directory, server)
     }
@@ -95,7 +95,7 @@ mod tests {
         root
     }
 
-    /// By metric and of what, such as `cpu.user_us cpu0`.
+    /// Values by metric and label, such as `cpu.user_us cpu0`.
     type Values = BTreeMap<String, f64>;
 
     fn read(machine: &mut Machine) -> Values {

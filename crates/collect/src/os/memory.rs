@@ -1,4 +1,4 @@
-//! What memory is used for, and paging. Source: proc(5), `/proc/meminfo` and `/proc/vmstat`.
+//! Memory use and paging. Source: proc(5), `/proc/meminfo` and `/proc/vmstat`.
 
 use procfs::prelude::FromBufRead;
 use procfs::{Meminfo, VmStat};
@@ -17,7 +17,7 @@ pub(super) struct Memory {
     vmstat: Option<KernelFile>,
 }
 
-/// Counters of `/proc/vmstat` that are told as they are, and what they are called there.
+/// Counters of `/proc/vmstat` that are reported unchanged, with their names there.
 const COUNTERS: [(&Metric, &str); 6] = [
     (metric!("vm.pgfault"), "pgfault"),
     (metric!("vm.pgmajfault"), "pgmajfault"),
@@ -41,7 +41,7 @@ impl Memory {
     }
 
     fn read_meminfo(&mut self, into: &mut Reading) -> Option<()> {
-        // The parser gives bytes.
+        // The parser returns bytes.
         let memory = Meminfo::from_buf_read(self.meminfo.as_mut()?.text()?.as_bytes()).ok()?;
         let uses = [
             (metric!("memory.total_bytes"), Some(memory.mem_total)),
@@ -74,7 +74,7 @@ impl Memory {
                 into.add(metric, None, count as f64);
             }
         }
-        // In KiB, whatever the size of a page is.
+        // In KiB, regardless of the page size.
         for (metric, name) in
             [(metric!("vm.pgpgin_bytes"), "pgpgin"), (metric!("vm.pgpgout_bytes"), "pgpgout")]
         {
@@ -82,7 +82,7 @@ impl Memory {
                 into.add(metric, None, kib as f64 * 1024.0);
             }
         }
-        // One figure until Linux 4.9, since then one for each zone.
+        // One counter until Linux 4.9, then one per zone.
         let stalls = counts.iter().filter(|(name, _)| name.starts_with("allocstall"));
         if let Some(stalls) = stalls.map(|(_, &count)| count as f64).reduce(|sum, count| sum + count) {
             into.add(metric!("vm.allocstall"), None, stalls);

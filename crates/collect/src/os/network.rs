@@ -1,4 +1,4 @@
-//! What network interfaces did. Source: proc(5), `/proc/net/dev`.
+//! Counters of network interfaces. Source: proc(5), `/proc/net/dev`.
 
 use procfs::net::InterfaceDeviceStatus;
 use procfs::prelude::FromBufRead;
@@ -9,7 +9,7 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
-/// All interfaces in one file.
+/// All interfaces, in one file.
 #[derive(Debug)]
 pub(super) struct Network {
     file: Option<KernelFile>,
@@ -17,7 +17,7 @@ pub(super) struct Network {
 
 impl Network {
     pub(super) fn new(root: &Root) -> Self {
-        // Our own: of the same network namespace, and the file stays open if the thread that opened it ends.
+        // Our own network namespace; the file stays open when the thread that opened it ends.
         Self { file: KernelFile::open(root, "proc/self/net/dev") }
     }
 
@@ -25,7 +25,7 @@ impl Network {
         let text = self.file.as_mut()?.text()?;
         let InterfaceDeviceStatus(interfaces) = InterfaceDeviceStatus::from_buf_read(text.as_bytes()).ok()?;
         for (name, is) in &interfaces {
-            // Most have many that are never used.
+            // Most machines have many that are never used.
             if is.recv_packets == 0 && is.sent_packets == 0 {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Pressure stall information: time in which something waited. Source: the kernel's accounting/psi.
+//! Pressure stall information: time in which tasks waited. Source: the kernel's accounting/psi.
 
 use procfs::parse_pressure_record;
 
@@ -9,7 +9,7 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
-/// File, line, metric. That all processors wait for a processor can't be: of cpu, `full` says nothing.
+/// File, line, metric. At the system level, `full` is undefined for the CPU.
 const RECORDS: [(&str, &str, &Metric); 5] = [
     ("cpu", "some", metric!("psi.cpu_some_us")),
     ("io", "some", metric!("psi.io_some_us")),
@@ -18,7 +18,7 @@ const RECORDS: [(&str, &str, &Metric); 5] = [
     ("memory", "full", metric!("psi.memory_full_us")),
 ];
 
-/// The files that are there: none before Linux 4.20, nor where it is switched off.
+/// The existing files: none before Linux 4.20, or if PSI is off.
 #[derive(Debug)]
 pub(super) struct Pressure {
     files: Vec<(&'static str, KernelFile)>,
@@ -34,7 +34,8 @@ impl Pressure {
         for (name, file) in &mut self.files {
             let Some(text) = file.text() else { continue };
             for (_, line, metric) in RECORDS.iter().filter(|(of, ..)| of == name) {
-                // Line by line: the crate's type of a whole file wants both lines, and older kernels have one of cpu.
+                // Line by line: the crate's type of a whole file requires both lines, and older kernels have one for
+                // the CPU.
                 let record = text.lines().find(|text| text.starts_with(line));
                 if let Some(record) = record.and_then(|line| parse_pressure_record(line).ok()) {
                     into.add(metric, None, record.total as f64);

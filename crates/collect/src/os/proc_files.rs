@@ -1,7 +1,7 @@
-//! What the kernel tells of one process or thread. Sources: proc(5), and the kernel's scheduler/sched-stats.
+//! The kernel's files on one process or thread. Sources: proc(5), and the kernel's scheduler/sched-stats.
 //!
-//! These few files are read by hand: the types of the crate `procfs` take some thirty strings and lists apart for each
-//! process, of which we want eight numbers, for hundreds of processes a second.
+//! These few files are parsed by hand: the types of the crate `procfs` parse some thirty strings and lists per process,
+//! of which we need eight numbers, for hundreds of processes per second.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -13,7 +13,7 @@ use rustix::process::{Resource, getrlimit};
 
 use crate::root::Root;
 
-/// More than any of the files has.
+/// Larger than any of the files.
 const ROOM: usize = 16 * 1024;
 /// Enough for a thousand clients and the threads of a large machine's kernel.
 const HELD_MOST: u64 = 4096;
@@ -27,24 +27,24 @@ pub(super) struct Proc {
     path: String,
     content: Vec<u8>,
     us_per_tick: f64,
-    /// Files are kept open only below this descriptor, so that there are enough left for everybody else.
+    /// File descriptors are kept open only below this number, to leave enough for everything else.
     held_below: i32,
 }
 
-/// Of `/proc/PID/stat`. Times are in microseconds.
+/// Fields of `/proc/PID/stat`. Times are in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Stat {
     pub(super) parent: u32,
     pub(super) is_kernel_thread: bool,
-    /// In ticks after the machine's start: tells two processes of one id apart.
+    /// In ticks after boot: distinguishes processes that reuse an id.
     pub(super) started: u64,
-    /// User and system, of all threads there have been.
+    /// User and system time of all its threads, living or ended.
     pub(super) cpu_us: [f64; 2],
-    /// The same of children that were waited for.
+    /// The same for children that were waited for.
     pub(super) children_us: [f64; 2],
 }
 
-/// Of `/proc/PID/schedstat`: time on a processor, time in a run queue, and how often it ran.
+/// Fields of `/proc/PID/schedstat`: time on a CPU, time in a run queue, and number of time slices.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Schedule {
     pub(super) run_us: f64,
@@ -65,7 +65,7 @@ impl Proc {
         })
     }
 
-    /// The numbers among the names of a directory: processes, or threads of one.
+    /// Numbers among the names in a directory: processes, or threads of one.
     pub(super) fn list(&mut self, directory: fmt::Arguments<'_>, into: &mut Vec<u32>) -> Option<()> {
         into.clear();
         let directory = self.open_file(directory, OFlags::DIRECTORY)?;
@@ -75,16 +75,16 @@ impl Proc {
         Some(())
     }
 
-    /// None where there is no such process.
+    /// None if there is no such process.
     pub(super) fn stat(&mut self, pid: u32) -> Option<Stat> {
         self.held_stat(pid, &mut None)
     }
 
-    /// The same by the file that is held.
+    /// The same, by an open file.
     pub(super) fn held_stat(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> Option<Stat> {
         let us_per_tick = self.us_per_tick;
         let text = self.held_text(format_args!("{pid}/stat"), held)?;
-        // After the name, which may have anything in it. The state is field 3 of the manual.
+        // After the name, which may contain anything. The state is field 3 in the manual.
         let mut fields = text.rsplit_once(") ")?.1.split(' ');
         let mut field = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
         let parent = u32::try_from(field(1)?).ok()?;
@@ -101,7 +101,7 @@ impl Proc {
         })
     }
 
-    /// The schedule of a process' first thread, or of another one. None where the kernel does not count it.
+    /// The schedule of a process' first thread, or of another one. None if the kernel does not count it.
     pub(super) fn schedule(
         &mut self,
         pid: u32,
@@ -115,7 +115,7 @@ impl Proc {
         schedule(&text?)
     }
 
-    /// How often a process' first thread, or another one, gave its processor away, and how often that was taken from it.
+    /// Voluntary and involuntary context switches of a process' first thread, or of another one.
     pub(super) fn switches(
         &mut self,
         pid: u32,
@@ -130,13 +130,13 @@ impl Proc {
         text.map(|text| values(&text, names)).unwrap_or_default()
     }
 
-    /// Bytes that a process had the disks read and write; none where we may not know.
+    /// Bytes that a process read from and wrote to disks; none without permission.
     pub(super) fn io_bytes(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> [Option<f64>; 2] {
         let text = self.held_text(format_args!("{pid}/io"), held);
         text.map(|text| values(&text, ["read_bytes:", "write_bytes:"])).unwrap_or_default()
     }
 
-    /// What a process calls itself: its command line, or what it has written over that.
+    /// Title of a process: its command line, or what it has overwritten that with.
     pub(super) fn title(&mut self, pid: u32) -> Option<Cow<'_, str>> {
         let text = self.held_text(format_args!("{pid}/cmdline"), &mut None)?;
         Some(match text {
@@ -145,10 +145,10 @@ impl Proc {
         })
     }
 
-    /// What is in a file, which is kept open for the next time where there is room: opening one costs as much as reading
-    /// it. Of a process that has ended nothing can be read; its file is opened anew, as its number may be another's now.
+    /// Text of a file, which is kept open for the next time if possible: opening one costs as much as reading it. The
+    /// file of an ended process can't be read; it is opened again, as its id may have been reused.
     fn held_text(&mut self, path: fmt::Arguments<'_>, held: &mut Option<OwnedFd>) -> Option<Cow<'_, str>> {
-        // The kernel gives these files whole to whoever has the room.
+        // The kernel returns these files whole if the buffer is large enough.
         let again = held.take().and_then(|file| {
             let read = rustix::io::pread(&file, &mut self.content[..], 0).ok().filter(|read| *read > 0)?;
             *held = Some(file);
@@ -178,12 +178,12 @@ impl Proc {
 fn schedule(text: &str) -> Option<Schedule> {
     let mut numbers = text.split_ascii_whitespace().map_while(|number| number.parse::<f64>().ok());
     let (run_ns, wait_ns, slices) = (numbers.next()?, numbers.next()?, numbers.next()?);
-    // All are zero where the kernel does not count: whoever is there has run once.
+    // All are zero if the kernel does not count: every existing process has run.
     let is_counted = run_ns > 0.0 || wait_ns > 0.0 || slices > 0.0;
     is_counted.then_some(Schedule { run_us: run_ns / 1e3, wait_us: wait_ns / 1e3, slices })
 }
 
-/// The numbers after these names at the beginnings of lines.
+/// Numbers after these names at the start of lines.
 fn values<const N: usize>(text: &str, names: [&str; N]) -> [Option<f64>; N] {
     names.map(|name| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok()))
 }

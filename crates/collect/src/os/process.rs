@@ -1,4 +1,4 @@
-//! One process that has a part.
+//! One process with a role.
 
 use std::os::fd::OwnedFd;
 
@@ -10,7 +10,7 @@ use super::proc_files::{Proc, Schedule};
 use super::role::Role;
 use super::threads::{Threads, figures};
 
-/// What is counted of each process, by metric.
+/// Counters of each process.
 pub(super) const FIGURES: [&Metric; 8] = [
     metric!("role.user_us"),
     metric!("role.system_us"),
@@ -21,15 +21,15 @@ pub(super) const FIGURES: [&Metric; 8] = [
     metric!("role.read_bytes"),
     metric!("role.write_bytes"),
 ];
-/// Places in [`FIGURES`].
+/// Indices in [`FIGURES`].
 pub(super) const USER: usize = 0;
 pub(super) const SYSTEM: usize = 1;
 pub(super) const RUN: usize = 2;
 
-/// In the order of [`FIGURES`]; none is what the kernel does not tell, or not us.
+/// In the order of [`FIGURES`]; none if the kernel does not report it, or not to us.
 pub(super) type Figures = [Option<f64>; FIGURES.len()];
 
-/// What each role's processes had that have ended, or that have another role now.
+/// By role, totals of processes that have ended or changed their role.
 pub(super) type Ended = [[f64; FIGURES.len()]; Role::VARIANTS.len()];
 
 #[derive(Debug)]
@@ -37,16 +37,16 @@ pub(super) struct Process {
     /// None while a process of the server has no title yet.
     pub(super) role: Option<Role>,
     pub(super) figures: Figures,
-    /// What it had when it got its role.
+    /// Its counters when it got its role.
     before: [f64; FIGURES.len()],
     started: u64,
     schedule: Option<Schedule>,
     held: Held,
-    /// Of one that has many.
+    /// Only of the driver and pgdyno.
     pub(super) threads: Option<Threads>,
 }
 
-/// Its files: most processes are idle, and of them `schedstat` alone is read.
+/// Its open files: most processes are idle, and only their `schedstat` is read.
 #[derive(Debug, Default)]
 struct Held {
     schedstat: Option<OwnedFd>,
@@ -55,11 +55,11 @@ struct Held {
     io: Option<OwnedFd>,
 }
 
-/// What came of looking at a process again.
+/// Result of reading a process again.
 pub(super) enum Look {
     Same,
     Gone,
-    /// Its id is another's now.
+    /// Its id was reused.
     Another,
 }
 
@@ -70,10 +70,10 @@ impl Process {
         Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, held, threads }
     }
 
-    /// Reads its figures. What vanishes meanwhile keeps what it had.
+    /// Reads its counters. Those that vanish meanwhile keep their values.
     pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) -> Look {
         let schedule = proc.schedule(pid, None, &mut self.held.schedstat);
-        // One that has not run since has done nothing else either. Most are such, and cost the reading of one file.
+        // If it has not run, nothing else has changed. That is the usual case, and costs reading one file.
         if self.threads.is_none() && schedule.is_some() && schedule == self.schedule {
             return Look::Same;
         }
@@ -96,12 +96,12 @@ impl Process {
         Look::Same
     }
 
-    /// What it did in its role.
+    /// Its counters since it got its role.
     pub(super) fn in_role(&self) -> Figures {
         std::array::from_fn(|figure| Some(self.figures[figure]? - self.before[figure]))
     }
 
-    /// Gives it the role it has now. What it did in another stays with that.
+    /// Sets its current role. Its counters in an earlier role remain with that.
     pub(super) fn update_role(&mut self, proc: &mut Proc, pid: u32, own: Option<Role>, ended: &mut Ended) {
         if self.role.is_none() {
             self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
@@ -116,7 +116,7 @@ impl Process {
         self.role = Some(role);
     }
 
-    /// Adds what it did in its role to that of others which have left it.
+    /// Adds its counters in its role to those of others that have left it.
     pub(super) fn leave_role(&self, ended: &mut Ended) {
         if let Some(role) = self.role {
             for (sum, figure) in ended[role as usize].iter_mut().zip(self.in_role()) {

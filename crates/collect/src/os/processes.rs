@@ -1,4 +1,4 @@
-//! Processes by their part in a trial.
+//! Processes by their role in a trial.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -19,17 +19,17 @@ use crate::error::CollectError;
 use crate::root::Root;
 use crate::{Reading, Source};
 
-/// What each role's processes did: processor time, time in run queues, context switches, bytes of disks. What a process
-/// had when it ended stays in its role's figures. Its metrics are in `docs/metrics.md`. Source: proc(5).
+/// Counters by role: CPU time, time in run queues, context switches, disk I/O in bytes. The counters of ended processes
+/// remain in their role's. `docs/metrics.md` describes its metrics. Source: proc(5).
 #[derive(Debug)]
 pub struct Processes {
     watched: Watched,
     own: u32,
     proc: Option<Proc>,
     stat: Option<KernelFile>,
-    /// Whether the kernel has a figure at all.
+    /// Whether the kernel has each counter.
     is_counted: [bool; FIGURES.len()],
-    /// By process id, with the number of the reading in which it was last there.
+    /// By process id, with the number of the last reading that included it.
     known: HashMap<u32, (u64, Known)>,
     listed: Vec<u32>,
     reading: u64,
@@ -45,13 +45,13 @@ enum Known {
     Other,
 }
 
-/// Processor time of the server's ended processes, beyond what had been read of them. See `docs/metrics.md`.
+/// CPU time of the server's ended processes that was not read before their end. See `docs/metrics.md`.
 const UNREAD: &str = "server ended";
-/// Processor time of processes that are neither ours nor the kernel's. See `docs/metrics.md`.
+/// CPU time of processes that belong neither to the trial nor to the kernel. See `docs/metrics.md`.
 const FOREIGN: &str = "foreign";
 
 impl Processes {
-    /// These processes, this one, and kernel threads.
+    /// Watches these processes, this one, and kernel threads.
     pub fn new(watched: Watched) -> Self {
         Self::at(&Root::new(Path::new("/")), watched, std::process::id())
     }
@@ -80,7 +80,7 @@ impl Processes {
         }
     }
 
-    /// Looks at every process there is, and closely at those of the trial.
+    /// Lists all processes, and reads those of the trial.
     fn look(&mut self) -> Option<()> {
         let Self { watched, own, proc, known, listed, ended, unread, .. } = self;
         let proc = proc.as_mut()?;
@@ -124,7 +124,7 @@ impl Processes {
         Some(())
     }
 
-    /// How many processes have a role, and its figures: none where one of them does not have it, or the kernel.
+    /// Number of processes with a role, and their totals: none if one of them, or the kernel, lacks it.
     fn sums(&self, role: Role) -> (usize, Figures) {
         let mut sums = self.ended[role as usize].map(Some);
         let mut count = 0;
@@ -147,7 +147,7 @@ impl Processes {
         })
     }
 
-    /// Whether a role can be told; one that nobody has now, or has had, is told too, as the nothing it did.
+    /// Whether a role is reported; one without processes is reported too, as zero.
     fn is_reported(&self, role: Role) -> bool {
         match role {
             Role::Driver => self.watched.driver.is_some(),
@@ -155,13 +155,13 @@ impl Processes {
             Role::Background => {
                 !self.watched.backends.lock().unwrap_or_else(PoisonError::into_inner).background.is_empty()
             }
-            // In containers none can be seen.
+            // In containers they are not visible.
             Role::Kernel => self.ours().any(|process| process.role == Some(role)),
             _ => self.watched.postmaster.is_some(),
         }
     }
 
-    /// Time that processors worked for processes, in microseconds. What interrupts take is nobody's.
+    /// CPU time of all processes, in microseconds; interrupts belong to none.
     fn busy_us(&mut self) -> Option<f64> {
         let text = self.stat.as_mut()?.text()?;
         let mut ticks = text
@@ -174,7 +174,7 @@ impl Processes {
         Some((user + nice + system) * 1e6 / clock_ticks_per_second() as f64)
     }
 
-    /// The driver's busiest thread: one that has no time left holds up all its clients.
+    /// Adds the driver's busiest thread: one without time left delays all its clients.
     fn add_busiest(&self, into: &mut Reading) -> Option<()> {
         let (_, Known::Trial(driver)) = self.known.get(&self.watched.driver?)? else { return None };
         let [run, wait] = driver.threads.as_ref()?.busiest_us()?;
@@ -184,8 +184,8 @@ impl Processes {
     }
 }
 
-/// Rounds a sum of microseconds to whole nanoseconds, the kernel's resolution. A sum of floating-point numbers depends on
-/// the order of the processes, and a counter must not fall because of that.
+/// Rounds a sum of microseconds to nanoseconds, the kernel's resolution. A sum of floating-point numbers depends on the
+/// order of the processes, and must not make a counter decrease.
 fn to_nanoseconds(us: f64) -> f64 {
     (us * 1e3).round() / 1e3
 }
@@ -196,7 +196,7 @@ impl Source for Processes {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
-        // Both before: what ends or works between them and the look must not seem to be unread, or foreign.
+        // Both first: what ends or works until the processes are read must not count as unread, or foreign.
         let busy_us = self.busy_us();
         let waited_for = self.watched.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
         self.look().ok_or(CollectError::Kernel("the list of processes in /proc"))?;
@@ -222,7 +222,7 @@ impl Source for Processes {
         }
         if let Some((busy_us, ours_us)) = busy_us.zip(ours_us) {
             let [user, system] = self.unread.most_us;
-            // The kernel counts the two in different ways, so that their difference may fall for a moment.
+            // The kernel counts the two in different ways, so that their difference may decrease for a moment.
             let now = busy_us - ours_us - user - system;
             let most = self.foreign_us.map_or(now, |most| most.max(now));
             self.foreign_us = Some(most);
@@ -232,7 +232,7 @@ impl Source for Processes {
     }
 }
 
-/// Tells what part a process has that was not there before; none where it is gone already.
+/// Determines the role of a new process; none if it has ended already.
 fn meet(
     proc: &mut Proc,
     pid: u32,
@@ -256,8 +256,8 @@ fn meet(
     Some(Known::Trial(Box::new(process)))
 }
 
-/// The postmaster knows what all its children took that it has waited for: more than what was read of them, and all
-/// there is of those that came and went between two readings. Times are user and system, in microseconds.
+/// CPU time of ended children that was not read: the postmaster has the total of all children it has waited for,
+/// including those that started and ended between two readings. Times are user and system, in microseconds.
 #[derive(Debug, Default)]
 struct Unread {
     first_us: Option<[f64; 2]>,
@@ -266,7 +266,7 @@ struct Unread {
 }
 
 impl Unread {
-    /// A process has ended, of which this was read.
+    /// Counts what was read of a process that has ended.
     fn know(&mut self, process: &Process) {
         if process.role.is_some_and(Role::is_of_server) {
             self.known_us[USER] += process.figures[USER].unwrap_or_default();
@@ -277,7 +277,7 @@ impl Unread {
     fn update(&mut self, waited_for_us: [f64; 2]) -> [f64; 2] {
         let first_us = *self.first_us.get_or_insert(waited_for_us);
         for kind in [USER, SYSTEM] {
-            // One that has ended may not have been waited for yet.
+            // An ended process may not have been waited for yet.
             let now = waited_for_us[kind] - first_us[kind] - self.known_us[kind];
             self.most_us[kind] = self.most_us[kind].max(now);
         }
@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::os::Backends;
 
-    /// A `/proc` with a pgdyno of id 2, and one tick in each of whose processes is ten milliseconds.
+    /// A `/proc` with a pgdyno of id 2, in which a tick is ten milliseconds.
     struct Fake(TempDir);
 
     const OWN: u32 = 2;
@@ -316,7 +316,7 @@ mod tests {
             fs::write(path, text).unwrap();
         }
 
-        /// A process that has had these ticks of user time, and so much of everything else that depends on it.
+        /// A process with these ticks of user time, and as much of all counters that depend on it.
         fn process(&self, pid: u32, parent: u32, title: &str, ticks: u64, children: u64) {
             self.put(&format!("{pid}/stat"), &stat(pid, parent, 0, ticks, children, pid));
             self.put(&format!("{pid}/cmdline"), &format!("{title}\0\0\0"));
@@ -330,7 +330,7 @@ mod tests {
         }
 
         fn thread_files(&self, of: &str, run_ns: u64, wait_ns: u64) {
-            // A process that never ran has no figures.
+            // A process that never ran has no counters.
             self.put(&format!("{of}/schedstat"), &format!("{run_ns} {wait_ns} {}\n", run_ns / 1000 + 1));
             let switches = format!("voluntary_ctxt_switches:\t{run_ns}\nnonvoluntary_ctxt_switches:\t7\n");
             self.put(&format!("{of}/status"), &format!("Name:\ta\n{switches}"));
@@ -362,7 +362,7 @@ mod tests {
         )
     }
 
-    /// A figure in the latest reading.
+    /// A value in the latest reading.
     fn read(processes: &mut Processes) -> impl Fn(&str, &str) -> Option<f64> + use<> {
         let mut reading = Reading::default();
         processes.read(&mut reading).unwrap();
@@ -411,7 +411,7 @@ mod tests {
         fake.process(12, POSTMASTER, "postgres: u d [local] idle", 4, 0);
         let now = read(&mut processes);
         assert_eq!((now("role.processes", "load"), now("role.user_us", "load")), (Some(1.0), us(9)));
-        // The id of one that ended is given to another.
+        // The id of an ended process is reused.
         fake.process(12, POSTMASTER, "postgres: u d [local] idle", 2, 0);
         fake.put("12/stat", &stat(12, POSTMASTER, 0, 2, 0, 99));
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(11));
@@ -426,7 +426,7 @@ mod tests {
         backends.lock().unwrap().collectors.push(11);
         fake.process(11, POSTMASTER, "postgres: u d [local] idle", 9, 0);
         let now = read(&mut processes);
-        // What was done between the two readings can't be told apart.
+        // Work between the two readings can't be attributed.
         assert_eq!((now("role.user_us", "load"), now("role.user_us", "collector")), (us(9), us(0)));
         fake.process(11, POSTMASTER, "postgres: u d [local] idle", 10, 0);
         let now = read(&mut processes);
@@ -452,7 +452,7 @@ mod tests {
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
         let (mut processes, _) = fake.watch();
         assert_eq!(read(&mut processes)("role.user_us", "server ended"), us(0));
-        // One of which 5 were read ended with 7, and others came and went with 20.
+        // A process of which 5 were read ended with 7, and others started and ended with 20.
         fake.end(11);
         fake.process(POSTMASTER, 1, "postgres", 0, 127);
         let now = read(&mut processes);
@@ -475,7 +475,7 @@ mod tests {
         assert_eq!(now("role.user_us", "driver"), us(51));
         assert_eq!(now("role.busiest_run_us", "driver"), Some(6000.0));
         assert_eq!(now("role.busiest_wait_us", "driver"), Some(30.0));
-        // A thread that ended stays in the sum.
+        // An ended thread remains in the sum.
         fs::remove_dir_all(fake.0.path().join("proc/20/task/22")).unwrap();
         fake.thread(20, 21, 7_000_000, 40_000);
         let now = read(&mut processes);
@@ -498,7 +498,7 @@ mod tests {
         fake.put("stat", "cpu  150 10 20 99 9 9 9\n");
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 30, 0);
         assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
-        // It never falls.
+        // It never decreases.
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 35, 0);
         assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
     }
@@ -510,7 +510,7 @@ mod tests {
         for pid in [OWN, POSTMASTER, 11] {
             fake.put(&format!("{pid}/schedstat"), "0 0 0\n");
         }
-        // This one is another user's.
+        // This process is another user's.
         fake.remove("11/io");
         let (mut processes, _) = fake.watch();
         let now = read(&mut processes);
@@ -519,7 +519,7 @@ mod tests {
             assert!(now("role.user_us", role).is_some(), "{role}");
         }
         assert_eq!((now("role.read_bytes", "load"), now("role.read_bytes", "postmaster")), (None, Some(0.0)));
-        // Without schedstat every look is a close one.
+        // Without schedstat, all files are read every time.
         fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 12, 0);
         fake.put("11/schedstat", "0 0 0\n");
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(12));

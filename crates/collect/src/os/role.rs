@@ -2,20 +2,20 @@
 
 use strum::{IntoStaticStr, VariantArray};
 
-/// Roles of processes. Their figures are labelled with these names.
+/// Roles of processes. Their metrics are labelled with these names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr, VariantArray)]
 #[strum(serialize_all = "lowercase")]
 pub(super) enum Role {
-    /// The load generator, with all its threads and what it started.
+    /// The load generator, with all its threads and child processes.
     Driver,
-    /// This process, collectors and all.
+    /// This process, including collectors.
     Pgdyno,
-    /// Client backends of the server, but for the two kinds below.
+    /// Client backends of the server, except the two kinds below.
     Load,
     /// Backends of background workloads.
     #[strum(serialize = "beside")]
     Background,
-    /// Backends of the server that answer pgdyno's collectors.
+    /// Backends of pgdyno's collectors.
     Collector,
     Checkpointer,
     #[strum(serialize = "background writer")]
@@ -25,7 +25,7 @@ pub(super) enum Role {
     AutovacuumLauncher,
     #[strum(serialize = "autovacuum worker")]
     AutovacuumWorker,
-    /// From PostgreSQL 18 on.
+    /// Since PostgreSQL 18.
     #[strum(serialize = "io worker")]
     IoWorker,
     #[strum(serialize = "parallel worker")]
@@ -38,7 +38,7 @@ pub(super) enum Role {
     StatsCollector,
     Logger,
     Postmaster,
-    /// Any other process of the server, and what its processes started.
+    /// Any other process of the server, and child processes of its processes.
     #[strum(serialize = "server other")]
     ServerOther,
     /// Kernel threads.
@@ -46,22 +46,22 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// Its name in metrics; a server's are those of `backend_type` in `pg_stat_activity`, where that has them.
+    /// Its name in metrics; that of the server's is `backend_type` of `pg_stat_activity`, if it has one there.
     pub(super) fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Whether it is a part of the server.
+    /// Whether it is a process of the server.
     pub(super) const fn is_of_server(self) -> bool {
         !matches!(self, Self::Driver | Self::Pgdyno | Self::Kernel)
     }
 
-    /// The role of a process of the server's by its title, as `ps` shows it; none while it has none yet.
+    /// The role of a server process by its title, as `ps` shows it; none while it has no title.
     ///
     /// Source: PostgreSQL manual, "Standard Unix Tools", and `init_ps_display` in the sources of 9.6 to 18.
     pub(super) fn by_title(title: &str) -> Option<Self> {
         let title = title.strip_prefix("postgres: ")?;
-        // `cluster_name` comes first where it is set, and may have colons in it.
+        // `cluster_name`, if set, comes first, and may contain colons.
         let named = |names: &[(&str, Self)]| {
             let after_colons = title.match_indices(": ").map(|(at, colon)| &title[at + colon.len()..]);
             let begins = |text: &str| {
@@ -70,23 +70,23 @@ impl Role {
             };
             std::iter::once(title).chain(after_colons).find_map(begins)
         };
-        // Before clients, for their titles may have an address too, or names that somebody gave.
+        // Before clients, as these titles may contain an address too, or user-defined names.
         if let Some(role) = named(&BEFORE_CLIENTS) {
             return Some(role);
         }
-        // A user may be called `checkpointer`: what has an address is a client's.
+        // A user may be called `checkpointer`: titles with an address are clients'.
         if title.split(' ').any(is_address) {
             return Some(Self::Load);
         }
         Some(named(&OTHERS).unwrap_or(Self::ServerOther))
     }
 
-    /// The role of a process of the server's by the functions that it is in; none where none of them tells.
+    /// The role of a server process by the functions on its stack; none if they do not determine it.
     pub(super) fn by_functions<'a>(functions: impl Iterator<Item = &'a str>) -> Option<Self> {
         let mut found = None;
         for function in functions {
             match MAIN_FUNCTIONS.iter().find(|(name, _)| *name == function) {
-                // Every other one that a session's main function calls says more.
+                // Any other one, called by a session's main function, is more specific.
                 Some((_, Self::Load)) => found = found.or(Some(Self::Load)),
                 Some((_, role)) => return Some(*role),
                 None => {}
@@ -96,7 +96,7 @@ impl Role {
     }
 }
 
-/// What each kind of process runs in, in PostgreSQL 9.6 to 18. Those of walsenders are called from a session's.
+/// Main functions of processes, in PostgreSQL 9.6 to 18. Those of walsenders are called from a session's.
 const MAIN_FUNCTIONS: [(&str, Role); 14] = [
     ("PostgresMain", Role::Load),
     ("exec_replication_command", Role::WalSender),
@@ -114,7 +114,7 @@ const MAIN_FUNCTIONS: [(&str, Role); 14] = [
     ("BackgroundWorkerMain", Role::ServerOther),
 ];
 
-/// From PostgreSQL 11 on, and before.
+/// Titles of PostgreSQL 11 and later, and of earlier ones.
 const BEFORE_CLIENTS: [(&str, Role); 4] = [
     ("walsender", Role::WalSender),
     ("wal sender process", Role::WalSender),
@@ -140,7 +140,7 @@ fn begins_with_words(text: &str, words: &str) -> bool {
     text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
-/// Where a client is: `[local]`, or a host with its port such as `10.0.0.7(51234)`.
+/// Whether it is a client's address: `[local]`, or a host with its port such as `10.0.0.7(51234)`.
 fn is_address(word: &str) -> bool {
     let port = word.strip_suffix(')').and_then(|word| Some(word.rsplit_once('(')?.1));
     word == "[local]" || port.is_some_and(|port| !port.is_empty() && port.bytes().all(|c| c.is_ascii_digit()))

@@ -1,4 +1,4 @@
-//! Role of each process, by its id: for what knows processes by their ids alone.
+//! Roles of processes by id, for sources that know only ids.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -9,14 +9,14 @@ use super::role::Role;
 use super::watched::{ProcessRole, Watched};
 use crate::root::Root;
 
-/// Every process that was seen, with its role. A look costs the listing of `/proc` and the reading of what is new.
+/// All processes seen, with their roles. An update costs listing `/proc` and reading new processes.
 #[derive(Debug)]
 pub(crate) struct Roster {
     watched: Watched,
     own: u32,
     proc: Option<Proc>,
     known: HashMap<u32, ProcessRole>,
-    /// In the latest look.
+    /// Processes in the latest update.
     listed: Vec<u32>,
 }
 
@@ -26,8 +26,7 @@ impl Roster {
         Self { watched, own: std::process::id(), proc, known: HashMap::new(), listed: Vec::new() }
     }
 
-    /// Meets processes that were not there before. An id that is given to another process within a trial stays the
-    /// first one's.
+    /// Adds new processes. If an id is reused within a trial, it keeps the role of the first process.
     pub(crate) fn look(&mut self) {
         let Self { watched, own, proc: Some(proc), known, listed } = self else { return };
         if proc.list(format_args!("."), listed).is_none() {
@@ -56,7 +55,7 @@ impl Roster {
         }
     }
 
-    /// A process that started another was seen to do so; that one may be gone before anybody looks.
+    /// Adds a process by its parent: it may have ended before the next update.
     pub(crate) fn forked(&mut self, pid: u32, parent: u32) {
         if pid == parent || self.known.contains_key(&pid) {
             return;
@@ -73,7 +72,7 @@ impl Roster {
         self.known.insert(pid, role);
     }
 
-    /// The role of a process, where need be by the functions that it was in; none of one that has none.
+    /// The role of a process, if necessary by the functions on its stack; none without a role.
     pub(crate) fn role<'a>(
         &self,
         pid: u32,
@@ -89,7 +88,7 @@ impl Roster {
         Some(other.unwrap_or(role).as_str())
     }
 
-    /// The driver's and the server's processes of the latest look.
+    /// The driver's and the server's processes in the latest update.
     pub(crate) fn watched(&self) -> impl Iterator<Item = u32> {
         self.listed.iter().copied().filter(|pid| match self.known.get(pid) {
             Some(ProcessRole::Trial(role)) => {
@@ -99,7 +98,7 @@ impl Roster {
         })
     }
 
-    /// Processor time that a process has had, in microseconds.
+    /// CPU time of a process, in microseconds.
     pub(crate) fn cpu_us(&mut self, pid: u32) -> Option<f64> {
         Some(self.proc.as_mut()?.schedule(pid, None, &mut None)?.run_us)
     }

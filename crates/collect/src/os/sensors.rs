@@ -1,5 +1,5 @@
-//! How fast processors are clocked, and how warm the machine is. Sources: the kernel's admin-guide/pm/cpufreq,
-//! hwmon/sysfs-interface and `ABI/testing/sysfs-class-thermal`.
+//! CPU frequencies and temperatures. Sources: the kernel's admin-guide/pm/cpufreq, hwmon/sysfs-interface and
+//! `ABI/testing/sysfs-class-thermal`.
 
 use model::metric;
 
@@ -7,7 +7,7 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
-/// Those that were there at the start; virtual machines have none.
+/// Sensors found at the start; virtual machines have none.
 #[derive(Debug)]
 pub(super) struct Sensors {
     /// In kHz.
@@ -57,7 +57,7 @@ fn monitors(root: &Root) -> Vec<(String, KernelFile)> {
             let label =
                 root.line(&format!("{directory}/{sensor}_label")).unwrap_or_else(|| sensor.to_owned());
             let mut label = format!("{name} {label}");
-            // Two processors have chips of one name.
+            // Chips of two CPUs have the same name.
             if found.iter().any(|(other, _)| *other == label) {
                 label = format!("{label} ({chip})");
             }

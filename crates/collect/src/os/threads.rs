@@ -1,24 +1,24 @@
-//! The threads of one process: the kernel sums up only some of what they did.
+//! The threads of one process: the kernel sums only some of their counters.
 
 use std::collections::HashMap;
 use std::os::fd::OwnedFd;
 
 use super::proc_files::{Proc, Schedule};
 
-/// What threads did: run and wait in microseconds, voluntary and involuntary switches.
+/// Counters of threads: run and wait in microseconds, voluntary and involuntary switches.
 pub(super) type Figures = [Option<f64>; 4];
 
-/// The figures of one thread.
+/// The counters of one thread.
 pub(super) fn figures(schedule: Option<Schedule>, switches: [Option<f64>; 2]) -> Figures {
     let [voluntary, involuntary] = switches;
     [schedule.map(|of| of.run_us), schedule.map(|of| of.wait_us), voluntary, involuntary]
 }
 
-/// All threads that were seen.
+/// All threads seen.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     living: HashMap<u32, Thread>,
-    /// What those had that have ended.
+    /// Totals of ended threads.
     ended: [f64; 4],
     busiest_us: [f64; 2],
     listed: Vec<u32>,
@@ -29,13 +29,13 @@ struct Thread {
     schedule: Option<Schedule>,
     figures: Figures,
     is_listed: bool,
-    /// Its files.
+    /// Its open files.
     schedstat: Option<OwnedFd>,
     status: Option<OwnedFd>,
 }
 
 impl Threads {
-    /// Looks at all of them. What can't be read stays as it was.
+    /// Reads all of them. Counters that can't be read keep their values.
     pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) {
         if proc.list(format_args!("{pid}/task"), &mut self.listed).is_none() {
             return;
@@ -44,7 +44,7 @@ impl Threads {
             let thread = self.living.entry(id).or_default();
             thread.is_listed = true;
             let schedule = proc.schedule(pid, Some(id), &mut thread.schedstat);
-            // One that has not run since has done nothing else either.
+            // If it has not run, nothing else has changed.
             if schedule.is_some() && schedule == thread.schedule {
                 continue;
             }
@@ -62,13 +62,13 @@ impl Threads {
         });
         let busiest = self.living.values().filter_map(|thread| thread.schedule);
         if let Some(busiest) = busiest.max_by(|a, b| a.run_us.total_cmp(&b.run_us)) {
-            // Another thread may be the busiest now, with less wait: a counter does not fall.
+            // Another thread with less wait may be the busiest now: a counter must not decrease.
             self.busiest_us[0] = self.busiest_us[0].max(busiest.run_us);
             self.busiest_us[1] = self.busiest_us[1].max(busiest.wait_us);
         }
     }
 
-    /// Of all together; none where one of them does not have it.
+    /// Totals of all threads; none if one of them lacks the counter.
     pub(super) fn sums(&self) -> Figures {
         std::array::from_fn(|figure| {
             self.living
@@ -77,7 +77,7 @@ impl Threads {
         })
     }
 
-    /// Run and wait of the thread that has run most, in microseconds; none where that is not counted.
+    /// Run and wait of the thread that has run most, in microseconds; none if not counted.
     pub(super) fn busiest_us(&self) -> Option<[f64; 2]> {
         (self.busiest_us[0] > 0.0).then_some(self.busiest_us)
     }

@@ -1,34 +1,34 @@
-//! The processes of a trial, and the role of each by its parent and by what it is known to be.
+//! The processes of a trial, and their roles by parent and by known ids.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::proc_files::Stat;
 use super::role::Role;
 
-/// Processes of a trial, from which the roles of all others follow.
+/// Processes of a trial that determine the roles of all others.
 #[derive(Clone, Debug, Default)]
 pub struct Watched {
     /// Process id of the driver.
     pub driver: Option<u32>,
-    /// Process id of the server's first process; none where it runs elsewhere.
+    /// Process id of the server's first process; none if it runs elsewhere.
     pub postmaster: Option<u32>,
     /// Process ids of the profilers; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
-    /// Which of the server's backends are none of the load's. They may come and go.
+    /// The server's backends that are not the load's. They may change.
     pub backends: Arc<Mutex<Backends>>,
 }
 
-/// Process ids of backends of pgdyno's that are none of the load's.
+/// Process ids of pgdyno's backends that are not the load's.
 #[derive(Clone, Debug, Default)]
 pub struct Backends {
-    /// Those that answer pgdyno's own collectors.
+    /// Backends of pgdyno's collectors.
     pub collectors: Vec<i32>,
-    /// Those of background workloads.
+    /// Backends of background workloads.
     pub background: Vec<i32>,
 }
 
 impl Backends {
-    /// The role of a backend; none of one of the load's.
+    /// The role of a backend; none if it is the load's.
     pub(super) fn role(&self, pid: u32) -> Option<Role> {
         let pid = i32::try_from(pid).ok()?;
         let roles = [(&self.collectors, Role::Collector), (&self.background, Role::Background)];

@@ -1,16 +1,16 @@
-//! What is in the server's shared buffers, by the extension `pg_buffercache`.
+//! Contents of the server's shared buffers, from the extension `pg_buffercache`.
 //!
-//! Source: PostgreSQL manual, "pg_buffercache". It looks at every buffer: with large shared buffers that takes a while
-//! and costs other sessions time.
+//! Source: PostgreSQL manual, "pg_buffercache". It scans every buffer: with large shared buffers that takes a while and
+//! slows down other sessions.
 
 use super::session::{MARK, Session};
 use crate::error::CollectError;
 
-/// Relations of the database that the session is in, system catalogs among them, and how many buffers hold blocks of
-/// each; most first. None where the extension is not in that database.
+/// Relations of the session's database, including system catalogs, with their numbers of buffers; most first. None if
+/// the database lacks the extension.
 ///
 /// # Errors
-/// The server does not answer, not within the session's time either, or does not allow it.
+/// The server does not respond, or not within the session's time limit, or denies permission.
 pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, CollectError> {
     let schema = format!(
         "SELECT {MARK} quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \

@@ -1,7 +1,7 @@
-//! Who holds the locks that sessions of the load wait for.
+//! Holders of the locks that sessions of the load wait for.
 //!
-//! Source: PostgreSQL manual, "System Information Functions", `pg_blocking_pids`. It stops the lock manager for a moment,
-//! hence at most once a second.
+//! Source: PostgreSQL manual, "System Information Functions", `pg_blocking_pids`. It stops the lock manager for a
+//! moment, hence at most once per second.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,41 +12,41 @@ use model::record::{ClockReading, Event};
 use super::session::{MARK, Row, Session};
 use crate::error::CollectError;
 
-/// How often it is asked.
+/// Interval between queries.
 const EVERY_US: i64 = 1_000_000;
-/// Of how many waiting sessions it is asked what they wait for: of more than these little is learnt, at some cost.
+/// Maximum number of waiting sessions whose blockers are queried: more add cost but little information.
 const WAITING: usize = 32;
-/// What a session is in that holds locks and does nothing.
+/// State of a session that holds locks without running a statement.
 const IDLE: &str = "idle in transaction";
 
-/// A session that others waited for, and which itself waited for none.
+/// A session that others waited for, and that did not wait for a lock itself.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Holder {
-    /// Its process; 0 for a prepared transaction.
+    /// Its process id; 0 for a prepared transaction.
     pub pid: i32,
-    /// Its `application_name`; that it is such as `autovacuum worker` where it has none.
+    /// Its `application_name`; without one, its kind, such as `autovacuum worker`.
     pub application_name: String,
-    /// Its `state` when it was last seen so.
+    /// Its `state` in its last sample.
     pub state: Option<String>,
-    /// Whether it was ever seen `idle in transaction`.
+    /// Whether it was ever sampled `idle in transaction`.
     pub was_idle: bool,
     /// Whether it is one of the load's clients.
     pub is_load: bool,
-    /// When it was first and last seen so.
+    /// Times of its first and last sample.
     pub first: ClockReading,
     /// See `first`.
     pub last: ClockReading,
-    /// How often it was seen so, at most once a second.
+    /// Number of samples, at most one per second.
     pub samples: u32,
-    /// Sessions of the load that it held back, directly or by others, over all looks.
+    /// Sessions of the load that it blocked, directly or indirectly, summed over all samples.
     pub sessions_blocked: u64,
-    /// The longest that its transaction was seen to last, in microseconds; none where that can't be seen.
+    /// Longest age of its transaction in a sample, in microseconds; none if not visible.
     pub xact_age_us: Option<f64>,
 }
 
 impl Holder {
-    /// The event of kind `lock-holder` that it is; none of a load's client that was busy: that the load waits for
-    /// itself is what waits say.
+    /// Its event of kind `lock-holder`; none for a load's client that was busy: waits within the load are reported as
+    /// wait events.
     pub(super) fn event(&self) -> Option<Event> {
         if self.is_load && !self.was_idle {
             return None;
@@ -86,7 +86,7 @@ impl Holder {
     }
 }
 
-/// All that were seen.
+/// All holders sampled.
 #[derive(Debug)]
 pub(super) struct Holders {
     sql: String,
@@ -94,11 +94,11 @@ pub(super) struct Holders {
     seen: Vec<Holder>,
 }
 
-/// A session that is in a transaction or waits for a lock.
+/// A session in a transaction or waiting for a lock.
 #[derive(Debug, Default)]
 struct Party {
     waits: bool,
-    /// Empty where it was not asked.
+    /// Empty if not queried.
     waits_for: Vec<i32>,
     is_load: bool,
     application_name: String,
@@ -107,7 +107,7 @@ struct Party {
 }
 
 impl Holders {
-    /// `is_load` is the condition in SQL.
+    /// `is_load` is an SQL condition.
     pub(super) fn new(major: u32, is_load: &str) -> Self {
         let name = match major {
             ..10 => "a.application_name",
@@ -123,7 +123,7 @@ impl Holders {
         Self { sql, asked_us: None, seen: Vec::new() }
     }
 
-    /// Asks, if it was not asked within the last second.
+    /// Samples, at most once per second.
     pub(super) fn sample(&mut self, session: &mut Session, at: ClockReading) -> Result<(), CollectError> {
         if self.asked_us.is_some_and(|asked| at.monotonic_us < asked + EVERY_US) {
             return Ok(());
@@ -172,7 +172,7 @@ impl Holders {
     }
 }
 
-/// Who holds back sessions of the load without waiting for anybody, and how many each.
+/// Sessions that block the load without waiting themselves, with numbers of blocked sessions.
 fn holding(parties: &BTreeMap<i32, Party>) -> BTreeMap<i32, u64> {
     let mut held = BTreeMap::new();
     for (pid, _) in parties.iter().filter(|(_, party)| party.is_load && party.waits) {
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn who_holds_is_at_the_head_of_the_queue() {
-        // 4 waits for 3, that for 2, that for 1; 5, not of the load, waits for 1, too.
+        // 4 waits for 3, which waits for 2, which waits for 1; 5, not of the load, also waits for 1.
         let queue = parties(&[
             (1, false, &[]),
             (2, true, &[1]),

@@ -1,4 +1,4 @@
-//! Against real servers: each major with what it has.
+//! Tests with real servers of each major.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     }
     all.extend(settings.iter().copied());
     let all = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    // Roles of the tests connect, too.
+    // Roles created by the tests connect, too.
     let cluster = template.clone_cluster(&cache, &Quiet).unwrap().with_rules("local all all trust\n");
     cluster.start(&all).unwrap()
 }
@@ -57,7 +57,7 @@ fn connect(server: &Server, database: &str, application_name: &str) -> Client {
     Client::connect(&params).unwrap()
 }
 
-/// Has the server cancel what a client does.
+/// Cancels the statement of a client.
 fn cancel(server: &Server, pid: i32) {
     connect(server, "postgres", "").execute(&format!("SELECT pg_cancel_backend({pid})")).unwrap();
 }
@@ -99,7 +99,7 @@ fn value(reading: &Reading, metric: &str, of: Option<&str>) -> Option<f64> {
     found.map(|value| value.value)
 }
 
-/// Asks until something holds; fails after half a minute.
+/// Polls until a condition holds; fails after half a minute.
 fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
@@ -223,7 +223,7 @@ fn the_tested_database_counts_as_many_commits_as_are_reported() {
         }
         assert_eq!(commits.get(), 4 + 5);
         drop(tables);
-        // What is given up is no commit.
+        // A cancelled statement is no commit.
         let params = params(&server, server::USER, server::DATABASE);
         let mut hasty = Session::open(&params, "haste", Duration::from_millis(1)).unwrap();
         let Err(refusal) = hasty.ask("SELECT pg_sleep(60)") else { panic!("{version}: it waited") };
@@ -236,7 +236,7 @@ fn the_tested_database_counts_as_many_commits_as_are_reported() {
     }
 }
 
-/// How often sessions of the load were seen in a state, waiting for something.
+/// Number of times that sessions of the load were sampled in a state, waiting for an event.
 fn seen(rows: &[Waits], state: &str, event: Option<(&str, Option<&str>)>) -> u32 {
     let is = |row: &&Waits| {
         row.session == SessionKind::Load
@@ -304,7 +304,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         let mut sampler = sampler(&server);
         let mut busy = connect(&server, server::DATABASE, "pgdyno");
         let pid = busy.begun().process_id;
-        // One message, so that it is never idle within.
+        // One message, so that it is never idle in between.
         let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
         let busy = std::thread::spawn(move || busy.execute(&sql));
         let mut asker = connect(&server, "postgres", "");

@@ -1,6 +1,6 @@
 //! pgdyno's session for queries during a load.
 //!
-//! Each question is one round trip and exactly one transaction, however many statements are in it: one message of the
+//! Each query is one round trip and exactly one transaction, regardless of its number of statements: one message of the
 //! simple protocol, or prepared statements up to one Sync. Source: PostgreSQL manual, "Message Flow".
 
 use std::borrow::Cow;
@@ -17,24 +17,23 @@ use crate::error::CollectError;
 
 pub(super) use wire::blocking::Prepared;
 
-/// In each statement after its first word, for readers of the server's log and of `pg_stat_statements`. Not before it:
-/// what is before the first word of a statement is not always kept with it.
+/// Marks each statement, after its first word, in the server's log and in `pg_stat_statements`. Not before it: comments
+/// before the first word of a statement are not always kept.
 pub(super) const MARK: &str = "/* pgdyno */";
-/// What the `application_name` of all of pgdyno's own sessions begins with; that of the load's has no space.
+/// Prefix of the `application_name` of pgdyno's own sessions; that of the load's has no space.
 pub(super) const OWN_NAMES: &str = "pgdyno ";
 
-/// How long connecting may take where the parameters do not say.
+/// Default time limit for connecting.
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
-/// How much longer than a statement may take it is waited for the server's word that it did.
+/// Time to wait, beyond a statement's own limit, for the server to report that it was exceeded.
 const SILENCE: Duration = Duration::from_secs(20);
 
-/// How many commits a database has counted for a session, as far as the session has come. It stays valid when the
-/// session has been given away.
+/// Commits that a database has counted for a session so far. It stays valid when the session has been moved.
 #[derive(Clone, Debug)]
 pub struct Commits(Arc<AtomicU64>);
 
 impl Commits {
-    /// The commits so far: that of the connection's start, and one for each question that was answered.
+    /// The commits so far: one for the connection's start-up, and one for each answered query.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -62,22 +61,22 @@ impl fmt::Debug for Session {
 }
 
 impl Session {
-    /// Connects. In `pg_stat_activity` its `application_name` is `pgdyno` and `purpose`. What takes longer than `timeout`
-    /// is given up by the server.
+    /// Connects. In `pg_stat_activity` its `application_name` is `pgdyno` and `purpose`. The server cancels statements
+    /// that exceed `timeout`.
     ///
     /// # Errors
-    /// The server does not let in, or does not answer.
+    /// The server rejects the connection, or does not respond.
     pub fn open(params: &ConnectParams, purpose: &str, timeout: Duration) -> Result<Self, CollectError> {
         let mut params = params.clone();
         params.application_name = Some(format!("{OWN_NAMES}{purpose}"));
-        // As rows are read here.
+        // As rows are decoded here.
         params.client_encoding = Some("UTF8".to_owned());
         params.connect_timeout.get_or_insert(CONNECT_WITHIN);
-        // The server has been chosen. What kind of a session it is would be asked for, which is a transaction.
+        // The server has been chosen. Checking attributes of its session would take a query, which is a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
         let mut session = blocking::Session::connect(&params).map_err(CollectError::Session)?;
         session.limit_answers(timeout.saturating_add(SILENCE)).map_err(CollectError::Session)?;
-        // The connection's start is a transaction of its own.
+        // The connection's start-up is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
         let mut session = Self { session, major: 0, pid: 0, commits };
         let facts = session.ask(&settings(timeout))?.next();
@@ -88,7 +87,7 @@ impl Session {
         Ok(session)
     }
 
-    /// What the database that this session is in counts for it.
+    /// Commits that the session's database counts for it.
     pub fn commits(&self) -> Commits {
         self.commits.clone()
     }
@@ -103,7 +102,7 @@ impl Session {
         self.pid
     }
 
-    /// Has the server plan questions once that are asked again and again; planning is most of what they cost it.
+    /// Prepares queries that are repeated, so that the server plans them once; planning is most of their cost.
     pub(super) fn prepare<'a>(
         &mut self,
         questions: impl IntoIterator<Item = &'a str>,
@@ -113,14 +112,14 @@ impl Session {
         Ok(prepared)
     }
 
-    /// Asks one thing. Gives the rows of all statements, in order.
+    /// Runs one query and returns the rows of all its statements, in order.
     pub(super) fn ask(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, CollectError> {
         let results = self.session.ask(sql)?;
         self.commits.add_one();
         Ok(results.iter().flat_map(rows))
     }
 
-    /// Asks what was prepared. Gives each question's result.
+    /// Runs prepared queries and returns the result of each.
     pub(super) fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], CollectError> {
         let results = self.session.ask_prepared(prepared)?;
         self.commits.add_one();
@@ -128,35 +127,35 @@ impl Session {
     }
 }
 
-/// A row of an answer, where it was received.
+/// A row of a result, in the receive buffer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row<'a>(Values<'a>);
 
-/// The rows of one question.
+/// The rows of one result.
 pub(super) fn rows(result: &ResultSet) -> impl Iterator<Item = Row<'_>> {
     result.kept_rows().map(Row)
 }
 
 impl<'a> Row<'a> {
-    /// The text of a column, counted from 0; none where it is null.
+    /// The text of a column, counted from 0; none if null.
     pub(super) fn get(&self, column: usize) -> Option<Cow<'a, str>> {
         self.values().nth(column)?
     }
 
-    /// The texts of all columns; none where they are null. What is no UTF-8 can come of a database without an encoding.
+    /// The texts of all columns; none for nulls. A database without an encoding may return text that is not UTF-8.
     pub(super) fn values(&self) -> impl Iterator<Item = Option<Cow<'a, str>>> + use<'a> {
         self.0.map(|value| value.map(String::from_utf8_lossy))
     }
 }
 
-/// The statement that sets, of what a session of ours wants, all that there is and that its role may set.
+/// The statement that configures a session of ours, limited to settings that exist and that its role may set.
 fn settings(timeout: Duration) -> String {
     let wanted = [
         ("statement_timeout", timeout.as_millis().max(1).to_string()),
-        // As names are written here.
+        // As string literals here require.
         ("standard_conforming_strings", "on".to_owned()),
         ("search_path", "pg_catalog".to_owned()),
-        // Costs more than it gains; and before 12, workers are counted as transactions.
+        // They cost more than they gain; and before 12, workers are counted as transactions.
         ("max_parallel_workers_per_gather", "0".to_owned()),
         ("jit", "off".to_owned()),
         // It is idle most of the time.

@@ -1,7 +1,7 @@
-//! What each statement of the tested database cost between two moments, by the extension `pg_stat_statements`.
+//! Cost of each statement of the tested database between two times, from the extension `pg_stat_statements`.
 //!
-//! Source: PostgreSQL manual, "pg_stat_statements". pgdyno's own statements are not in it: its sessions have it turned
-//! off where their role may, and their statements are marked.
+//! Source: PostgreSQL manual, "pg_stat_statements". pgdyno's own statements are excluded: its sessions turn it off if
+//! their role may, and their statements are marked.
 
 use std::collections::HashMap;
 
@@ -12,17 +12,17 @@ use wire::quote_literal;
 use super::session::{MARK, Row, Session};
 use crate::error::CollectError;
 
-/// How many of the costliest statements are kept.
+/// Number of the costliest statements that are kept.
 const COSTLIEST: usize = 100;
 
-/// What statements had cost when a load began.
+/// Costs of statements at the start of a load.
 #[derive(Debug)]
 pub struct Statements {
     sql: String,
     before: HashMap<i64, Counts>,
 }
 
-/// Counted up since some start.
+/// Counters since an arbitrary start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     calls: u64,
@@ -35,11 +35,11 @@ struct Counts {
 }
 
 impl Statements {
-    /// Looks now. The session is with any database that has the extension; none where it has not, or where the server
-    /// did not load it.
+    /// Reads the costs so far. The session may be with any database that has the extension; none if it has not, or if
+    /// the server did not load it.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// The server does not respond.
     pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, CollectError> {
         let found = session.ask(&in_use())?.next();
         let Some(sql) = found.and_then(|row| question(row, tested_database)) else {
@@ -50,11 +50,11 @@ impl Statements {
         Ok(Some(Self { sql, before }))
     }
 
-    /// What they have cost since: the hundred costliest by time, those first. One whose counts went back (it was
-    /// forgotten, or all were reset) counts from there.
+    /// Costs since then: the hundred costliest statements by time, in that order. If the counts of one decreased (it
+    /// was evicted, or all were reset), they count from zero.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// The server does not respond.
     pub fn since(&self, session: &mut Session) -> Result<Vec<StatementUse>, CollectError> {
         let mut uses: Vec<StatementUse> = ask(session, &self.sql)?
             .into_iter()
@@ -70,8 +70,8 @@ impl Statements {
     }
 }
 
-/// Where the extension is, and what its version has: `total_time` became `total_exec_time` when planning was told apart
-/// from it. The setting is there only where the server has loaded it.
+/// Query for the extension's schema and the columns of its version: `total_time` became `total_exec_time` when planning
+/// was counted separately. The setting exists only if the server has loaded the extension.
 fn in_use() -> String {
     format!(
         "SELECT {MARK} quote_ident(n.nspname), 'total_exec_time' = ANY (p.proargnames), \
@@ -83,7 +83,7 @@ fn in_use() -> String {
     )
 }
 
-/// One row a statement, whoever ran it.
+/// One row per statement, summed over roles.
 fn question(found: Row<'_>, database: &str) -> Option<String> {
     let schema = found.get(0)?;
     let time = if found.get(1).as_deref() == Some("t") { "total_exec_time" } else { "total_time" };

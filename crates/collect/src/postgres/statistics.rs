@@ -1,4 +1,4 @@
-//! What the server counts of itself as a whole, and of the tested database: read from outside that database.
+//! Counters of the server as a whole, and of the tested database: read from outside that database.
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System", of each major; docs/metrics-postgres.md has the list.
 
@@ -21,10 +21,10 @@ pub struct Statistics {
 }
 
 impl Statistics {
-    /// By a session with another database than the tested one, so that it counts no transactions of this.
+    /// The session is with another database than the tested one, whose transactions it must not add to.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// The server does not respond.
     pub fn new(mut session: Session, tested_database: &str) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} current_setting('block_size')");
         let found = session.ask(&sql)?.next();
@@ -55,9 +55,9 @@ impl Source for Statistics {
     }
 }
 
-/// Up to 16 `buffers_backend` counts every block that was written or added to a relation by others than the checkpointer
-/// and the background writer. From 17 on that is a sum over `pg_stat_io`, which has been read already: reading it is what
-/// costs most of all.
+/// Up to 16 `buffers_backend` counts every block that was written or added to a relation by others than the
+/// checkpointer and the background writer. From 17 on that is a sum over `pg_stat_io`, which has been read already:
+/// reading it costs most of all.
 fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
     let is_backends = |of: &str| {
         let mut parts = of.split('/');
@@ -67,7 +67,7 @@ fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
     let sum = |metrics: &[&'static Metric]| sum_of_io(into, metrics, is_backends);
     let blocks = match major {
         17 => sum(&[metric!("pg.io.writes"), metric!("pg.io.extends")]),
-        // An extension may be of many blocks.
+        // An extension may comprise many blocks.
         _ => sum(&[metric!("pg.io.write_bytes"), metric!("pg.io.extend_bytes")])
             .map(|bytes| bytes / block_size),
     };
@@ -81,8 +81,8 @@ fn backends_writes(major: u32, block_size: f64, into: &mut Reading) {
     }
 }
 
-/// What `pg_stat_wal` had before 18. Of the context `normal` alone: `init` is a new segment being filled with zeros, which
-/// was not counted there.
+/// Counters of `pg_stat_wal` before 18. Only those of the context `normal`: `init` is the filling of a new segment with
+/// zeros, which was not counted there.
 fn wal_io(into: &mut Reading) {
     for (metric, io) in [
         (metric!("pg.wal.writes"), metric!("pg.io.writes")),
@@ -96,7 +96,7 @@ fn wal_io(into: &mut Reading) {
     }
 }
 
-/// The sum of some rows of `pg_stat_io`; none where none of them has a value.
+/// The sum of some rows of `pg_stat_io`; none if none of them has a value.
 fn sum_of_io(reading: &Reading, metrics: &[&Metric], is_one: impl Fn(&str) -> bool) -> Option<f64> {
     let is_wanted = |value: &&Value| {
         metrics.iter().any(|metric| metric.name == value.metric.name)
@@ -156,7 +156,7 @@ const DATABASE: View = View {
     ],
 };
 
-/// Before 15 the statistics are a file that a collector process writes, at most every half second.
+/// Before 15, a collector process writes the statistics to a file, at most every half second.
 const STATISTICS_AGE: View = View {
     majors: Majors::before(15),
     label: "NULL",
@@ -252,7 +252,7 @@ macro_rules! io_time {
 const IO: View = View {
     majors: Majors::since(16),
     label: "backend_type || '/' || object || '/' || context",
-    // `OFFSET 0` has the settings looked up once, and not in each row.
+    // `OFFSET 0` makes the settings be looked up once, not per row.
     from: "pg_stat_io CROSS JOIN (SELECT current_setting('track_wal_io_timing')::bool AS wal, \
            current_setting('track_io_timing')::bool AS others OFFSET 0) timed",
     columns: &[
@@ -293,7 +293,7 @@ const SLRU: View = View {
     ],
 };
 
-/// Of standbys of one name, the one that is furthest behind.
+/// Of several standbys with a name, the one that is furthest behind.
 const REPLICATION: View = View {
     majors: Majors::since(10),
     label: "application_name",
@@ -309,7 +309,7 @@ const REPLICATION: View = View {
     ],
 };
 
-/// Every mode each time: a gauge that is there only when it is not zero has no mean.
+/// All modes each time: a gauge that exists only when it is not zero has no mean.
 const LOCKS: View = View {
     majors: Majors::ALL,
     label: "m.mode || '/' || w.word",

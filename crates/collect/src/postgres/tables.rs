@@ -1,5 +1,5 @@
-//! What the server counts of the tested database's tables and indexes: read from within that database, which therefore
-//! counts these questions as transactions.
+//! Counters of the tested database's tables and indexes: read from within that database, which therefore counts these
+//! queries as transactions.
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System" and "Progress Reporting", of each major.
 
@@ -10,17 +10,17 @@ use super::view::{Questions, View, column, where_on};
 use crate::error::CollectError;
 use crate::{Reading, Source, Value};
 
-/// Tables and indexes of users, the 20 largest of each, and what is done to any relation that has a progress view. A
+/// The 20 largest user tables and indexes each, and operations in progress on any relation that have a progress view. A
 /// [`Source`].
 #[derive(Debug)]
 pub struct Tables {
     session: Session,
     questions: Questions,
-    /// Asked only while there is anything in progress, which is rare.
+    /// Queried only while there is something in progress, which is rare.
     progress: Questions,
 }
 
-/// The largest tables and indexes of users by what they are now: temporary ones are their session's own business.
+/// The largest user tables and indexes by current size, without temporary ones, which concern only their sessions.
 macro_rules! largest {
     ($kinds:literal) => {
         concat!(
@@ -34,10 +34,10 @@ macro_rules! largest {
 }
 
 impl Tables {
-    /// By a session with the tested database. Which relations are the largest is found out now, once.
+    /// The session is with the tested database. Determines the largest relations now, once.
     ///
     /// # Errors
-    /// The server does not answer.
+    /// The server does not respond.
     pub fn new(mut session: Session) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} {}, {}", largest!("'r', 'm'"), largest!("'i'"));
         let found = session.ask(&sql)?.next();
@@ -51,7 +51,7 @@ impl Tables {
         Ok(Self { session, questions, progress })
     }
 
-    /// What the tested database counts for it: a commit for each question.
+    /// Commits that the tested database counts for it: one per query.
     pub fn commits(&self) -> Commits {
         self.session.commits()
     }
@@ -139,7 +139,7 @@ const INDEX_BLOCKS: View = View {
     columns: &[column("pg.index.blks_read", "idx_blks_read"), column("pg.index.blks_hit", "idx_blks_hit")],
 };
 
-/// How many commands of these kinds are in progress in the whole server.
+/// Number of commands of these kinds in progress in the whole server.
 macro_rules! commands {
     ($first:literal $(, $more:literal)*) => {
         concat!(
@@ -163,7 +163,7 @@ const COMMANDS: View = View {
     ],
 };
 
-/// The name of the relation in progress; without a schema where that is `public`.
+/// Name of the relation in progress; without a schema if that is `public`.
 const RELATION: &str = "CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname";
 
 /// A progress view of this database's relations.

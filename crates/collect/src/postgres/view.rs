@@ -7,14 +7,14 @@ use super::session::{MARK, Prepared, Row, Session, rows};
 use crate::Reading;
 use crate::error::CollectError;
 
-/// One view, or one question that gives rows like a view.
+/// One view, or a query that returns rows like a view.
 #[derive(Debug)]
 pub(super) struct View {
     /// Majors that have it.
     pub(super) majors: Majors,
     /// SQL of the metrics' label; `NULL` if they have one series each.
     pub(super) label: &'static str,
-    /// SQL after `FROM`. Names that begin with a colon are filled in when it is asked.
+    /// SQL after `FROM`. Names with a leading colon are substituted when it is queried.
     pub(super) from: &'static str,
     pub(super) columns: &'static [Column],
 }
@@ -24,7 +24,7 @@ pub(super) struct View {
 pub(super) struct Column {
     metric: &'static Metric,
     sql: &'static str,
-    /// Those of the metric's majors in which it is this expression.
+    /// Majors of the metric for which this expression applies.
     majors: Majors,
 }
 
@@ -39,7 +39,7 @@ pub(super) const fn column(metric: &'static str, sql: &'static str) -> Column {
 }
 
 impl Column {
-    /// In these majors only.
+    /// Restricts it to these majors.
     pub(super) const fn only(self, majors: Majors) -> Self {
         Self { majors, ..self }
     }
@@ -55,7 +55,7 @@ impl View {
         })
     }
 
-    /// Names of the metrics that it gives in a major.
+    /// Names of its metrics in a major.
     #[cfg(test)]
     pub(super) fn metrics(&self, major: u32) -> impl Iterator<Item = &'static str> {
         self.columns(major).map(|column| column.metric.name)
@@ -70,13 +70,13 @@ macro_rules! where_on {
 }
 pub(super) use where_on;
 
-/// What a server has of some views, to be asked in one round trip.
+/// Queries of the views that a server has, sent in one round trip.
 #[derive(Debug)]
 pub(super) struct Questions {
     questions: Vec<Question>,
-    /// They all, once the server has planned them.
+    /// All of them, once the server has planned them.
     prepared: Option<Prepared>,
-    /// Whether those that the server refuses have been looked for.
+    /// Whether queries that the server rejects have been removed.
     is_checked: bool,
 }
 
@@ -87,7 +87,7 @@ struct Question {
 }
 
 impl Questions {
-    /// The questions to a server of this major. `given` has what is named by a colon, as SQL.
+    /// The queries for a server of this major. `given` has the SQL for names with a colon.
     pub(super) fn new(views: &[&'static View], major: u32, given: &[(&str, &str)]) -> Self {
         let questions = views.iter().filter_map(|view| {
             let columns: Vec<&Column> = view.columns(major).collect();
@@ -104,8 +104,8 @@ impl Questions {
         Self { questions: questions.collect(), prepared: None, is_checked: false }
     }
 
-    /// Asks them all. What this server refuses for good (a role that may not see it, a server that is no PostgreSQL to
-    /// the letter) is found at the first refusal, and is left out from then on.
+    /// Runs all of them. Queries that this server rejects permanently (for lack of permission, or because it is not
+    /// quite PostgreSQL) are detected at the first rejection, and omitted from then on.
     pub(super) fn read(&mut self, session: &mut Session, into: &mut Reading) -> Result<(), CollectError> {
         let mut asked = self.ask(session);
         if asked.as_ref().is_err_and(CollectError::is_permanent) && !self.is_checked {

@@ -1,7 +1,7 @@
-//! What sessions and server processes were doing, by looking at all of them many times a second.
+//! States and wait events of sessions and server processes, sampled many times per second.
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System", `pg_stat_activity`. The function behind the view is
-//! asked: the view adds the names of databases and roles, which costs more than the look itself.
+//! queried: the view adds the names of databases and roles, which costs more than the sample itself.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,32 +18,32 @@ use crate::now;
 
 const SECOND_US: i64 = 1_000_000;
 
-/// By what sessions of the load are told from others.
+/// Properties that distinguish sessions of the load from others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoadSessions {
     /// The tested database.
     pub database: String,
-    /// Their `application_name`. None where that can't be known, such as where scripts set it: then every client in
-    /// that database counts that is not one of pgdyno's own [`Session`]s.
+    /// Their `application_name`. None if it can't be known, such as when scripts set it: then every client in that
+    /// database counts, except pgdyno's own [`Session`]s.
     pub application_name: Option<String>,
     /// The `application_name` of sessions of background workloads, if any.
     pub background: Option<String>,
 }
 
-/// Looks at the sessions, and keeps what it saw.
+/// Samples the sessions, and keeps the samples.
 #[derive(Debug)]
 pub struct WaitSampler {
     session: Session,
     question: Prepared,
-    /// What was ever seen; looks name it by its place.
+    /// All kinds sampled so far; samples refer to them by index.
     kinds: Vec<Kind>,
     samples: Vec<Sample>,
-    /// The places of kinds, and how many sessions each, of all looks.
+    /// Indices of kinds with numbers of sessions, of all samples.
     seen: Vec<(u32, u32)>,
     holders: Holders,
 }
 
-/// Who did what. In the order of [`Waits`].
+/// Session and activity, ordered as [`Waits`].
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Kind {
     session: SessionKind,
@@ -55,15 +55,15 @@ struct Kind {
 #[derive(Debug)]
 struct Sample {
     at_us: i64,
-    /// Where in `seen` it ends; it begins where the one before ends.
+    /// Its end in `seen`; it starts at the end of the previous sample.
     end: usize,
 }
 
 impl WaitSampler {
-    /// By a session with another database than the tested one.
+    /// The session is with another database than the tested one.
     ///
     /// # Errors
-    /// The server does not answer, or has no such database.
+    /// The server does not respond, or has no such database.
     pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, CollectError> {
         let sql =
             format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", quote_literal(&load.database));
@@ -84,10 +84,10 @@ impl WaitSampler {
         Ok(Self { session, question, kinds: Vec::new(), samples: Vec::new(), seen: Vec::new(), holders })
     }
 
-    /// Looks once. Where sessions of the load wait for locks it is asked who holds them, too, at most once a second.
+    /// Samples once. If sessions of the load wait for locks, also queries the holders, at most once per second.
     ///
     /// # Errors
-    /// The server does not answer; that is no look.
+    /// The server does not respond; that is no sample.
     pub fn sample(&mut self) -> Result<(), CollectError> {
         let before = now();
         let answers = self.session.ask_prepared(&self.question)?;
@@ -109,12 +109,12 @@ impl WaitSampler {
         Ok(())
     }
 
-    /// What was seen in each second after `origin_monotonic_us`, the load's start, and before it.
+    /// Samples by second after `origin_monotonic_us`, the load's start, and before it.
     pub fn rows(&self, origin_monotonic_us: i64) -> Vec<Waits> {
         self.rows_from(0, origin_monotonic_us)
     }
 
-    /// Of these, what was seen in the second of the latest look.
+    /// Those in the second of the latest sample.
     pub fn latest(&self, origin_monotonic_us: i64) -> Vec<Waits> {
         let second = |sample: &Sample| (sample.at_us - origin_monotonic_us).div_euclid(SECOND_US);
         let Some(latest) = self.samples.last().map(second) else { return Vec::new() };
@@ -122,7 +122,7 @@ impl WaitSampler {
         self.rows_from(self.samples.len() - within, origin_monotonic_us)
     }
 
-    /// Of the looks from one on.
+    /// Rows of the samples from one on.
     fn rows_from(&self, first: usize, origin_monotonic_us: i64) -> Vec<Waits> {
         let mut seconds: BTreeMap<i64, (u32, BTreeMap<&Kind, u32>)> = BTreeMap::new();
         let mut begin = first.checked_sub(1).map_or(0, |before| self.samples[before].end);
@@ -151,12 +151,12 @@ impl WaitSampler {
         rows
     }
 
-    /// Who held back sessions of the load by locks, in the order in which they were first seen.
+    /// Sessions whose locks blocked the load, in the order in which they were first sampled.
     pub fn holders(&self) -> Vec<Holder> {
         self.holders.all()
     }
 
-    /// Of these, those that are no part of the load or were seen idle in a transaction.
+    /// Events for those that are not part of the load or were idle in a transaction.
     pub fn events(&self) -> Vec<Event> {
         self.holders().iter().filter_map(Holder::event).collect()
     }
@@ -168,7 +168,7 @@ fn question(major: u32, is_load: &str, is_background: Option<&str>) -> String {
         is_background.map(|is_background| format!(" WHEN {is_background} THEN 'beside'")).unwrap_or_default();
     let client = format!("CASE WHEN {is_load} THEN 'load'{background} ELSE 'other' END");
     let (who, state) = match major {
-        // Clients have a port (-1 on a Unix socket); what else can be seen are autovacuum's workers.
+        // Clients have a port (-1 on a Unix socket); the others visible are autovacuum workers.
         ..10 => (
             format!("CASE WHEN client_port IS NULL THEN 'autovacuum worker' ELSE {client} END"),
             "CASE WHEN client_port IS NOT NULL THEN state END",
@@ -184,7 +184,7 @@ fn question(major: u32, is_load: &str, is_background: Option<&str>) -> String {
     )
 }
 
-/// A kind as the server tells it.
+/// A kind as received from the server.
 struct Seen<'a> {
     session: Cow<'a, str>,
     state: Option<Cow<'a, str>>,
@@ -193,7 +193,7 @@ struct Seen<'a> {
 }
 
 impl<'a> Seen<'a> {
-    /// With how many sessions it was.
+    /// The kind, and the number of its sessions.
     fn from_row(row: Row<'a>) -> Option<(Self, u32)> {
         let mut values = row.values();
         let mut next = || values.next().flatten();

@@ -1,5 +1,5 @@
-//! Samples as folded stacks, by role, while they are read: what is kept grows with the number of different stacks, not with
-//! that of samples.
+//! Folds samples into stacks by role while they are read: memory grows with the number of distinct stacks, not of
+//! samples.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead};
@@ -9,10 +9,10 @@ use model::profile::{KERNEL_SUFFIX, Stacks};
 use super::script::{Frame, Line, Thread};
 use crate::os::Roster;
 
-/// The role of processes that have none.
+/// Role of processes that have none.
 pub(super) const FOREIGN: &str = "foreign";
 
-/// What came of all samples.
+/// Totals of all samples.
 #[derive(Debug, Default)]
 pub(super) struct Folded {
     /// By perf's name.
@@ -25,20 +25,20 @@ pub(super) struct Folded {
     stacks: BTreeMap<&'static str, BTreeMap<String, u64>>,
 }
 
-/// One sample while it is read; its parts are used again for the next.
+/// One sample while it is read; its buffers are reused for the next.
 #[derive(Default)]
 pub(super) struct Sample {
     pid: u32,
     comm: String,
-    /// The innermost first.
+    /// Innermost first.
     frames: Vec<String>,
-    /// The file of the innermost, where that has no name.
+    /// File of the innermost frame, if that has no name.
     nameless: Option<String>,
     pub(super) is_open: bool,
 }
 
 impl Folded {
-    /// Folds what `perf script` prints.
+    /// Folds the output of `perf script`.
     pub(super) fn read(mut script: impl BufRead, roster: &mut Roster) -> io::Result<Self> {
         let mut folded = Self::default();
         let mut sample = Sample::default();
@@ -53,7 +53,7 @@ impl Folded {
                 folded.close(&mut sample, roster, &mut stack);
             }
             match line {
-                // A processor without work runs the kernel's process 0.
+                // An idle CPU runs the kernel's process 0.
                 Line::Sample { of: Thread { pid: 0, .. }, .. }
                 | Line::Switch { .. }
                 | Line::Other
@@ -76,7 +76,7 @@ impl Folded {
         }
     }
 
-    /// Every role that has a sample, by name.
+    /// Stacks of all roles with samples, by name.
     pub(super) fn into_stacks(self) -> Vec<Stacks> {
         let of_role = |(role, samples): (&str, _)| Stacks { role: role.to_owned(), samples };
         self.stacks.into_iter().map(of_role).collect()
@@ -137,7 +137,7 @@ impl Sample {
         }
         let suffix = if frame.is_kernel() { KERNEL_SUFFIX } else { "" };
         let name = match frame.symbol {
-            // What parts frames in a folded stack can't be in one.
+            // The separator of frames must not occur within one.
             Some(symbol) => format!("{}{suffix}", symbol.replace(';', ":")),
             None => {
                 let file = match (frame.is_kernel(), frame.file.trim_matches(['[', ']'])) {
@@ -146,7 +146,7 @@ impl Sample {
                     (false, path) => path.rsplit('/').next().unwrap_or(path),
                 };
                 let file = format!("[{}]", file.replace(';', ":"));
-                // Of callers, perf may look for a name beyond their end: where the call is the last thing they do.
+                // A caller's return address may lie beyond its end, if the call is its last instruction.
                 if self.frames.is_empty() {
                     self.nameless = Some(file.clone());
                 }
@@ -157,9 +157,9 @@ impl Sample {
     }
 }
 
-/// A process's name as it is in stacks.
+/// A process's name in stacks.
 pub(super) fn process(comm: &str) -> String {
-    // Kernel threads are named after what they work at, such as `kworker/0:1-events`.
+    // Kernel threads are named after their current work, such as `kworker/0:1-events`.
     comm.split('/').next().unwrap_or(comm).replace(';', ":")
 }
 

@@ -1,23 +1,23 @@
-//! Whether a program keeps frame pointers, told by how its functions begin.
+//! Detection of frame pointers in a program, by the first instructions of its functions.
 
 use std::fs;
 use std::path::Path;
 
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolKind};
 
-/// Functions that are looked at, at most.
+/// Maximum number of functions inspected.
 const LOOKED_AT: usize = 2000;
-/// A shorter function may have no need of a frame.
+/// A shorter function may not need a frame.
 const LEAST_BYTES: u64 = 64;
-/// How far a function may have come before it has set up its frame: what returns early may do without.
+/// Bytes within which a function must set up its frame: one that returns early may do so without it.
 const WITHIN_BYTES: u64 = 256;
-/// From this share of its functions on a program has them. Where compilers keep them, it is nine of ten: functions that
-/// call no other may do without. Where they do not, it is none to speak of.
+/// Share of functions from which on a program has frame pointers. If the compiler keeps them, nine of ten functions do:
+/// leaf functions may omit them. Otherwise, almost none does.
 const MOST: f64 = 0.5;
-/// How the part of a function is named that a compiler has put apart from it, with the function's frame set up before.
+/// Suffixes of parts that a compiler splits off a function, which has set up the frame.
 const APART: [&str; 2] = [".cold", ".part."];
 
-/// Whether the program in this file keeps frame pointers, and why that is thought; none where it can't be told.
+/// Whether a program keeps frame pointers, with the evidence; none if unknown.
 pub(super) fn inspect(program: &Path) -> Option<(bool, String)> {
     let (with, of) = count(&fs::read(program).ok()?)?;
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -25,7 +25,7 @@ pub(super) fn inspect(program: &Path) -> Option<(bool, String)> {
     Some((share >= MOST, format!("{:.0}% of {of} functions of {name} keep frame pointers", share * 100.0)))
 }
 
-/// How many functions set up a frame pointer, of how many that were looked at.
+/// Number of functions that set up a frame pointer, and of functions inspected.
 fn count(program: &[u8]) -> Option<(usize, usize)> {
     let file = object::File::parse(program).ok()?;
     let sets_up = match file.architecture() {
@@ -33,7 +33,7 @@ fn count(program: &[u8]) -> Option<(usize, usize)> {
         Architecture::Aarch64 => sets_up_aarch64,
         _ => return None,
     };
-    // Stripped programs still have what they export, and a server exports nearly all for its extensions.
+    // Stripped programs still have exported symbols, and a server exports nearly all for its extensions.
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions = symbols
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() >= LEAST_BYTES)
@@ -51,7 +51,7 @@ fn count(program: &[u8]) -> Option<(usize, usize)> {
     (of > 0).then_some((with, of))
 }
 
-/// `push %rbp` and then `mov %rsp,%rbp`, in either of its two encodings.
+/// Whether there is a `push %rbp` followed by `mov %rsp,%rbp`, in either of its two encodings.
 fn sets_up_x86_64(code: &[u8]) -> bool {
     let push = code.iter().position(|&byte| byte == 0x55);
     push.is_some_and(|at| {
@@ -59,7 +59,7 @@ fn sets_up_x86_64(code: &[u8]) -> bool {
     })
 }
 
-/// `mov x29, sp`, or `add x29, sp, #n` in its general form.
+/// Whether there is a `mov x29, sp`, or `add x29, sp, #n` in its general form.
 fn sets_up_aarch64(code: &[u8]) -> bool {
     code.chunks_exact(4).any(|word| {
         let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);

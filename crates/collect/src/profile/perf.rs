@@ -1,4 +1,4 @@
-//! The program `perf`: whether it can be used here, a recording by it, and what it makes of one. Sources: perf-record(1),
+//! The program `perf`: whether it can be used here, its recordings, and their text. Sources: perf-record(1),
 //! perf-script(1), and the kernel's admin-guide/perf-security.
 
 use std::fs::File;
@@ -19,36 +19,36 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::script;
 use crate::error::{ProfileError, RecordingProblem};
 
-/// The event that is asked for; where there is no such counter, as in most virtual machines, perf takes `cpu-clock`.
+/// The event requested; without such a counter, as in most virtual machines, perf uses `cpu-clock`.
 const EVENT: &str = "cycles";
-/// The event of a thread that leaves its processor, which is the kernel's; so said, perf does not go on without its side.
+/// The event of a thread leaving its CPU, in the kernel; the modifier keeps perf from falling back to user space only.
 const SWITCH: &str = "context-switches:k";
-/// Room for samples of one processor, where stacks are copied: five seconds of it, for perf has to wait for a processor.
+/// Buffer for samples with copies of stacks of one CPU: five seconds of them, as perf has to wait for a CPU.
 const COPIES_ROOM: &str = "4M";
-/// The first release that can be told to begin and to end, and be asked whether it is ready.
+/// First release with the commands to enable and disable sampling, and to check that it is ready.
 const LEAST_VERSION: (u32, u32) = (5, 12);
-/// How long perf has to be ready, or to do what it was told, on a machine that is fully loaded.
+/// Time limit for perf to be ready, or to execute a command, on a fully loaded machine.
 const OBEYS_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may say nothing while it reads a recording.
+/// Time limit for output of perf while it reads a recording.
 const SPEAKS_WITHIN: Duration = Duration::from_secs(120);
 const LOOK_AROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// What is recorded.
+/// Kind of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum What {
-    /// Where processors are, so many times a second.
+    /// Stacks of CPUs at a rate.
     Running {
-        /// Of each one.
+        /// Per second and CPU.
         hz: u32,
     },
-    /// Every switch between threads, and where they left their processor so many times a second.
+    /// Every context switch, and stacks of threads leaving their CPU at a rate.
     Waiting {
-        /// Of each one.
+        /// Per second and CPU.
         hz: u32,
     },
 }
 
-/// The program, and what it may do here.
+/// The program, and its permissions here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Perf {
     program: PathBuf,
@@ -57,10 +57,10 @@ pub struct Perf {
 }
 
 impl Perf {
-    /// Finds perf and tries what it may sample: the whole machine, or else own processes.
+    /// Finds perf and tests what it may sample: the whole machine, or else own processes.
     ///
     /// # Errors
-    /// It is not there, is too old, or may not sample; with what to do about it.
+    /// It is not installed, is too old, or may not sample; with what to do about it.
     pub fn find(profile: &Profile) -> Result<Self, ProfileError> {
         let program = on_path().ok_or(ProfileError::NotInstalled)?;
         let mut perf = Self { version: version(&program)?, program, scope: Scope::Machine };
@@ -88,7 +88,7 @@ impl Perf {
 
     fn is_too_old(&self) -> bool {
         let mut numbers = self.version.split('.').map_while(|number| number.parse::<u32>().ok());
-        // What is numbered in another way is given its chance.
+        // Versions in another format are accepted.
         numbers.next().zip(numbers.next()).is_some_and(|version| version < LEAST_VERSION)
     }
 
@@ -106,13 +106,13 @@ impl Perf {
 
     fn command(&self, what: &str) -> Command {
         let mut command = Command::new(&self.program);
-        // A user's own configuration is for that user's own profiles; debug information is not fetched from servers.
+        // Ignores the user's own configuration; debug information is not fetched from servers.
         command.arg(what).env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }
 
-    /// `perf record`, without where to and of what. It keeps nothing of programs in the user's home.
+    /// `perf record`, without its output and processes. It stores no copies of programs in the user's home.
     fn record(&self, what: What, unwinding: Unwinding) -> Command {
         let mut command = self.command("record");
         command.args(["--quiet", "--no-buildid", "--no-buildid-cache"]);
@@ -139,7 +139,7 @@ fn paranoid() -> String {
     paranoid.trim().to_owned()
 }
 
-/// The program, where it is installed.
+/// The program, if installed.
 pub(crate) fn on_path() -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join("perf")).find(|program| program.is_file())
@@ -160,10 +160,10 @@ fn version(program: &Path) -> Result<String, ProfileError> {
 
 /// A recording: perf, which samples between [`Recording::enable`] and [`Recording::disable`]. Dropped, it is killed.
 ///
-/// Of single processes it samples from the start on, for else it would not hear what these start and load: what is before
-/// the window has to be left out when it is read.
+/// Single processes are sampled from the start, as perf would otherwise miss the processes that they start and the
+/// files that they load: samples before the window must be skipped when the recording is read.
 ///
-/// What it writes has no name on the disk, so that nothing can be left of it.
+/// The recording is an unnamed file, so that nothing can be left behind.
 #[derive(Debug)]
 pub(super) struct Recording {
     child: Child,
@@ -174,8 +174,8 @@ pub(super) struct Recording {
 }
 
 impl Recording {
-    /// Starts perf, and waits until it is ready. `processes` are what is sampled where not the whole machine is; what it is
-    /// itself is put down in `profilers` before anybody can meet it.
+    /// Starts perf, and waits until it is ready. `processes` are sampled if the whole machine is not; perf's own
+    /// process is added to `profilers` before anything can list it.
     pub(super) fn start(
         perf: &Perf,
         what: What,
@@ -218,17 +218,17 @@ impl Recording {
         self.child.id()
     }
 
-    /// Begins to sample; samples are taken when this returns.
+    /// Enables sampling; it is active when this returns.
     pub(super) fn enable(&mut self) -> Result<(), ProfileError> {
         self.command("enable\n")
     }
 
-    /// Ends sampling; none is taken any more when this returns.
+    /// Disables sampling; it is inactive when this returns.
     pub(super) fn disable(&mut self) -> Result<(), ProfileError> {
         self.command("disable\n")
     }
 
-    /// Sends a command and waits for its answer.
+    /// Sends a command and waits for its acknowledgement.
     fn command(&mut self, command: &str) -> Result<(), ProfileError> {
         rustix::io::write(&self.control, command.as_bytes())
             .map_err(|error| self.failed(io::Error::from(error)))?;
@@ -243,7 +243,7 @@ impl Recording {
                     Err(error) => Err(self.failed(io::Error::from(error))),
                 };
             }
-            // Its end of the pipe is ours too until it has ended.
+            // We hold its end of the pipe, too, until it has ended.
             if let Ok(Some(status)) = self.child.try_wait() {
                 return Err(self.failed(RecordingProblem::Ended(status)));
             }
@@ -257,10 +257,10 @@ impl Recording {
         ProfileError::Recording { problem: problem.into(), output: last_line_of(&mut self.stderr) }
     }
 
-    /// Has perf write all that it has, and gives the recording.
+    /// Makes perf write all its data, and returns the recording.
     pub(super) fn finish(mut self) -> Result<File, ProfileError> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // One that is gone already is found below.
+        // If it has ended already, that is detected below.
         let _ = id.map(|id| kill_process(id, Signal::INT));
         let deadline = Instant::now() + OBEYS_WITHIN;
         while let Ok(None) = self.child.try_wait() {
@@ -278,24 +278,24 @@ impl Recording {
 
 impl Drop for Recording {
     fn drop(&mut self) {
-        // Neither fails but for a child that has been waited for.
+        // Neither fails unless the child has been waited for.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What perf makes of a recording, as text that is read while perf writes it. Dropped, perf is killed.
+/// Text of a recording, read while perf writes it. Dropped, perf is killed.
 #[derive(Debug)]
 pub(super) struct Script<'a> {
     child: Child,
     output: std::process::ChildStdout,
     stderr: File,
-    /// Ends the reading.
+    /// Ends reading.
     interrupt: &'a AtomicBool,
 }
 
 impl<'a> Script<'a> {
-    /// Of what was sampled between two moments of `CLOCK_MONOTONIC`.
+    /// Prints the samples between two times of `CLOCK_MONOTONIC`.
     pub(super) fn start(
         perf: &Perf,
         what: What,
@@ -307,7 +307,7 @@ impl<'a> Script<'a> {
         let mut command = perf.command("script");
         let input = inherit(&mut command, raw).map_err(ProfileError::Start)?;
         command
-            // Inlined functions would be looked up by another program, a minute for a second of samples.
+            // Inlined functions would be looked up by another program, which takes a minute per second of samples.
             .args(["--no-inline", "--show-task-events", "--show-lost-events"])
             .args(["-i", &format!("/dev/fd/{input}"), "--time", &between_us.map(seconds).join(",")])
             .stdout(Stdio::piped())
@@ -324,7 +324,7 @@ impl<'a> Script<'a> {
         Ok(Self { child, output, stderr, interrupt })
     }
 
-    /// Whether perf has come to a good end, once all has been read.
+    /// Checks that perf succeeded, when all has been read.
     pub(super) fn finish(mut self) -> Result<(), ProfileError> {
         match self.child.wait() {
             Ok(status) if status.success() => Ok(()),
@@ -360,7 +360,7 @@ impl Drop for Script<'_> {
     }
 }
 
-/// Has perf inherit a file, under the number that is returned.
+/// Makes perf inherit a file, with the returned number.
 fn inherit(command: &mut Command, file: impl AsFd) -> io::Result<i32> {
     let file = file.as_fd().try_clone_to_owned()?;
     let number = file.as_raw_fd();
@@ -372,7 +372,7 @@ fn seconds(us: i64) -> String {
     format!("{}.{:06}", us.div_euclid(1_000_000), us.rem_euclid(1_000_000))
 }
 
-/// The last line that perf wrote to a file.
+/// The last line in a file written by perf.
 fn last_line_of(stderr: &mut File) -> String {
     let mut text = Vec::new();
     let read = stderr.seek(SeekFrom::Start(0)).and_then(|_| stderr.read_to_end(&mut text));

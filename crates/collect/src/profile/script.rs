@@ -1,29 +1,29 @@
-//! What `perf script` prints, line by line. Source: perf-script(1), with the fields that [`FIELDS`] asks for.
+//! Parses the output of `perf script` by line. Source: perf-script(1), with the fields in [`FIELDS`].
 
-/// Fields to be asked for with `-F`; a sample's period may be next to them.
+/// Fields for `-F`; a sample's period may be requested in addition.
 pub(super) const FIELDS: &str = "comm,pid,tid,time,event,ip,sym,dso";
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line<'a> {
-    /// A sample begins. Where it has no callers, its only frame is on the same line. It stands for as many events as its
-    /// period says, where that was asked for.
+    /// Start of a sample. Without callers, its only frame is on the same line. It stands for as many events as its
+    /// period states, if that was requested.
     Sample { of: Thread<'a>, event: &'a str, period: u64, only: Option<Frame<'a>> },
-    /// A function of the sample, the innermost first.
+    /// A function of the sample, innermost first.
     Frame(Frame<'a>),
-    /// The sample has ended.
+    /// End of the sample.
     End,
-    /// So many samples were lost.
+    /// Number of samples lost.
     Lost(u64),
-    /// A thread got a processor, or left it.
+    /// A thread was switched to or from a CPU.
     Switch { of: Thread<'a>, way: Way },
-    /// A process has started another.
+    /// A process started another.
     Fork { pid: u32, parent: u32 },
     /// Anything else.
     Other,
 }
 
-/// A thread at a moment.
+/// A thread at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Thread<'a> {
     /// The process's name.
@@ -34,31 +34,31 @@ pub(super) struct Thread<'a> {
     pub(super) at_us: i64,
 }
 
-/// Which way a thread is switched.
+/// Direction of a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// It gets a processor.
+    /// It gets a CPU.
     In,
-    /// It leaves it, for it waits.
+    /// It leaves its CPU to wait.
     Out,
-    /// It leaves it to another one, and would have gone on.
+    /// It is preempted.
     Preempted,
 }
 
-/// A function that was not left yet.
+/// A function on the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame<'a> {
-    /// Where in the address space.
+    /// Its instruction's address.
     pub(super) address: u64,
-    /// Its name; none where it is not known.
+    /// Its name; none if unknown.
     pub(super) symbol: Option<&'a str>,
-    /// The file that it is in, as perf names it; empty where it does not.
+    /// Its file, as perf names it; empty if unknown.
     pub(super) file: &'a str,
 }
 
-/// Where the upper half of the address space begins: the kernel's.
+/// Start of the upper half of the address space: the kernel's.
 const KERNEL_FROM: u64 = 1 << 63;
-/// What perf prints where it knows no name.
+/// Symbol that perf prints if the name is unknown.
 const UNKNOWN: &str = "[unknown]";
 
 impl Frame<'_> {
@@ -66,20 +66,20 @@ impl Frame<'_> {
         self.address >= KERNEL_FROM
     }
 
-    /// What unwinding leaves at its end where it could go no further.
+    /// Mark that unwinding leaves at the end of a stack if it could not continue.
     pub(super) const fn is_end_mark(&self) -> bool {
         self.address == u64::MAX
     }
 }
 
 impl<'a> Line<'a> {
-    /// Reads a line, with or without its line break.
+    /// Parses a line, with or without its line break.
     pub(super) fn read(line: &'a str) -> Self {
         let line = line.trim_end();
         if line.is_empty() {
             return Self::End;
         }
-        // Names of processes are padded by spaces, and may look like numbers.
+        // Process names are padded with spaces, and may look like numbers.
         if line.starts_with('\t')
             && let Some(frame) = frame(line)
         {
@@ -89,7 +89,7 @@ impl<'a> Line<'a> {
     }
 }
 
-/// `comm pid/tid time: event:`, or what happened in place of an event. A name may have spaces in it.
+/// Parses `comm pid/tid time: event:`, or with a record in place of an event. A name may contain spaces.
 fn head(line: &str) -> Option<Line<'_>> {
     let mut from = 0;
     loop {
@@ -125,7 +125,7 @@ fn happened<'a>(of: Thread<'a>, what: &'a str) -> Line<'a> {
     }
 }
 
-/// `SWITCH_CPU_WIDE IN prev pid/tid: 1/1`, `SWITCH OUT`, `SWITCH_CPU_WIDE OUT preempt next pid/tid: 1/1`.
+/// Parses `SWITCH_CPU_WIDE IN prev pid/tid: 1/1`, `SWITCH OUT`, `SWITCH_CPU_WIDE OUT preempt next pid/tid: 1/1`.
 fn switch<'a>(of: Thread<'a>, text: &str) -> Option<Line<'a>> {
     let mut words = text.strip_prefix("SWITCH")?.split_whitespace().skip_while(|word| word.starts_with('_'));
     let way = match (words.next()?, words.next()) {
@@ -137,7 +137,7 @@ fn switch<'a>(of: Thread<'a>, text: &str) -> Option<Line<'a>> {
     Some(Line::Switch { of, way })
 }
 
-/// `FORK(pid:tid):(parent:its thread)`, `LOST lost 3`, `LOST_SAMPLES lost 3`.
+/// Parses `FORK(pid:tid):(parent:its thread)`, `LOST lost 3`, `LOST_SAMPLES lost 3`.
 fn record(text: &str) -> Option<Line<'_>> {
     if let Some(fork) = text.strip_prefix("FORK(") {
         let (child, parent) = fork.split_once("):(")?;
@@ -148,14 +148,14 @@ fn record(text: &str) -> Option<Line<'_>> {
     Some(Line::Lost(lost.trim().parse().ok()?))
 }
 
-/// `address symbol (file)`; both may have spaces and parentheses in them.
+/// Parses `address symbol (file)`; both may contain spaces and parentheses.
 fn frame(text: &str) -> Option<Frame<'_>> {
     let text = text.trim();
     let (address, named) = text.split_once(' ').unwrap_or((text, ""));
     let address = u64::from_str_radix(address, 16).ok()?;
     let named = named.trim();
     let (symbol, file) = match named.strip_suffix(')') {
-        // A file that is gone from the disk is followed by that.
+        // A deleted file is marked as such.
         Some(inner) => {
             let path = inner.strip_suffix(" (deleted)").unwrap_or(inner);
             match path.rsplit_once('(') {

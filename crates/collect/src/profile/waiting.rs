@@ -1,7 +1,7 @@
-//! Where threads were when they left their processor, and for how long: by role, while it is read.
+//! Off-CPU profile: stacks of threads when they left their CPU, and how long they waited, by role, while it is read.
 //!
-//! Every switch is recorded, and with a stack as many as are asked for, so that how long a role waited is counted, and where it
-//! waited is an estimate by samples.
+//! Every switch is recorded, and the requested number of them with a stack, so that the time that a role waited is
+//! counted, and its distribution over stacks is an estimate from samples.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, BufRead};
@@ -12,29 +12,29 @@ use super::fold::{FOREIGN, Sample, process};
 use super::script::{Line, Thread, Way};
 use crate::os::Roster;
 
-/// What came of all switches.
+/// Totals of all switches.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// How often a thread left its processor.
+    /// Number of times that a thread left its CPU.
     pub(super) switches: u64,
-    /// How many of these have a stack.
+    /// Number of these with a stack.
     pub(super) sampled: u64,
     pub(super) lost: u64,
     roles: BTreeMap<&'static str, Waits>,
 }
 
-/// How long a process, or a role, waited.
+/// Waits of a process, or a role.
 #[derive(Debug, Default)]
 struct Waits {
-    /// Since it was recorded that they began.
+    /// Time of waits whose start was recorded.
     us: u64,
-    /// By stack, of those that have one: time, as often as their samples stand for.
+    /// By stack, of waits with one: time multiplied by the sample's period.
     weights: BTreeMap<String, f64>,
-    /// By process's name, of waits that had begun before.
+    /// By process name, of waits that started before.
     before_us: BTreeMap<String, u64>,
 }
 
-/// A thread without a processor.
+/// A thread off its CPU.
 struct Out {
     at_us: i64,
     pid: u32,
@@ -46,16 +46,16 @@ struct Reading {
     of: Waiting,
     /// By thread.
     outs: HashMap<u32, Out>,
-    /// Threads that were met.
+    /// Threads seen.
     met: HashSet<u32>,
-    /// The latest sample of a thread, which is about to leave its processor.
+    /// Latest sample of a thread, which is about to leave its CPU.
     sampled: HashMap<u32, (String, u64)>,
-    /// By process, with what its first sample said of its role: some are known by their functions alone.
+    /// By process, with the role from its first sample: some are known only by their functions.
     processes: HashMap<u32, (Option<&'static str>, Waits)>,
 }
 
 impl Waiting {
-    /// Reads what `perf script` prints of a recording between two moments of `CLOCK_MONOTONIC`.
+    /// Reads the output of `perf script` for a recording between two times of `CLOCK_MONOTONIC`.
     pub(super) fn read(
         mut script: impl BufRead,
         roster: &mut Roster,
@@ -98,7 +98,7 @@ impl Waiting {
         }
     }
 
-    /// Microseconds of every role, by name.
+    /// Microseconds of all roles, by name.
     pub(super) fn into_stacks(self) -> Vec<Stacks> {
         let us = |us: f64| us.round() as u64;
         let of_role = |(name, role): (&str, Waits)| {
@@ -155,7 +155,7 @@ impl Reading {
         }
     }
 
-    /// Who still waits has waited until the end.
+    /// Ends the waits that are still in progress.
     fn end(mut self, roster: &Roster, to_us: i64) -> Waiting {
         for (_, out) in std::mem::take(&mut self.outs) {
             self.waited(out, to_us);
@@ -184,8 +184,9 @@ mod tests {
     use super::*;
     use crate::Watched;
 
-    /// A backend that waits for 300 ms with a stack and for 100 ms without; that has to wait for a processor for 50 ms, which
-    /// stands for two; and that still waits at the end. Another that had begun to before. The kernel's idle process.
+    /// A backend that waits for 300 ms with a stack and for 100 ms without; that waits for a CPU for 50 ms, in a sample
+    /// that stands for two; and that still waits at the end. Another whose wait started before. The kernel's idle
+    /// process.
     const SCRIPT: &str = "\
 perf 90/90 1.0: PERF_RECORD_FORK(21:21):(10:10)
 perf 90/90 1.0: PERF_RECORD_FORK(22:22):(10:10)
@@ -218,7 +219,7 @@ postgres 21/21 2.5: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
         let waiting = Waiting::read(SCRIPT.as_bytes(), &mut roster, between_us).unwrap();
         assert_eq!((waiting.switches, waiting.sampled, waiting.lost), (4, 2, 0));
         let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
-        // 300 + 100 + 50 + 200 ms, three parts of which are ProcSleep's, and one is that without a processor.
+        // 300 + 100 + 50 + 200 ms, three parts of which are ProcSleep's, and one is the preemption.
         assert_eq!(
             waiting.into_stacks().iter().map(text).collect::<String>(),
             "load: postgres;PostgresMain;ProcSleep;schedule_[k] 487500\n\

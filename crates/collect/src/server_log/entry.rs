@@ -1,7 +1,7 @@
-//! The log's lines, put together to entries.
+//! Entries of the log, assembled from its lines.
 //!
-//! The server writes an entry at once: its message, then DETAIL, CONTEXT, STATEMENT and the like, each with the prefix of
-//! its own; lines of a text after its first begin with a tab (`send_message_to_server_log` in elog.c).
+//! The server writes an entry at once: its message, then DETAIL, CONTEXT, STATEMENT and the like, each with its own
+//! prefix; lines of a text after its first start with a tab (`send_message_to_server_log` in elog.c).
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -9,38 +9,38 @@ use jiff::tz::TimeZone;
 
 /// Length of `2026-01-02 03:04:05.678`.
 const TIME_LENGTH: usize = 23;
-/// With its colon.
+/// Including its colon.
 const LONGEST_SEVERITY: usize = 10;
-/// Names of messages that are none of their own but say more of the one before.
+/// Severities of lines that are not entries but add to the one before.
 const PARTS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "LOCATION", "BACKTRACE", "STATEMENT"];
 
-/// What stands in a log.
+/// An item of a log.
 #[derive(Debug, PartialEq)]
 pub(super) enum Line<'a> {
-    /// Something the server said.
+    /// An entry of the server.
     Entry(Entry<'a>),
-    /// A line that is not in the form of our servers.
+    /// A line that is not in our servers' format.
     Unparsed,
 }
 
-/// One thing that a server said.
+/// An entry of a server's log.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Entry<'a> {
-    /// When.
+    /// Its time.
     pub(super) at: Timestamp,
-    /// Five letters or digits; `00000` where all is well.
+    /// Five letters or digits; `00000` for success.
     pub(super) sqlstate: &'a str,
-    /// What the process is, such as `checkpointer`; empty before PostgreSQL 13.
+    /// Kind of the process, such as `checkpointer`; empty before PostgreSQL 13.
     pub(super) backend: &'a str,
-    /// The session's `application_name`; empty where the process has no client.
+    /// The session's `application_name`; empty if the process has no client.
     pub(super) application: &'a str,
     /// LOG, ERROR and so on.
     pub(super) severity: &'a str,
-    /// The message; lines after the first begin with a tab.
+    /// The message; lines after the first start with a tab.
     pub(super) message: &'a str,
-    /// DETAIL, in the same form.
+    /// DETAIL, in the same format.
     pub(super) detail: Option<&'a str>,
-    /// CONTEXT, in the same form.
+    /// CONTEXT, in the same format.
     pub(super) context: Option<&'a str>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     let mut texts = texts(text).peekable();
     std::iter::from_fn(move || {
         let text = texts.next()?;
-        // A part whose entry is not there: the log begins in the middle of one.
+        // A part without its entry: the log starts in the middle of one.
         let Some(mut entry) = text.and_then(head).filter(|entry| !PARTS.contains(&entry.severity)) else {
             return Some(Line::Unparsed);
         };
@@ -66,7 +66,7 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     })
 }
 
-/// Texts that begin with a prefix, with the lines by which they go on; none for each line that does not belong to one.
+/// Texts with a prefix, including their continuation lines; none for each line that does not belong to one.
 fn texts(log: &str) -> impl Iterator<Item = Option<&str>> {
     let mut rest = log;
     std::iter::from_fn(move || {
@@ -88,7 +88,7 @@ fn line_end(text: &str) -> usize {
     text.find('\n').map_or(text.len(), |at| at + 1)
 }
 
-/// `%m [%p] %e <%b> <%a> SEVERITY:  message`, in UTC.
+/// Parses `%m [%p] %e <%b> <%a> SEVERITY:  message`, in UTC.
 fn head(text: &str) -> Option<Entry<'_>> {
     let (time, rest) = text.split_at_checked(TIME_LENGTH)?;
     let rest = rest.strip_prefix(" UTC [").or_else(|| rest.strip_prefix(" GMT ["))?;
@@ -96,7 +96,7 @@ fn head(text: &str) -> Option<Entry<'_>> {
     pid.parse::<u32>().ok()?;
     let (sqlstate, rest) = rest.split_once(" <")?;
     let (backend, rest) = rest.split_once("> <")?;
-    // An application's name may have anything in it.
+    // An application name may contain anything.
     let (application, severity, message) = rest.match_indices("> ").find_map(|(at, end)| {
         let after = &rest[at + end.len()..];
         let (severity, message) =
@@ -105,7 +105,7 @@ fn head(text: &str) -> Option<Entry<'_>> {
         is_severity(severity).then_some((&rest[..at], severity, message))
     })?;
     let at = time.parse::<DateTime>().ok()?.to_zoned(TimeZone::UTC).ok()?.timestamp();
-    // `log_error_verbosity = verbose` has the SQLSTATE once more.
+    // `log_error_verbosity = verbose` repeats the SQLSTATE.
     let message = message.strip_prefix(sqlstate).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message);
     Some(Entry { at, sqlstate, backend, application, severity, message, detail: None, context: None })
 }

@@ -1,24 +1,24 @@
-//! Numbers that stand at known places of a message.
+//! Numbers at known places of a message.
 
 use std::collections::BTreeMap;
 
-/// Where a number stands in a message, and what it is.
+/// A number in a message: its name, place and unit.
 pub(super) struct Figure {
     /// Its name, with the unit at the end.
     name: &'static str,
-    /// How the line begins on which it stands; empty for any line.
+    /// Start of the line that contains it; empty for any line.
     line: &'static str,
     place: Place,
     unit: Unit,
 }
 
-/// What stands next to a number.
+/// Text next to a number.
 enum Place {
     After(&'static str),
     Before(&'static str),
 }
 
-/// In what a message gives a number.
+/// Unit of a number in a message.
 enum Unit {
     Count,
     Percent,
@@ -36,7 +36,7 @@ const fn figure(name: &'static str, line: &'static str, place: Place, unit: Unit
     Figure { name, line, place, unit }
 }
 
-/// Of `checkpoint complete` (`LogCheckpointEnd` in xlog.c).
+/// Figures of `checkpoint complete` (`LogCheckpointEnd` in xlog.c).
 pub(super) const CHECKPOINT: [Figure; 15] = [
     figure("buffers", "", After(": wrote "), Count),
     figure("buffers_share", "", After(" buffers ("), Percent),
@@ -57,13 +57,13 @@ pub(super) const CHECKPOINT: [Figure; 15] = [
     figure("estimate_bytes", "", After("estimate="), Kilobytes),
 ];
 
-/// Of `checkpoints are occurring too frequently` (checkpointer.c).
+/// Figures of `checkpoints are occurring too frequently` (checkpointer.c).
 pub(super) const TOO_FREQUENT: [Figure; 2] = [
     figure("apart_us", "", Before(" second apart"), Seconds),
     figure("apart_us", "", Before(" seconds apart"), Seconds),
 ];
 
-/// Of `automatic vacuum` and `automatic analyze` (vacuumlazy.c, analyze.c).
+/// Figures of `automatic vacuum` and `automatic analyze` (vacuumlazy.c, analyze.c).
 pub(super) const AUTOVACUUM: [Figure; 30] = [
     figure("index_scans", "index scans:", After("index scans: "), Count),
     figure("pages_removed", "pages:", Before(" removed"), Count),
@@ -100,13 +100,13 @@ pub(super) const AUTOVACUUM: [Figure; 30] = [
     figure("elapsed_us", "system usage:", After("elapsed: "), Seconds),
 ];
 
-/// Of `temporary file` (fd.c).
+/// Figures of `temporary file` (fd.c).
 pub(super) const TEMPORARY_FILE: [Figure; 1] = [figure("bytes", "", After("\", size "), Bytes)];
 
-/// Of `still waiting for`, `acquired` (proc.c).
+/// Figures of `still waiting for`, `acquired` (proc.c).
 pub(super) const LOCK_WAIT: [Figure; 1] = [figure("waited_us", "", After(" after "), Milliseconds)];
 
-/// Those that are in a text.
+/// Finds figures in a text.
 pub(super) fn read(figures: &[Figure], text: &str) -> BTreeMap<String, f64> {
     let found = |figure: &Figure| {
         let begins = |line: &&str| line.trim_start().starts_with(figure.line);
@@ -133,7 +133,7 @@ impl Place {
 }
 
 impl Unit {
-    /// The number as figures have it: microseconds, bytes, shares of 1.
+    /// Converts a number to the units of figures: microseconds, bytes, shares of 1.
     fn base(&self, number: f64) -> f64 {
         match self {
             Count | Bytes => number,

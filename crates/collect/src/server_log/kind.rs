@@ -1,4 +1,4 @@
-//! What an entry means.
+//! Events from log entries.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use model::record::Event;
 use super::entry::Entry;
 use super::figures::{self, Figure};
 
-/// Longest message of an event; the log has the whole.
+/// Maximum length of an event's message; the log has the whole.
 const LONGEST: usize = 1000;
-/// How the server says that it is getting over a crash.
+/// Messages of the server while it recovers from a crash.
 const RECOVERING: [&str; 6] = [
     "terminating any other active server processes",
     "all server processes terminated; reinitializing",
@@ -19,7 +19,7 @@ const RECOVERING: [&str; 6] = [
     "recovery has been interrupted",
 ];
 
-/// The event that an entry is; none where it tells nothing of interest.
+/// The event of an entry; none if it is not of interest.
 pub(super) fn event_of(entry: &Entry) -> Option<Event> {
     match entry.severity {
         "LOG" => session_log(entry).or_else(|| autovacuum(entry)).or_else(|| server_log(entry)),
@@ -31,7 +31,7 @@ pub(super) fn event_of(entry: &Entry) -> Option<Event> {
     }
 }
 
-/// What a session's statement brought about.
+/// Event caused by a session's statement.
 fn session_log(entry: &Entry) -> Option<Event> {
     let message = entry.message;
     if message.starts_with("temporary file: ") {
@@ -61,14 +61,14 @@ fn autovacuum(entry: &Entry) -> Option<Event> {
     let figures = format!("{}\n{more}", rest.trim_start_matches([':', ' ']));
     Some(Event {
         of: Some(table.to_owned()),
-        // What stands on the first line after the name is a figure, too.
+        // Text on the first line after the name is a figure, too.
         message: short(&format!("automatic {doing} of {table}")),
         figures: figures::read(&figures::AUTOVACUUM, &figures),
         ..new_event(entry, kind, &[])
     })
 }
 
-/// What the server itself does.
+/// Event of the server itself.
 fn server_log(entry: &Entry) -> Option<Event> {
     let message = entry.message;
     let begins = |with: &str| message.starts_with(with);
@@ -95,7 +95,7 @@ fn server_log(entry: &Entry) -> Option<Event> {
         return event("server-recovering");
     }
     let by_signal = message.contains(" was terminated by signal ");
-    // Background workers end so in the course of things.
+    // Background workers normally end this way.
     let by_itself = message.contains(" exited with exit code ") && !begins("background worker ");
     (message.contains(" (PID ") && (by_signal || by_itself))
         .then(|| Event { message: with_detail(entry), ..new_event(entry, "server-crashed", &[]) })
@@ -131,7 +131,7 @@ fn new_event(entry: &Entry, kind: &str, figures: &[Figure]) -> Event {
     }
 }
 
-/// Whose entry it is: the session's name, else what the process is.
+/// Origin of an entry: the session's name, or else the kind of process.
 fn who(entry: &Entry) -> Option<String> {
     let known = |name: &&str| !name.is_empty() && *name != "[unknown]";
     [entry.application, entry.backend].into_iter().find(known).map(str::to_owned)
@@ -144,13 +144,13 @@ fn with_detail(entry: &Entry) -> String {
     }
 }
 
-/// What stands between the first and the last quote, and what follows. A name may have quotes of its own.
+/// Text between the first and the last quote, and the text after. A name may contain quotes.
 fn quoted(text: &str) -> Option<(&str, &str)> {
     let (_, from) = text.split_once('"')?;
     from.rsplit_once('"')
 }
 
-/// A text without the tabs by which the log marks its lines.
+/// A text without the tabs at the start of the log's continuation lines.
 fn plain(text: &str) -> String {
     text.replace("\n\t", "\n")
 }

@@ -1,24 +1,24 @@
-//! Folding what statements cause: a load whose every transaction fails would fill a bundle with one sentence.
+//! Folds events of statements: a load in which every transaction fails would fill a bundle with one message.
 
 use std::collections::BTreeMap;
 
 use model::record::Event;
 
-/// The SQLSTATE of what is no error.
+/// The SQLSTATE of messages that are no errors.
 const SUCCESS: &str = "00000";
-/// How many of a sort are kept.
+/// Maximum number of events kept per sort.
 const KEPT: u32 = 100;
-/// Kinds that a statement can cause. All others come of what the server does at its own pace: each of those counts.
+/// Kinds that a statement can cause. All others occur at the server's own pace: each of those is kept.
 const OF_STATEMENTS: [&str; 7] =
     ["deadlock", "lock-acquired", "lock-wait", "server-error", "server-fatal", "server-warning", "temp-file"];
 
-/// How often what has happened.
+/// Number of events by sort.
 #[derive(Debug, Default)]
 pub(super) struct Repeated {
     seen: BTreeMap<Sort, Seen>,
 }
 
-/// Kind, SQLSTATE, and the session's name: what is said once of all.
+/// Kind, SQLSTATE, and session name of events that are folded into one.
 type Sort = (String, String, Option<String>);
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ struct Seen {
 }
 
 impl Repeated {
-    /// Gives the event back unless there have been enough like it.
+    /// Returns the event unless there have been enough of its sort.
     pub(super) fn keep(&mut self, event: Event, sqlstate: &str) -> Option<Event> {
         if !OF_STATEMENTS.contains(&event.kind.as_str()) {
             return Some(event);
@@ -40,7 +40,7 @@ impl Repeated {
         (seen.times <= KEPT).then_some(event)
     }
 
-    /// What was not given back, in one event for each sort.
+    /// One event per sort for those not returned.
     pub(super) fn rest(self) -> impl Iterator<Item = Event> {
         self.seen.into_iter().filter(|(_, seen)| seen.times > KEPT).map(|((kind, sqlstate, of), seen)| {
             let more = seen.times - KEPT;

@@ -3,7 +3,7 @@
 use hdrhistogram::serialization::V2DeflateSerializeError;
 use hdrhistogram::{AdditionError, CreationError, RecordError};
 
-/// Error of a file that is not what pgbench wrote in one run.
+/// Error of a file that is not the output or log of one run of pgbench.
 #[derive(Debug, thiserror::Error)]
 pub enum PgbenchError {
     /// An empty log.
@@ -21,7 +21,7 @@ pub enum PgbenchError {
     /// A log without a transaction that succeeded.
     #[error("no transaction succeeded in it")]
     NoSuccess,
-    /// Neither an output nor a log that has the throughput.
+    /// Neither an output nor a log from which to derive the throughput.
     #[error("neither what pgbench printed nor a log of two intervals is there")]
     NothingMeasured,
     /// No progress report.
@@ -53,7 +53,7 @@ pub enum PgbenchError {
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub enum HistogramError {
-    /// It could not be made.
+    /// It could not be created.
     Creation(#[from] CreationError),
     /// A latency is too long.
     Record(#[from] RecordError),

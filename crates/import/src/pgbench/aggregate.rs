@@ -1,9 +1,9 @@
 //! Logs of intervals (`--aggregate-interval`): `start transactions sum_latency sum_latency_2 min_latency max_latency`,
-//! then of the lag, of skipped, retried and failed transactions, as far as the major has them.
+//! followed by those of the lag, of skipped, retried and failed transactions, if the major has them.
 //!
 //! Up to 14 there are 6 fields, 10 with a rate, 11 with a latency limit as well; from 15 always 15 or more, where those
-//! that do not apply are 0. Times are in microseconds. They have sums and extremes: a mean and a deviation can be made of
-//! these, and no percentile.
+//! that do not apply are 0. Times are in microseconds. From sums and extremes, a mean and a standard deviation can be
+//! derived, but no percentiles.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use super::{series, timestamp};
 use crate::error::PgbenchError;
 use crate::import::Draft;
 
-/// The intervals of all threads, by when they began.
+/// The intervals of all threads, by start.
 #[derive(Debug, Default)]
 pub(super) struct Aggregated {
     /// By second of the Unix epoch.
@@ -36,17 +36,17 @@ struct Sums {
     squares: f64,
     min_us: f64,
     max_us: f64,
-    /// None where there are none: majors before 15, and later ones without `--failures-detailed`, do not log them.
+    /// None if not logged: majors before 15, and later ones without `--failures-detailed`, do not log them.
     failed: Option<u64>,
 }
 
-/// What begins with a smaller number is no time but a client's number.
+/// A smaller first number is not a time but a client's number.
 const EARLIEST_S: i64 = 1_000_000_000;
-/// As of a transaction's log.
+/// As in transactions' logs.
 const LONGEST_S: i64 = 1_000_000;
 
 impl Line {
-    /// Reads the fields of a line; none where it is not one of intervals.
+    /// Parses the fields of a line; none if it is not of an interval.
     pub(super) fn parse(fields: &[&str]) -> Option<Self> {
         if !matches!(fields.len(), 6 | 10 | 11 | 13 | 15..) {
             return None;
@@ -76,7 +76,7 @@ impl Line {
 
 impl Sums {
     fn merge(&mut self, other: &Self) {
-        // The extremes of no transactions are 0.
+        // Without transactions, the extremes are 0.
         let extreme = |a: f64, b: f64, which: fn(f64, f64) -> f64| match (self.count, other.count) {
             (0, _) => b,
             (_, 0) => a,
@@ -96,7 +96,7 @@ impl Sums {
     fn latency(&self) -> Option<Latency> {
         let n = self.count as f64;
         let mean_us = self.sum_us / n;
-        // Rounding may leave a little less than nothing.
+        // Rounding may make it slightly negative.
         let variance = (self.squares / n - mean_us * mean_us).max(0.0);
         (self.count > 0 && mean_us.is_finite() && variance.is_finite()).then(|| Latency {
             mean_us: Some(mean_us),
@@ -113,13 +113,13 @@ impl Aggregated {
         self.intervals.entry(line.start_s).and_modify(|sums| sums.merge(&line.sums)).or_insert(line.sums);
     }
 
-    /// The length of an interval in seconds: the shortest time between two; none where there is but one.
+    /// Length of an interval in seconds: the shortest time between two; none if there is only one.
     fn width_s(&self) -> Option<i64> {
         let starts: Vec<i64> = self.intervals.keys().copied().collect();
         starts.windows(2).map(|two| two[1] - two[0]).min()
     }
 
-    /// Transactions, and the time of all intervals but the last, which the end of the run cut short, with them.
+    /// Transactions and length of all intervals except the last, which the end of the run cut short.
     pub(super) fn count_and_span(&self) -> Option<(u64, u64)> {
         self.width_s()?;
         let (first, last) = (self.intervals.keys().next()?, self.intervals.keys().next_back()?);
@@ -128,7 +128,7 @@ impl Aggregated {
         Some((count, (last - first).unsigned_abs() * 1_000_000))
     }
 
-    /// Adds series to a draft, and latency as far as sums have it.
+    /// Adds series to a draft, and the latency figures that sums provide.
     pub(super) fn add_to(&self, script: &str, draft: &mut Draft) -> Result<(), PgbenchError> {
         let mut intervals = self.intervals.iter();
         let Some((&first_s, first)) = intervals.next() else { return Ok(()) };

@@ -1,8 +1,8 @@
 //! Logs of a run (`-l`), of each transaction or of intervals (`--aggregate-interval`).
 //!
 //! A line of a transaction: `client number time script epoch microseconds [lag] [retries]`, where `time` is its latency
-//! from its intended start in microseconds, or says that it did not succeed: `skipped`, `failed`, `serialization`,
-//! `deadlock`, `other`. What follows the sixth field differs between majors and options, and is not read.
+//! from its intended start in microseconds, or the reason why it did not succeed: `skipped`, `failed`, `serialization`,
+//! `deadlock`, `other`. Fields after the sixth differ between majors and options, and are not read.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ use crate::error::{HistogramError, ImportError, PgbenchError};
 use crate::file::Source;
 use crate::import::Draft;
 
-/// What the logs of a run say.
+/// Contents of a run's logs.
 #[derive(Debug)]
 pub(super) enum Log {
-    /// There is none.
+    /// No log.
     None,
     /// Each transaction.
     Transactions(Transactions),
@@ -26,12 +26,12 @@ pub(super) enum Log {
     Aggregated(Aggregated),
 }
 
-/// Every transaction, by the second in which it ended.
+/// Transactions by the second in which they ended.
 #[derive(Debug, Default)]
 pub(super) struct Transactions {
     /// By second of the Unix epoch, then by script.
     seconds: BTreeMap<i64, BTreeMap<u32, Second>>,
-    /// When the first began and the last ended, in microseconds since the Unix epoch.
+    /// Start of the first and end of the last, in microseconds since the Unix epoch.
     span: Option<(i64, i64)>,
     count: u64,
     failed: u64,
@@ -43,7 +43,7 @@ struct Second {
     failed: u64,
 }
 
-/// No run is longer: what seems to be is of several, or damaged.
+/// Maximum length of a run: anything longer is of several runs, or damaged.
 const LONGEST_S: i64 = 1_000_000;
 
 impl Log {
@@ -61,7 +61,7 @@ impl Log {
         }
     }
 
-    /// Transactions that succeeded, and the time from the first to the last, in microseconds.
+    /// Number of successful transactions, and the time from the first to the last, in microseconds.
     pub(super) fn count_and_span(&self) -> Option<(u64, u64)> {
         match self {
             Self::None => None,
@@ -100,7 +100,7 @@ impl Log {
 struct Entry {
     script: u32,
     end_us: i64,
-    /// None where it failed.
+    /// None if it failed.
     latency_us: Option<u32>,
     skipped: bool,
 }

@@ -1,4 +1,4 @@
-//! What pgbench prints when a run has ended.
+//! pgbench's output at the end of a run.
 
 use model::factor::Factor;
 use model::record::Latency;
@@ -7,15 +7,15 @@ use model::workload::Workload;
 use crate::error::PgbenchError;
 use crate::import::Draft;
 
-/// What was printed, as far as it was.
+/// Figures in an output, as far as it has them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Output {
     version: Option<String>,
     workload: Option<String>,
-    /// Names of the scripts, where there are several.
+    /// Names of the scripts, if there are several.
     pub(super) scripts: Vec<String>,
     levels: Vec<(Factor, String)>,
-    /// Without the time that connecting took.
+    /// Excludes the time to connect.
     pub(super) tps: f64,
     transactions: Option<u64>,
     failed: Option<u64>,
@@ -26,7 +26,7 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Reads the report of one run; lines that are no part of it are passed over.
+    /// Parses the report of one run; other lines are ignored.
     pub(super) fn read(text: &str) -> Result<Self, PgbenchError> {
         let mut output = Self::default();
         let (mut runs, mut with_connecting, mut without) = (0, None, None);
@@ -88,7 +88,7 @@ impl Output {
     /// Adds its figures to a draft.
     pub(super) fn add_to(&self, draft: &mut Draft) {
         let mut put = |factor: Factor, level: &str| {
-            // What is no level to pgdyno is not known.
+            // Levels that pgdyno does not have are unknown.
             let _ = draft.cell.set(factor, level);
         };
         for (factor, level) in &self.levels {
@@ -112,7 +112,7 @@ impl Output {
         summary.transactions = self.transactions;
         summary.failed = self.failed;
         summary.connect_us = self.connect_ms.map(|ms| (ms * 1e3).round() as u64);
-        // This is how pgbench came to its figure.
+        // The inverse of pgbench's own calculation.
         summary.window_us =
             self.transactions.map(|transactions| (transactions as f64 / self.tps * 1e6).round() as u64);
         let us = |ms: Option<f64>| ms.map(|ms| ms * 1e3);
@@ -126,14 +126,14 @@ fn figure(text: &str) -> Option<f64> {
     text.parse().ok().filter(|figure: &f64| figure.is_finite() && *figure >= 0.0)
 }
 
-/// `15.14 (Debian 15.14-0+deb12u1))`, or `15.3, server 14.2)` where the server's is another one.
+/// Parses `15.14 (Debian 15.14-0+deb12u1))`, or `15.3, server 14.2)` if the server's version differs.
 fn server_version(text: &str) -> Option<String> {
     let server = text.split_once("server ").map_or(text, |(_, server)| server);
     let version = server.split([' ', ',', ')']).next()?;
     version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// The workload of a run with one script; up to 9.5, a script of somebody's own had no name.
+/// The workload of a run with one script; up to 9.5, a custom script had no name.
 fn workload(text: &str) -> Option<String> {
     match text {
         "Custom query" | "multiple scripts" | "" => None,
@@ -141,7 +141,7 @@ fn workload(text: &str) -> Option<String> {
     }
 }
 
-/// A built-in script's name, or that of a file without its directories.
+/// Name of a built-in script, or of a file without its directories.
 fn script_name(text: &str) -> String {
     let builtin = match text {
         "<builtin: TPC-B (sort of)>" | "TPC-B (sort of)" => Workload::TpcbLike,

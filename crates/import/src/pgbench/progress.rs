@@ -1,6 +1,6 @@
 //! Progress reports: `progress: 1.0 s, 5120.3 tps, lat 0.195 ms stddev 0.041, 0 failed`.
 //!
-//! Up to 9.3 without latency, from 15 with failures; with `--progress-timestamp` the time is since the Unix epoch.
+//! Without latency up to 9.3, with failures from 15; with `--progress-timestamp` the time is since the Unix epoch.
 
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
@@ -18,9 +18,9 @@ pub(super) struct Report {
     failed: Option<u64>,
 }
 
-/// Every report in a text, in its order.
+/// All reports in a text, in order.
 pub(super) fn read(text: &str) -> Vec<Report> {
-    // A report may stand behind what else was printed on its line.
+    // A report may follow other output on its line.
     text.lines().filter_map(|line| report(line.split_once("progress: ")?.1)).collect()
 }
 
@@ -34,7 +34,7 @@ fn report(text: &str) -> Option<Report> {
     for part in parts {
         if let Some(latency) = part.strip_prefix("lat ") {
             let (mean, stddev) = latency.split_once(" ms stddev ").unwrap_or((latency, ""));
-            // Of no transactions there is no latency.
+            // Without transactions there is no latency.
             if tps > 0.0 {
                 report.mean_ms = figure(mean.trim_end_matches(" ms"));
                 report.stddev_ms = figure(stddev);
@@ -46,20 +46,20 @@ fn report(text: &str) -> Option<Report> {
     Some(report)
 }
 
-/// A time that can only be since the epoch.
+/// Times from this on must be since the epoch.
 const EPOCH_S: f64 = 1e9;
-/// No run has as long a pause between two reports; what says so is damaged.
+/// Maximum time between two reports of a run; anything longer is damaged.
 const LONGEST_S: f64 = 1e6;
 
-/// Makes the series of a draft of them. Transactions are the reported throughput times the time since the report before:
-/// as exact as pgbench rounds these.
+/// Adds the series of reports to a draft. Transactions are the reported throughput times the time since the previous
+/// report: as exact as pgbench rounds these.
 pub(super) fn add_to(reports: &[Report], script: &str, draft: &mut Draft) {
     let Some(first) = reports.first() else { return };
     let since_epoch = first.at_s >= EPOCH_S;
     let origin_s = match (since_epoch, reports.get(1)) {
         (false, _) => 0.0,
         (true, Some(second)) => first.at_s - (second.at_s - first.at_s),
-        // Of how long a time it tells is not known.
+        // The length of its interval is unknown.
         (true, None) => return,
     };
     let mut before_s = origin_s;

@@ -1,4 +1,4 @@
-//! Histograms and series of what logs have.
+//! Histograms and series from logs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,10 +9,10 @@ use model::record::Latency;
 
 use crate::error::HistogramError;
 
-/// Significant decimal digits, as the driver has them.
+/// Significant decimal digits, as in the driver.
 const DIGITS: u8 = 3;
 
-/// A histogram of nanoseconds, of latencies in microseconds.
+/// A histogram in nanoseconds, from latencies in microseconds.
 pub(super) fn histogram(latencies_us: &[u32]) -> Result<Histogram<u64>, HistogramError> {
     let mut histogram = Histogram::new(DIGITS)?;
     for us in latencies_us {
@@ -21,14 +21,14 @@ pub(super) fn histogram(latencies_us: &[u32]) -> Result<Histogram<u64>, Histogra
     Ok(histogram)
 }
 
-/// A histogram as bundles have it.
+/// A histogram as encoded in bundles.
 pub(super) fn encoded(histogram: &Histogram<u64>) -> Result<String, HistogramError> {
     let mut bytes = Vec::new();
     V2DeflateSerializer::new().serialize(histogram, &mut bytes)?;
     Ok(STANDARD.encode(bytes))
 }
 
-/// All figures of a distribution; none where it is empty.
+/// All figures of a distribution; none if empty.
 pub(super) fn figures(latency_ns: &Histogram<u64>) -> Option<Latency> {
     let quantile = |q| Some(latency_ns.value_at_quantile(q) as f64 / 1e3);
     (!latency_ns.is_empty()).then(|| Latency {
@@ -44,7 +44,7 @@ pub(super) fn figures(latency_ns: &Histogram<u64>) -> Option<Latency> {
     })
 }
 
-/// An interval of which nothing is known yet.
+/// An interval without results.
 pub(super) fn interval(start_us: u64, width_us: u64) -> Interval {
     Interval {
         start_us,

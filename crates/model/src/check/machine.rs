@@ -1,4 +1,4 @@
-//! What can't go together in a virtual machine, and levels of kernels and machines that no cell has.
+//! Checks for combinations that a virtual machine can't run, and for levels of kernels and machines that no cell has.
 
 use std::ops::Range;
 
@@ -12,11 +12,11 @@ use crate::matrix::{self, Draft, Levels};
 use crate::server::{ServerSpec, Source};
 use crate::value::{Spanned, SpecError};
 
-/// The reason why a cell can't be run, and its place in the text.
+/// Reason why a cell can't run, and its place in the text.
 type Obstacle = (String, Option<Range<usize>>);
 
 impl Checked<'_> {
-    /// The kernels that the cells name, each once.
+    /// The distinct kernels of the cells.
     pub(crate) fn kernels(&self, cells: &[Cell]) -> Vec<KernelSpec> {
         let mut kernels: Vec<KernelSpec> = Vec::new();
         for label in cells.iter().filter_map(|cell| cell.kernel.as_deref()) {
@@ -27,7 +27,7 @@ impl Checked<'_> {
         kernels
     }
 
-    /// Refuses cells that a virtual machine can't run, and levels of virtual machines and kernels that no cell has.
+    /// Rejects cells that a virtual machine can't run, and levels of virtual machines and kernels that no cell has.
     pub(crate) fn bootable(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
         for cell in cells.iter().filter(|cell| cell.acceleration.is_virtual()) {
             if let Some((message, at)) = self.obstacle(cell, servers)? {
@@ -45,7 +45,7 @@ impl Checked<'_> {
         self.none_in_vain(cells)
     }
 
-    /// Why a cell can't be run in a virtual machine, and the place in the text.
+    /// Reason why a cell can't run in a virtual machine, with its place in the text.
     fn obstacle(&self, cell: &Cell, servers: &[ServerSpec]) -> Result<Option<Obstacle>, SpecError> {
         let is_external = servers
             .iter()
@@ -90,7 +90,7 @@ impl Checked<'_> {
         Ok(Some((message, Some(hook.span()))))
     }
 
-    /// Refuses levels that no cell has: the running kernel takes none of them.
+    /// Rejects levels that no cell has: the running kernel accepts none of them.
     fn none_in_vain(&self, cells: &[Cell]) -> Result<(), SpecError> {
         let machine =
             [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
@@ -115,17 +115,17 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// The place where the level that a cell has is first given.
+    /// Place where the level of a cell is first given.
     fn place(&self, factor: Factor, cell: &Cell) -> Result<Option<Range<usize>>, SpecError> {
         let given = self.given(factor)?;
         Ok(given.into_iter().find(|(_, level)| level.matches(cell)).map(|(at, _)| at))
     }
 
-    /// All levels of a factor that make cells, with their places.
+    /// All levels of a factor that can produce cells, with their places.
     fn given(&self, factor: Factor) -> Result<Vec<(Range<usize>, Draft)>, SpecError> {
         let common = &self.campaign.factors;
         let own = self.campaign.matrix.iter().map(Spanned::get_ref);
-        // Matrices that all have the factor themselves take nothing from what they have in common.
+        // If every matrix has the factor itself, none uses the common one.
         let is_hidden = own.len() > 0 && own.clone().all(|matrix| matrix.has(factor));
         let mut given: Vec<Levels> = Vec::new();
         for matrix in own.chain([common]) {
@@ -189,7 +189,8 @@ mod tests {
              [sysctls.calm]\n'vm.swappiness' = 1\n'/sys/block/vda/queue/scheduler' = 'none'\n"
         );
         let cells = plan(&text).unwrap().cells;
-        // The kernel that runs; 6.12 on the machine itself with arguments and parameters; 6.12 by KVM with all of them.
+        // The running kernel; 6.12 on the machine itself with arguments and parameters; 6.12 under KVM with all of
+        // them.
         assert_eq!(cells.len(), 1 + 2 * 2 + 2 * 2 * 2 * 2);
         assert!(cells.iter().all(|cell| cell.acceleration.is_virtual() || cell.cpus.is_none()));
         let last = cells.last().unwrap();
@@ -220,11 +221,11 @@ mod tests {
             assert_eq!(at, level, "{given}");
             assert!(help.contains("a `kernel` that is named"), "{help}");
         }
-        // What is at its default says nothing.
+        // Defaults are not shown.
         let defaults = "kernel_args = ['']\ncpus = ['host']\nstorage = ['host']\nacceleration = ['none']\n\
                      sysctl = ['default']\n";
         assert_eq!(machines(&format!("{host}{defaults}")), [""]);
-        // On the machine itself a kernel has its own command line and parameters, but no other disk.
+        // A kernel on the machine itself has its own command line and parameters, but no other disk.
         let booted = TWO.replace("'host', ", "") + "acceleration = ['none']\n";
         assert_eq!(
             machines(&format!("{booted}kernel_args = ['quiet']\n")),
@@ -249,7 +250,7 @@ mod tests {
             assert!(at.starts_with(place), "{given}: {at}");
             assert!(help.contains("acceleration = [\"none\"]"), "{help}");
         }
-        // Left out of the product, they do no harm to the others.
+        // Excluded from the product, they do not affect the others.
         let text = format!("{TWO}cpus = [1, 2]\nacceleration = ['icount', 'kvm']\n");
         let text = format!("{text}exclude = [{{ acceleration = 'icount', cpus = 2 }}]\n");
         assert_eq!(machines(&text).len(), 4);

@@ -3,15 +3,14 @@
 use crate::cell::Cell;
 use crate::units::Size;
 
-/// What a server that has no `shared_buffers` among its settings takes. Source: PostgreSQL manual, "Resource
-/// Consumption".
+/// Default of `shared_buffers`. Source: PostgreSQL manual, "Resource Consumption".
 const DEFAULT_SHARED_BUFFERS: Size = Size::from_bytes(128 << 20);
-/// Memory that a server needs in addition to its shared buffers, roughly: its other shared memory and its processes.
+/// Approximate memory of a server in addition to shared buffers: other shared memory and its own processes.
 const OTHER_MEMORY_BYTES: u64 = 32 << 20;
-/// What each session needs of its own, about.
+/// Approximate memory of a session.
 const SESSION_BYTES: u64 = 2 << 20;
 
-/// Why a cell's server may not come up, or be killed by the kernel, within its memory: what it needs is estimated.
+/// Warning that the memory of a cell, by estimate, may be too small for its server to start or to survive.
 pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
     let limit = cell.memory.bytes()?;
     let buffers = match cell.settings.values.get("shared_buffers") {
@@ -30,7 +29,7 @@ pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
     })
 }
 
-/// A value of `shared_buffers`: without a unit it counts blocks of 8 kB.
+/// Parses a value of `shared_buffers`: without a unit, a number of 8 kB blocks.
 fn buffers_of(value: &str) -> Option<Size> {
     let blocks = || value.trim().parse::<u64>().ok()?.checked_mul(8192).map(Size::from_bytes);
     value.parse().ok().or_else(blocks)

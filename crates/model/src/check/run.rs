@@ -1,4 +1,4 @@
-//! How trials are run, and what is collected during them.
+//! Checks of run settings and of the data collected during trials.
 
 use strum::VariantArray;
 
@@ -13,14 +13,14 @@ use crate::units::Span;
 use crate::validity::Thresholds;
 use crate::value::{Spanned, SpecError, in_range, one_of, whole, word};
 
-/// Trials of each cell to begin with, and at most, where their number is found while the campaign runs.
+/// Initial and maximum trials per cell, if their number is determined during the campaign.
 const ADAPTIVE: (u32, u32) = (5, 20);
 
-/// The change that a comparison is to show: those within it count as equivalent (`stats::MARGIN`).
+/// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
 const EFFECT: f64 = 0.05;
 
 impl Checked<'_> {
-    /// How trials run, with the defaults of what is left out.
+    /// Run settings, with defaults for those left out.
     pub(crate) fn run_settings(&self, cells: &[Cell], drawn_seed: u64) -> Result<RunSettings, SpecError> {
         let run = &self.campaign.run;
         let varied = Factor::varied(cells);
@@ -137,7 +137,7 @@ impl Checked<'_> {
         }))
     }
 
-    /// Up to where a trial is sound.
+    /// Thresholds of the validity gates.
     pub(crate) fn validity(&self) -> Result<Thresholds, SpecError> {
         let Some(given) = &self.campaign.validity else { return Ok(Thresholds::default()) };
         let thresholds = *given.get_ref();
@@ -151,7 +151,7 @@ impl Checked<'_> {
         }
     }
 
-    /// The commands around campaign and trials.
+    /// Hooks of the campaign and its trials.
     pub(crate) fn hooks(&self) -> Hooks {
         let spec::Hooks { before_campaign, after_campaign, before_trial, after_trial } =
             self.campaign.hooks.clone();

@@ -1,4 +1,4 @@
-//! The servers: where each comes from, and what can be done with it.
+//! Checks of the servers: their sources, and what each supports.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::spec;
 use crate::value::{Spanned, SpecError, word};
 
 impl Checked<'_> {
-    /// The servers that the cells name, in that order.
+    /// The servers of the cells, in that order.
     pub(crate) fn servers(&self, cells: &[Cell]) -> Result<Vec<ServerSpec>, SpecError> {
         let mut servers: Vec<ServerSpec> = Vec::new();
         for cell in cells {
@@ -31,7 +31,7 @@ impl Checked<'_> {
         Ok(servers)
     }
 
-    /// Whether what the cells ask for can be done with their servers.
+    /// Rejects cells that require what their servers don't support.
     pub(crate) fn possible(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
         for cell in cells {
             let server = servers.iter().find(|server| server.name == cell.server);
@@ -60,7 +60,7 @@ impl Checked<'_> {
     }
 }
 
-/// A server's table: one kind of source, and only what that kind has.
+/// Parses a server's table: one kind of source, and only the keys of that kind.
 pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<ServerSpec, SpecError> {
     let given = table.get_ref();
     let only_with = |key: &str, of: &str, place: Option<std::ops::Range<usize>>, is_so: bool| match place {
@@ -124,7 +124,7 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
     Ok(ServerSpec { name: name.to_owned(), source, initdb })
 }
 
-/// Whether a connection string has a password, as keyword or in a URI.
+/// Whether a connection string contains a password, as keyword or in a URI.
 fn has_password(conninfo: &str) -> bool {
     let text: String = conninfo.to_ascii_lowercase().split_whitespace().collect();
     let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());

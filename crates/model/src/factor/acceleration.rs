@@ -1,4 +1,4 @@
-//! What executes the instructions of kernel and server.
+//! The executor of the instructions of kernel and server.
 
 use serde_json::Value;
 

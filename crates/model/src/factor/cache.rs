@@ -1,4 +1,4 @@
-//! The state of the caches when a load begins.
+//! State of the caches at the start of a load.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use super::{Axis, Column, LevelError, Place, named, words};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, word};
 
-/// What the server's and the system's caches hold when a load begins.
+/// Contents of the server's and the system's caches at the start of a load.
 #[derive(
     Clone,
     Copy,
@@ -27,12 +27,12 @@ use crate::value::{Spanned, SpecError, word};
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
 pub enum CacheState {
-    /// The tables and their indexes, as far as they fit: they have been read (by `pg_prewarm` where it is there).
+    /// The tables and their indexes, as far as they fit: they have been read (by `pg_prewarm` if available).
     #[default]
     Warm,
-    /// Nothing of the data set: the server was started anew, and its files put out of the system's page cache.
+    /// None of the data set: the server was restarted, and its files evicted from the system's page cache.
     Cold,
-    /// Whatever the trials before have left there.
+    /// Contents left by the previous trials.
     AsIs,
 }
 

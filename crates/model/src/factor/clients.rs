@@ -7,7 +7,7 @@ use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, whole};
 
-/// The most clients: beyond PostgreSQL's own limit of connections.
+/// Maximum number of clients: above PostgreSQL's own limit on connections.
 const MOST: i64 = 262_143;
 
 /// The factor `clients`.

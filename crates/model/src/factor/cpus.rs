@@ -1,4 +1,4 @@
-//! Processors of the virtual machine.
+//! CPUs of the virtual machine.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::definitions::Definitions;
 use crate::machine::{self, HOST};
 use crate::value::{Spanned, SpecError, whole};
 
-/// The most processors of a virtual machine: the limit of QEMU's default machine for x86.
+/// Maximum number of CPUs: the limit of QEMU's default machine for x86.
 const MOST: i64 = 255;
 
 /// The factor `cpus`.

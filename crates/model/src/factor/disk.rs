@@ -65,7 +65,7 @@ impl Axis for Disk {
     }
 }
 
-/// A table of `[disks.…]`.
+/// Parses a table of `[disks.…]`.
 pub(crate) fn parse_table(name: &str, table: &Spanned<definitions::Disk>) -> Result<DiskLimit, SpecError> {
     let definitions::Disk { read, read_iops, write, write_iops } = table.get_ref();
     let bytes = |given: &Option<Spanned<Throughput>>, what: &str| match given {

@@ -7,7 +7,7 @@ use crate::definitions::Definitions;
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
 
-/// The shortest window.
+/// Minimum length of the window.
 const LEAST_US: u64 = 100_000;
 
 /// The factor `duration`.
@@ -56,7 +56,7 @@ impl Axis for Duration {
     }
 }
 
-/// A length that can be measured.
+/// Accepts a measurable length.
 pub(crate) fn check(given: &Spanned<Span>) -> Result<Span, SpecError> {
     if given.get_ref().us() >= LEAST_US {
         return Ok(*given.get_ref());

@@ -7,7 +7,7 @@ use crate::definitions::Definitions;
 use crate::machine::HOST;
 use crate::value::{Spanned, SpecError};
 
-/// The longest path of a kernel.
+/// Maximum length of a kernel's path.
 const LONGEST_PATH: usize = 1024;
 
 /// The factor `kernel`.

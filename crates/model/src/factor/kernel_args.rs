@@ -7,7 +7,7 @@ use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError};
 
-/// The longest list of arguments; the kernel's own limit is larger.
+/// Maximum length of the arguments; the kernel's own limit is larger.
 const LONGEST: usize = 1024;
 /// The level without arguments.
 const NONE: &str = "none";

@@ -9,7 +9,7 @@ use crate::limits::MemoryLimit;
 use crate::units::Size;
 use crate::value::{Spanned, SpecError};
 
-/// The least memory that a server can be asked to live in.
+/// Minimum memory limit of a server.
 const LEAST_BYTES: u64 = 8 << 20;
 
 /// The factor `memory`.

@@ -1,4 +1,4 @@
-//! The processors that driver and server are kept on.
+//! CPUs that driver and server are pinned to.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,19 +6,19 @@ use super::{Axis, Column, LevelError, Place};
 use crate::definitions::{self, Definitions};
 use crate::value::{Spanned, SpecError};
 
-/// Lists of processors for driver and server.
+/// CPU lists for driver and server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Processors {
-    /// Name in the campaign; `none` leaves the choice to the system.
+    /// Name in the campaign; `none` leaves placement to the system.
     pub name: String,
-    /// The driver's, as [`cpu_list`] reads them; none for all.
+    /// CPUs of the driver, in the format of [`cpu_list`]; none for all.
     pub driver: Option<String>,
-    /// The server's.
+    /// CPUs of the server.
     pub server: Option<String>,
 }
 
 impl Processors {
-    /// The choice is the system's.
+    /// No pinning: the system places both.
     pub fn none() -> Self {
         Self { name: "none".to_owned(), driver: None, server: None }
     }
@@ -85,7 +85,7 @@ impl Axis for Pin {
     }
 }
 
-/// A table of `[pins.…]`.
+/// Parses a table of `[pins.…]`.
 pub(crate) fn parse_table(name: &str, table: &definitions::Pin) -> Result<Processors, SpecError> {
     Ok(Processors {
         name: name.to_owned(),
@@ -94,7 +94,7 @@ pub(crate) fn parse_table(name: &str, table: &definitions::Pin) -> Result<Proces
     })
 }
 
-/// Processors, as the kernel lists them.
+/// Checks a CPU list.
 fn cpus(given: &Spanned<String>) -> Result<String, SpecError> {
     if cpu_list(given.get_ref()).is_some() {
         return Ok(given.get_ref().clone());
@@ -106,10 +106,10 @@ fn cpus(given: &Spanned<String>) -> Result<String, SpecError> {
     ))
 }
 
-/// Reads a list of processors as `taskset` and the kernel write it, such as `0-3,8`: their numbers, in order. None
-/// where it is not one.
+/// Parses a CPU list as `taskset` and the kernel write it, such as `0-3,8`, into numbers in order. None if it is not
+/// one.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
-    /// As many as Linux can be built for.
+    /// The most that Linux can be built for.
     const MOST: u32 = 8192;
     let mut cpus = Vec::new();
     for part in text.split(',') {

@@ -1,4 +1,4 @@
-//! The protocol by which statements are sent.
+//! The protocol with which statements are sent.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Transactions begun in a second.
+//! Transactions started per second.
 
 use serde::Serialize;
 use serde_json::{Value, json};

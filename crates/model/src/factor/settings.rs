@@ -8,12 +8,12 @@ use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError};
 
-/// Name of the settings that need no table.
+/// Name of the settings that require no table.
 const DEFAULT: &str = "default";
-/// Key of a table of settings that names another one.
+/// Key that names the table to inherit from.
 const INHERITS: &str = "inherits";
 
-/// Settings that pgdyno itself decides: where the server's files are and where it listens.
+/// Settings that pgdyno sets itself: the server's directories, addresses and logging.
 const OUR_SETTINGS: [&str; 6] = [
     "data_directory",
     "listen_addresses",
@@ -51,7 +51,7 @@ impl Axis for Settings {
         let mut values = BTreeMap::new();
         let mut from: Vec<&String> = Vec::new();
         let mut next = Some(given.clone());
-        // The nearest value counts: inherited ones come later.
+        // The nearest value takes precedence: inherited ones come later.
         while let Some(this) = next.take() {
             let table = definitions.settings.iter().find(|(defined, _)| **defined == this);
             let Some((defined, table)) = table else {
@@ -114,7 +114,7 @@ pub(crate) fn default_settings(definitions: &Definitions<'_>) -> Result<Settings
     Settings::check(&Spanned::new(0..0, DEFAULT.to_owned()), definitions)
 }
 
-/// A name with the values behind it.
+/// A name with its values.
 pub(super) fn with_values(name: &str, values: &BTreeMap<String, String>) -> String {
     if values.is_empty() {
         return name.to_owned();

@@ -1,4 +1,4 @@
-//! Where the data are.
+//! Storage of the data.
 
 use serde_json::{Value, json};
 

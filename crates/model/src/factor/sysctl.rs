@@ -1,4 +1,4 @@
-//! Kernel parameters that are set before a server starts.
+//! Kernel parameters set before a server starts.
 
 use std::collections::BTreeMap;
 
@@ -78,7 +78,7 @@ impl Axis for Sysctl {
     }
 }
 
-/// A table of `[sysctls.…]`.
+/// Checks a table of `[sysctls.…]`.
 pub(crate) fn check_table(name: &Spanned<String>, definitions: &Definitions<'_>) -> Result<(), SpecError> {
     if name.get_ref() == SysctlVariant::DEFAULT {
         return Err(SpecError::at(
@@ -90,7 +90,7 @@ pub(crate) fn check_table(name: &Spanned<String>, definitions: &Definitions<'_>)
     Sysctl::check(name, definitions).map(|_| ())
 }
 
-/// `vm.swappiness` or `/sys/kernel/mm/transparent_hugepage/enabled`.
+/// Checks a parameter: `vm.swappiness` or `/sys/kernel/mm/transparent_hugepage/enabled`.
 fn parameter_name(given: &Spanned<String>) -> Result<String, SpecError> {
     let name = given.get_ref();
     let fits = |part: &str| {

@@ -7,7 +7,7 @@ use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, whole};
 
-/// The most threads of a driver.
+/// Maximum number of driver threads.
 pub(crate) const MOST: i64 = 1024;
 
 /// The factor `threads`.

@@ -1,4 +1,4 @@
-//! What clients do.
+//! The workload of the clients.
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
@@ -66,7 +66,7 @@ impl Axis for Workload {
     }
 }
 
-/// A workload by its own name: pgbench's, or one whose scripts were read.
+/// The workload of a name: pgbench's, or one whose scripts were read.
 fn known(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<workload::Workload, SpecError> {
     let name = given.get_ref();
     let found = workload::Workload::builtin(name).or_else(|| definitions.known_workloads.get(name));

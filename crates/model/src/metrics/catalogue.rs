@@ -1,4 +1,4 @@
-//! The catalogue: every metric that collectors read, once.
+//! The catalogue of all metrics that collectors read.
 
 mod collectors;
 mod machine;
@@ -39,7 +39,7 @@ pub const GROUPS: [&Group; 27] = [
     &relations::BUFFERS,
 ];
 
-/// The metric of a name; none if no collector reads it.
+/// The metric with a name; none if no collector reads it.
 pub const fn find(name: &str) -> Option<&'static Metric> {
     let mut group = 0;
     while group < GROUPS.len() {
@@ -61,7 +61,7 @@ const fn equal(one: &str, other: &str) -> bool {
     if one.len() != other.len() {
         return false;
     }
-    // From the end, where names differ.
+    // Compares from the end, where names differ.
     let mut left = one.len();
     while left > 0 {
         left -= 1;

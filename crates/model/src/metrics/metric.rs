@@ -4,13 +4,13 @@ use std::fmt;
 
 use strum::{EnumString, IntoStaticStr};
 
-/// How the values of a metric are read.
+/// Interpretation of a metric's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Kind {
-    /// Counts up from an arbitrary start: its growth matters. A value below the one before it means a reset.
+    /// Counts up from an arbitrary start: only its growth is meaningful. A value below the previous one means a reset.
     Counter,
-    /// Stands for itself at the moment it was read.
+    /// The value at the time of the reading.
     Gauge,
 }
 
@@ -56,7 +56,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit at the end of a metric's name, whether the catalogue has it or not.
+    /// The unit at the end of a metric's name, whether or not the catalogue has the metric.
     pub fn from_name(metric: &str) -> Self {
         match metric.rsplit(['_', '.']).next() {
             Some("us") => Self::Microseconds,
@@ -79,7 +79,7 @@ impl Unit {
     }
 }
 
-/// PostgreSQL majors that have a metric, 9 for 9.6. What is not read from the server is in all.
+/// PostgreSQL majors that have a metric, 9 for 9.6. Metrics that are not read from the server are in all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Majors {
     first: u32,
@@ -100,7 +100,7 @@ impl Majors {
         Self { first: 0, last: major - 1 }
     }
 
-    /// Those from the first to the last, both included.
+    /// Those from the first to the last, inclusive.
     pub const fn between(first: u32, last: u32) -> Self {
         Self { first, last }
     }
@@ -146,19 +146,19 @@ impl fmt::Display for Condition {
 /// A metric that collectors read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Metric {
-    /// `<source>.<what>` with its unit at the end, such as `cpu.user_us` or `pg.database.blks_hit`.
+    /// `<source>.<name>` with its unit at the end, such as `cpu.user_us` or `pg.database.blks_hit`.
     pub name: &'static str,
-    /// How its values are read.
+    /// Interpretation of its values.
     pub kind: Kind,
     /// Direction in which it improves.
     pub better: Better,
-    /// The file, view or function it is read from, in Markdown.
+    /// The file, view or function that it is read from, in Markdown.
     pub from: &'static str,
     /// Its meaning, in Markdown.
     pub meaning: &'static str,
     /// PostgreSQL majors that have it.
     pub majors: Majors,
-    /// What else it takes; none if it is always read.
+    /// Other condition; none if it is always read.
     pub condition: Option<Condition>,
 }
 
@@ -167,9 +167,9 @@ pub struct Metric {
 pub struct Group {
     /// Name of the table in the documentation.
     pub name: &'static str,
-    /// What its labels name, such as `processor`; none if each metric has one series.
+    /// Objects that its labels name, such as `processor`; none if each metric has one series.
     pub label: Option<&'static str>,
-    /// In the order of the table.
+    /// Its metrics, in the order of the table.
     pub metrics: &'static [Metric],
 }
 

@@ -1,26 +1,27 @@
-//! What collectors read during a load: raw values at moments. Readers of a bundle compute the rates.
+//! Raw values that collectors read during a load, with their times. Readers of a bundle compute the rates.
 
 use super::metric::{Kind, Metric};
 
-/// One metric under one label, over the time of a trial.
+/// Readings of one metric under one label during a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// `<source>.<what>` with the unit at its end where it has one, such as `cpu.user_us` or `pg.database.blks_hit`.
+    /// `<source>.<name>` with its unit, if any, at the end, such as `cpu.user_us` or `pg.database.blks_hit`.
     pub metric: String,
-    /// What it was read of, such as `cpu0`, `checkpointer` or `pgbench_accounts`; none if the metric has one series.
+    /// The object of the readings, such as `cpu0`, `checkpointer` or `pgbench_accounts`; none if the metric has one
+    /// series.
     pub label: Option<String>,
-    /// How its values are read.
+    /// Interpretation of its values.
     pub kind: Kind,
-    /// In order of time.
+    /// Readings in order of time.
     pub points: Vec<Point>,
 }
 
 /// One reading.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Point {
-    /// When it was read, in microseconds after the load's start by the monotonic clock; negative before it.
+    /// Time of the reading, in microseconds after the load's start by the monotonic clock; negative before it.
     pub at_us: i64,
-    /// The value; none if the reading failed, came too late, or did not have it.
+    /// The value; none if the reading failed, came too late, or lacked it.
     pub value: Option<f64>,
 }
 
@@ -59,7 +60,7 @@ impl Metrics {
     }
 }
 
-/// How far from the end of a span the last reading may be and still stand for it.
+/// Maximum distance of a time from the first or last reading that still stands for it.
 const REACH_US: i64 = 50_000;
 
 impl Series {
@@ -68,9 +69,9 @@ impl Series {
         Self { metric: metric.name.to_owned(), label, kind: metric.kind, points }
     }
 
-    /// Growth of a counter between two moments. Growth between readings is taken as even, so that the result covers the
-    /// span asked for, whenever the readings were. None for a gauge, for a counter that was reset in the span, and if no
-    /// reading is at or beyond either end.
+    /// Growth of a counter between two times. Growth between readings is assumed to be uniform, so that the result
+    /// covers the requested span regardless of the times of readings. None for a gauge, for a counter that was reset in
+    /// the span, and if no reading is at, beyond or close to either end.
     pub fn growth(&self, from_us: i64, to_us: i64) -> Option<f64> {
         if self.kind != Kind::Counter {
             return None;
@@ -89,7 +90,7 @@ impl Series {
         Some(self.at(to_us)? - self.at(from_us)?)
     }
 
-    /// Mean of a gauge's readings between two moments, both included; none for a counter, and without readings.
+    /// Mean of a gauge's readings between two times, inclusive; none for a counter, and without readings.
     pub fn mean(&self, from_us: i64, to_us: i64) -> Option<f64> {
         if self.kind != Kind::Gauge {
             return None;
@@ -102,12 +103,12 @@ impl Series {
         (count > 0.0).then(|| sum / count)
     }
 
-    /// The largest reading between two moments, both included.
+    /// The largest reading between two times, inclusive.
     pub fn max(&self, from_us: i64, to_us: i64) -> Option<f64> {
         self.within(from_us, to_us).reduce(f64::max)
     }
 
-    /// The smallest reading between two moments, both included.
+    /// The smallest reading between two times, inclusive.
     pub fn min(&self, from_us: i64, to_us: i64) -> Option<f64> {
         self.within(from_us, to_us).reduce(f64::min)
     }
@@ -117,7 +118,7 @@ impl Series {
         self.points.iter().filter(move |point| span.contains(&point.at_us)).filter_map(|point| point.value)
     }
 
-    /// Its value at a moment, on the line between the readings before and after it.
+    /// Its value at a time, interpolated linearly between the readings before and after it.
     fn at(&self, at_us: i64) -> Option<f64> {
         let mut known = self.points.iter().filter_map(|point| Some((point.at_us, point.value?)));
         let mut before: Option<(i64, f64)> = None;

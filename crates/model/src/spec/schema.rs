@@ -1,4 +1,4 @@
-//! JSON schema of campaigns, docs/campaign.schema.json: generated from the types that read them.
+//! JSON schema of campaigns, docs/campaign.schema.json: generated from the types that parse them.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -21,7 +21,7 @@ pub(crate) fn comparable() -> Vec<&'static str> {
     Factor::ALL.into_iter().filter(|factor| *factor != Factor::Acceleration).map(Factor::name).collect()
 }
 
-/// Ways of finding the callers of a function.
+/// Methods of finding the callers of a function.
 pub(crate) fn call_graphs() -> Vec<&'static str> {
     std::iter::once("auto").chain(names::<Unwinding>()).collect()
 }
@@ -96,8 +96,7 @@ impl JsonSchema for Point {
     }
 }
 
-/// Leaves out what TOML does not have (null), what says nothing to people who write it (widths of integers), and line breaks
-/// of comments.
+/// Removes what TOML lacks (null), what does not help authors (widths of integers), and line breaks of comments.
 fn simplify(schema: &mut Schema) {
     let Some(object) = schema.as_object_mut() else { return };
     object.remove("format");

@@ -1,4 +1,4 @@
-//! Metrics of the machine: processors, memory, disks, network, and the limits on pgdyno and its server.
+//! Metrics of the machine: CPUs, memory, disks, network, and the limits on pgdyno and its server.
 //!
 //! Sources: proc(5), and the kernel's admin-guide.
 
