@@ -1,4 +1,4 @@
-//! Did it change? The cells of two selections side by side, each with a verdict: the rules are the crate `stats`'.
+//! Comparison of the cells of two selections, each with a verdict: the rules are those of the crate `stats`.
 
 mod differences;
 mod figures;
@@ -24,30 +24,30 @@ pub use gate::{Gate, GateError, GateOutcome};
 pub use other_tests::{OtherTests, other_tests};
 pub use sentence::{cell_of, gate_sentences, interval, sentence};
 
-/// What is to be compared.
+/// A comparison to make.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The baseline and its variants: two or more.
+    /// The baseline and its variants: at least two.
     pub selectors: Vec<Selector>,
-    /// The run of selectors that do not say where their trials are from.
+    /// The run of selectors that do not name an origin.
     pub run: RunSelection,
-    /// Metrics in the order in which they are shown.
+    /// Metrics in display order.
     pub metrics: Vec<Metric>,
-    /// Bounds on their changes. A gate's metric that is not among the metrics is compared as well.
+    /// Bounds on changes of metrics. A gate's metric is compared even if it is not among the metrics.
     pub gates: Vec<Gate>,
 }
 
-/// Why nothing can be compared.
+/// Error of a comparison.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
     /// A side selects nothing.
     #[error("{side} ({selector}): {source}")]
     Select {
-        /// Which side, such as `A`.
+        /// Name of the side, such as `A`.
         side: char,
-        /// As it was written.
+        /// The selector as written.
         selector: String,
-        /// Why.
+        /// The reason.
         source: SelectError,
     },
     /// A bundle can't be read.
@@ -56,14 +56,14 @@ pub enum CompareError {
     /// Fewer than two sides, or too many.
     #[error("{0} selectors: name a baseline and one to 25 variants")]
     Sides(usize),
-    /// One selector is there twice.
+    /// A selector occurs twice.
     #[error("{one} and {other} are the same selector, \"{selector}\": there is nothing to compare")]
     Same {
-        /// The first.
+        /// Name of the first.
         one: char,
-        /// The second.
+        /// Name of the second.
         other: char,
-        /// As it was written.
+        /// The selector as written.
         selector: String,
     },
     /// A trial is on both sides.
@@ -76,12 +76,12 @@ pub enum CompareError {
         a: String,
         /// The variant.
         b: String,
-        /// How many trials.
+        /// Number of common trials.
         count: usize,
         /// One of them.
         first: String,
     },
-    /// Several cells of a side would be taken for one.
+    /// Several cells of a side would be treated as one.
     #[error(
         "{side} has {factor} {levels} where one is needed ({cell}): name one of them, as in `{factor}=…`"
     )]
@@ -92,7 +92,7 @@ pub enum CompareError {
         factor: &'static str,
         /// Its levels.
         levels: String,
-        /// The cell that they would be.
+        /// The combined cell.
         cell: String,
     },
     /// The sides have no cell in common.
@@ -104,7 +104,7 @@ pub enum CompareError {
         a: String,
         /// The variant.
         b: String,
-        /// Factors with the levels of both sides, one a line.
+        /// Factors with the levels of both sides, one per line.
         levels: String,
         /// What to do.
         next: String,
@@ -112,15 +112,15 @@ pub enum CompareError {
     /// No trial has a metric.
     #[error("no trial that is compared has the metric {metric}: {known}")]
     NoFigure {
-        /// The metric.
+        /// The requested metric.
         metric: Metric,
-        /// What there is.
+        /// The available metrics.
         known: String,
     },
 }
 
 impl CompareError {
-    /// Whether the command line is wrong, whatever the store has.
+    /// Whether the command line is wrong, regardless of the store's contents.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Sides(_) | Self::Same { .. })
     }
@@ -131,71 +131,71 @@ impl CompareError {
 pub struct Compared {
     /// The baseline, then its variants.
     pub sides: Vec<Side>,
-    /// One for each variant: its cells, each with that of the baseline.
+    /// One per variant: its cells, matched with those of the baseline.
     pub pairs: Vec<Pair>,
-    /// One for each metric.
+    /// Rows by metric.
     pub metrics: Vec<MetricRows>,
-    /// What the gates come to.
+    /// Outcomes of the gates.
     pub gates: Vec<GateOutcome>,
 }
 
-/// One of those compared.
+/// One side of the comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Side {
     /// `A` is the baseline.
     pub name: char,
-    /// The selector as it was written.
+    /// The selector as written.
     pub selector: String,
     /// Runs with their campaigns.
     pub runs: Vec<(String, String)>,
-    /// How many trials were selected, invalid ones among them.
+    /// Number of selected trials, including invalid ones.
     pub trials: usize,
-    /// The gates that made trials invalid, each with the number of its trials.
+    /// The gates that made trials invalid, each with its number of trials.
     pub invalid: Vec<(String, usize)>,
-    /// The gates that made trials suspect, each with the number of its trials.
+    /// The gates that made trials suspect, each with its number of trials.
     pub suspect: Vec<(String, usize)>,
 }
 
-/// The cells of a variant with those of the baseline.
+/// The cells of a variant, matched with those of the baseline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// The variant's place among the sides.
+    /// Index of the variant among the sides.
     pub variant: usize,
     /// The factors that the selectors fix.
     pub fixed: Vec<Factor>,
-    /// The cells that both have, by their levels in all other factors.
+    /// The shared cells, by their levels in all other factors.
     pub cells: Vec<Levels>,
-    /// The baseline's cells that the variant does not have. They are in no figure.
+    /// The baseline's cells that the variant lacks. They are in no figure.
     pub only_baseline: Vec<Levels>,
-    /// The variant's cells that the baseline does not have. They are in no figure.
+    /// The variant's cells that the baseline lacks. They are in no figure.
     pub only_variant: Vec<Levels>,
-    /// What else differs.
+    /// Other differences between the sides.
     pub differences: Differences,
 }
 
-/// All comparisons of one metric: the matrix over which p is adjusted.
+/// All comparisons of one metric: the matrix for the adjustment of p.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MetricRows {
     /// The metric.
     pub metric: Metric,
-    /// Whether it is a counter or a gauge; none of what is not collected.
+    /// Counter or gauge; `None` for a metric that is not collected.
     pub kind: Option<Kind>,
-    /// By variant, and by cell within it.
+    /// Rows by variant, then by cell.
     pub rows: Vec<Row>,
 }
 
 impl Compared {
-    /// Whether a gate is hit.
+    /// Whether any gate is hit.
     pub fn hits_a_gate(&self) -> bool {
         self.gates.iter().any(|gate| !gate.hit.is_empty())
     }
 
-    /// What the gates come to, in sentences.
+    /// Outcomes of the gates, in sentences.
     pub fn gates_in_words(&self) -> Vec<String> {
         self.gates.iter().flat_map(|outcome| gate_sentences(self, outcome)).collect()
     }
 
-    /// Whether a cell can't be compared because no trial of a side may be used.
+    /// Whether a cell can't be compared because a side has no usable trial.
     pub fn is_invalid(&self) -> bool {
         self.metrics.iter().flat_map(|of| &of.rows).any(|row| row.judged.outcome == Outcome::Invalid)
     }
@@ -204,7 +204,7 @@ impl Compared {
 /// Compares each variant with the baseline, cell by cell.
 ///
 /// # Errors
-/// A selector selects nothing, the sides share nothing that can be compared, or a bundle can't be read.
+/// A selector selects nothing, the sides share no cell, or a bundle can't be read.
 pub fn compare(store: &Store, request: &Request) -> Result<Compared, CompareError> {
     let names: Vec<char> = ('A'..='Z').collect();
     if !(2..=names.len()).contains(&request.selectors.len()) {
@@ -268,7 +268,7 @@ fn side(side: &Selected<'_>) -> Side {
     }
 }
 
-/// Why trials have this status: by the first gate that gave it to each.
+/// Reasons for this status: the first gate with it of each trial, with the number of trials.
 pub(crate) fn reasons(trials: &[&Trial], status: Status) -> Vec<(String, usize)> {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.validity.status == status) {

@@ -10,33 +10,33 @@ use store::{Part, Store, StoreError};
 use crate::profile::{Kind, TrialProfile};
 use crate::spans::{Spans, spans};
 
-/// Context of a trial: what is known of it besides its figures.
+/// Context of a trial: what its bundle has in addition to its figures.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialContext {
     /// The machine.
     pub environment: Environment,
-    /// The server's settings, mostly shared with other trials.
+    /// The server's settings, usually shared with other trials.
     pub settings: Arc<Vec<Setting>>,
-    /// Options of its kernel; none where they are not known, or all trials have the same.
+    /// Options of its kernel; `None` if unknown, or if all trials have the same.
     pub kernel_options: Option<Arc<KernelOptions>>,
     /// Its profiles.
     pub profiles: Vec<TrialProfile>,
-    /// Its transactions one by one, where they were kept.
+    /// Its transactions, if the workload stores them.
     pub spans: Option<Spans>,
 }
 
-/// Reads the contexts of these trials, by their ids.
+/// Reads the contexts of these trials, by id.
 ///
 /// # Errors
 /// The store can't be read.
 pub fn contexts(store: &Store, trials: &[&Trial]) -> Result<BTreeMap<String, TrialContext>, StoreError> {
     let mut contexts = BTreeMap::new();
     let mut reader = store.contexts();
-    // Of an imported trial's contexts nothing is known.
+    // Imported trials have no context.
     for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
         let store::StoredContext { environment, settings, has_spans } = reader.read(&trial.id)?;
         let mut of_trial = TrialContext { environment, settings, ..TrialContext::default() };
-        // Bundles are large, and most have neither.
+        // Loading parts of bundles is slow, and most trials have neither.
         if has_spans {
             of_trial.spans = spans(&store.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
         }
@@ -50,7 +50,7 @@ pub fn contexts(store: &Store, trials: &[&Trial]) -> Result<BTreeMap<String, Tri
     Ok(contexts)
 }
 
-/// Adds the kernel options to each context, where not all are the same: each configuration is read once, from the first
+/// Adds the kernel options to each context, unless all are the same: each configuration is read once, from the first
 /// bundle that has it.
 ///
 /// # Errors
@@ -81,7 +81,7 @@ pub fn read_kernel_options(
     Ok(())
 }
 
-/// Kernel options of a trial; none where its bundle does not have them.
+/// Kernel options of a trial; `None` if its bundle does not have them.
 pub(crate) fn kernel_options(store: &Store, id: &str) -> Result<Option<KernelOptions>, StoreError> {
     Ok(store.log(id, "kernel-config")?.map(|text| KernelOptions::read(&text)))
 }

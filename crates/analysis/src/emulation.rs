@@ -1,19 +1,19 @@
-//! What is to be known of figures of emulated kernels, wherever they are shown.
+//! Notes on figures of emulated kernels, for all outputs that show them.
 
 use model::machine::Acceleration;
 
-/// Why there is no verdict on cells that were emulated in real time.
+/// Reason for the missing verdict on cells that were emulated in real time.
 pub(crate) const NO_VERDICT: &str = "emulated in real time: no verdict";
 
-/// What figures are where they were emulated in real time.
+/// Note on figures that were emulated in real time.
 const REAL_TIME: &str =
     "acceleration tcg: emulated in real time: no verdict, as the figures depend on the emulating machine";
 
-/// What figures are where instructions were counted.
+/// Note on figures with counted instructions.
 const PATH_LENGTH: &str = "acceleration icount: time is virtual, and TPS is path length: one instruction takes one nanosecond; \
                            there are no caches and no real I/O, and a change of 1% matters";
 
-/// What is to be known of figures that came by these.
+/// Notes on figures with these accelerations.
 pub fn notes(accelerations: impl IntoIterator<Item = Acceleration>) -> Vec<&'static str> {
     let mut notes: Vec<&'static str> = Vec::new();
     for acceleration in accelerations {

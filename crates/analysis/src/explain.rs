@@ -18,7 +18,7 @@ pub enum ExplainError {
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A trial has nothing to explain.
+    /// A trial can't be explained.
     #[error("trial {id} can't be explained: {why}")]
     Nothing {
         /// Id of the trial.
@@ -28,31 +28,31 @@ pub enum ExplainError {
     },
 }
 
-/// One trial, or several of one cell, explained.
+/// Explanation of one trial, or of several trials of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellExplanation {
-    /// The cell, for people.
+    /// The cell as text.
     pub cell: String,
     /// Ids of the trials.
     pub trials: Vec<String>,
-    /// The worst status of theirs.
+    /// The worst of their statuses.
     pub status: Status,
     /// Mean transactions per second.
     pub tps: f64,
     /// The mean of their budgets.
     pub budget: Budget,
-    /// What most of them have in common, with the mean of its shares.
+    /// The causes that most of them share, with the means of their shares.
     pub causes: Vec<Cause>,
     /// One sentence.
     pub verdict: String,
-    /// How much it is to be trusted.
+    /// Confidence in the verdict.
     pub confidence: Confidence,
 }
 
-/// Explains trials of a store; of the run `default` where the selector does not say where they are from.
+/// Explains trials of a store; of the run `default` if the selector does not name an origin.
 ///
 /// # Errors
-/// They are not there, or there is nothing to explain.
+/// There are no such trials, or they can't be explained.
 pub fn explain_cell(
     store: &Store,
     default: &RunSelection,
@@ -74,7 +74,7 @@ pub fn explain_cell(
     })
 }
 
-/// What trials of one cell say together.
+/// Combines the explanations of trials of one cell.
 fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplanation> {
     let budgets: Vec<Budget> = explanations.iter().map(|explanation| explanation.budget.clone()).collect();
     let budget = Budget::mean(&budgets)?;
@@ -109,13 +109,13 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplan
 /// Explanation of a single trial.
 ///
 /// # Errors
-/// Nothing to explain, and why.
+/// The trial can't be explained, with the reason.
 pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, NotExplained> {
     let explanation = explain(record)?;
     together(std::slice::from_ref(&record.trial), &[explanation]).ok_or(NotExplained::NoLoad)
 }
 
-/// One trial, or those of one cell, explained.
+/// Explanation of one trial, or of those of one cell, as data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct ExplanationView {

@@ -1,11 +1,11 @@
-//! Facts of a trial: what its server and its machine say of themselves.
+//! Facts of a trial about its server and its machine.
 
 use diagnose::Facts;
 use model::record::{Environment, Trial};
 
 use crate::context::TrialContext;
 
-/// What a trial says of its server: the settings in force, and how it was built.
+/// Facts of a trial's server: the settings in force, and its build.
 pub(crate) fn facts_of(trial: &Trial, known: &TrialContext) -> Facts {
     let mut facts = diagnose::facts_of_settings(&known.settings);
     let config = known.environment.server.pg_config.as_ref();
@@ -22,7 +22,7 @@ pub(crate) fn facts_of(trial: &Trial, known: &TrialContext) -> Facts {
     facts
 }
 
-/// The machine's facts. What a server says of itself is told by its settings and builds.
+/// Facts of the machine. The server's own facts are covered by settings and build.
 pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
     let machine = Environment { server: Default::default(), ..environment.clone() };
     let mut facts: Facts =

@@ -1,5 +1,5 @@
-//! When did it change? The series of each cell over versions, commits, kernels or dates, its change points, and what
-//! changed together. The rules are the crate `stats`'.
+//! Changes over time: the series of each cell over versions, commits, kernels or dates, its change points, and common
+//! changes. The rules are those of the crate `stats`.
 
 mod accept;
 mod error;
@@ -32,23 +32,23 @@ pub use gate::GateOutcome;
 pub use of_run::histories_of_run;
 pub use steps::{Order, Over, Step};
 
-/// What history is asked for.
+/// A history to compute.
 pub struct Request<'a> {
-    /// The figure.
+    /// The metric.
     pub metric: Metric,
-    /// What it goes over.
+    /// The axis of the history.
     pub over: Over,
-    /// Which trials; of all runs where it does not say.
+    /// The trials; of all runs unless it names an origin.
     pub selector: Selector,
-    /// What each figure is taken relative to: levels of the cell that is the control.
+    /// Levels that identify the control, to which figures are relative.
     pub control: Option<Selector>,
-    /// Steps that are left out, by key or label.
+    /// Steps to omit, by key or label.
     pub without: Vec<String>,
-    /// Changes that are too much.
+    /// Bounds on changes.
     pub gates: Vec<Gate>,
-    /// Gates look at changes in so many of the newest steps; none for all.
+    /// Gates check changes in this many of the newest steps; `None` for all.
     pub newest: Option<usize>,
-    /// Repository that orders commits; without it, what their trials recorded does.
+    /// Repository that orders commits; without it, the positions that trials recorded do.
     pub repository: Option<&'a Path>,
 }
 
@@ -57,97 +57,97 @@ pub struct Request<'a> {
 pub struct History {
     /// The metric.
     pub metric: Metric,
-    /// Whether it is a counter or a gauge; none of what is not collected.
+    /// Counter or gauge; `None` for a metric that is not collected.
     pub kind: Option<Kind>,
-    /// What the figures are relative to, as it was written.
+    /// The control that figures are relative to, as written.
     pub control: Option<String>,
-    /// What it goes over.
+    /// The axis of the history.
     pub over: Over,
-    /// As it was written; empty for all trials.
+    /// The selector as written; empty for all trials.
     pub selector: String,
     /// The steps, in order.
     pub steps: Vec<Step>,
-    /// Why they have it.
+    /// The reason for that order.
     pub order: Order,
-    /// One for each cell.
+    /// One series per cell.
     pub series: Vec<Series>,
-    /// What changed, in order of place.
+    /// The changes, in order of position.
     pub shifts: Vec<Shift>,
-    /// The acceptances that shifts are accepted by, and others of this metric that fit none.
+    /// The acceptances that match shifts, and others of this metric that match none.
     pub accepted: Vec<Acceptance>,
-    /// What the gates come to.
+    /// Outcomes of the gates.
     pub gates: Vec<GateOutcome>,
-    /// Gates looked at changes in so many of the newest steps; none for all.
+    /// Gates checked changes in this many of the newest steps; `None` for all.
     pub newest: Option<usize>,
-    /// What was selected.
+    /// The selected trials.
     pub trials: Selected,
 }
 
 /// The trials of a history.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Selected {
-    /// How many, those of the control and those left out included.
+    /// Number of trials, including those of the control and of omitted steps.
     pub trials: usize,
-    /// Of how many runs.
+    /// Number of runs.
     pub runs: usize,
-    /// Of which campaigns.
+    /// Names of the campaigns.
     pub campaigns: Vec<String>,
-    /// The gates that made trials invalid, each with the number of its trials.
+    /// The gates that made trials invalid, each with its number of trials.
     pub invalid: Vec<(String, usize)>,
-    /// The gates that made trials suspect, each with the number of its trials.
+    /// The gates that made trials suspect, each with its number of trials.
     pub suspect: Vec<(String, usize)>,
-    /// How many do not say at which step they are.
+    /// Number of trials without a known step.
     pub without_step: usize,
-    /// The labels of steps that were left out because somebody said so.
+    /// Labels of steps that were omitted on request.
     pub without: Vec<String>,
-    /// How many have no control in their run, and so no figure.
+    /// Number of trials without a control in their run, and so without a figure.
     pub without_control: usize,
 }
 
 /// The series of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Its levels in all factors but the one that the history goes over.
+    /// Its levels in all factors except the axis of the history.
     pub cell: Levels,
-    /// One for each step: its runs, with figures relative to the control where there is one.
+    /// The runs of each step, with figures relative to the control if there is one.
     pub points: Vec<Runs>,
     /// The medians of the points.
     pub medians: Vec<Option<f64>>,
-    /// Whether it was searched for changes.
+    /// Whether it was searched for change points.
     pub tested: Tested,
     /// Its change points, in order.
     pub changes: Vec<ChangePoint>,
-    /// For each change point, the place of what it is accepted by.
+    /// For each change point, the index of its acceptance.
     pub accepted: Vec<Option<usize>>,
 }
 
 /// Whether a series was searched for change points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tested {
-    /// It was.
+    /// It was searched.
     Yes,
     /// It has too few points.
     FewPoints,
-    /// A point is zero or less, which has no ratio.
+    /// A point is zero or negative, and has no ratio.
     NoRatio,
-    /// It was emulated in real time: its figures are of the machines that emulated it.
+    /// It was emulated in real time: its figures depend on the emulating machines.
     Emulated,
     /// No run has the figure.
     NoFigure,
-    /// No trial may be used.
+    /// It has no usable trial.
     Invalid,
 }
 
-/// What changed at one place, in one cell or several.
+/// A change at one position, in one cell or several.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shift {
-    /// Its change points with the places of their series.
+    /// Its change points with the indices of their series.
     pub event: Event,
-    /// Which way.
+    /// Direction of the change.
     pub outcome: Outcome,
 }
 
-/// A change of this ratio, as a verdict.
+/// The verdict for a change with this ratio.
 fn outcome(ratio: f64) -> Outcome {
     let direction = if ratio < 1.0 { Direction::Lower } else { Direction::Higher };
     Outcome::Change { direction, unstable: false }
@@ -158,7 +158,7 @@ impl Shift {
         Self { outcome: outcome(event.ratio), event }
     }
 
-    /// For each change point, the place of what it is accepted by.
+    /// For each change point, the index of its acceptance.
     pub fn accepted(&self, history: &History) -> Vec<Option<usize>> {
         let acceptance = |(series, change): &(usize, ChangePoint)| {
             let series = &history.series[*series];
@@ -170,35 +170,35 @@ impl Shift {
 }
 
 impl History {
-    /// Whether a gate is hit.
+    /// Whether any gate is hit.
     pub fn hits_a_gate(&self) -> bool {
         self.gates.iter().any(|gate| !gate.hit.is_empty())
     }
 
-    /// The verdict on a change point.
+    /// Name of the verdict on a change point.
     pub fn name_of(&self, change: &ChangePoint) -> &'static str {
         outcome(change.effect.ratio).name(self.metric.better())
     }
 
-    /// Whether a cell has no trial that may be used.
+    /// Whether a cell has no usable trial.
     pub fn is_invalid(&self) -> bool {
         self.series.iter().any(|series| series.tested == Tested::Invalid)
     }
 }
 
-/// What a trial has to say.
+/// The data read from a trial.
 struct Read {
     figure: Option<f64>,
     kind: Option<Kind>,
-    /// The kernel of the machine.
+    /// Kernel of the machine.
     kernel: Option<String>,
 }
 
-/// The history of a metric.
+/// Computes the history of a metric.
 ///
 /// # Errors
-/// Nothing is selected, the trials do not say where they stand or would be averaged over different things, or a bundle
-/// can't be read.
+/// Nothing is selected, the trials have no known step or would be averaged over different servers, or a bundle can't be
+/// read.
 pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryError> {
     check(request)?;
     let all = store.trials()?;
@@ -288,14 +288,14 @@ fn is_control(request: &Request<'_>, trial: &Trial) -> bool {
     request.control.as_ref().is_some_and(|control| control.has_levels_of(trial))
 }
 
-/// The control's trials in the runs that are selected, whether or not they are selected themselves.
+/// The control's trials in the runs of the selected trials, whether or not they are selected themselves.
 fn controls<'a>(request: &Request<'_>, all: &'a [Trial], selected: &[&Trial]) -> Vec<&'a Trial> {
     let runs: std::collections::HashSet<&str> = selected.iter().map(|trial| trial.run.id.as_str()).collect();
     all.iter().filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str())).collect()
 }
 
-/// Values of the trials, and the names of all metrics that were collected. Bundles are read
-/// whole only where heads do not say it.
+/// Reads the trials' figures, and the names of all collected metrics. Complete bundles are read only if heads do not
+/// have the figure.
 fn read<'a>(
     store: &Store,
     request: &Request<'_>,
@@ -377,7 +377,7 @@ fn some_are_left(
     }
 }
 
-/// The place of a step that is named by its key or label, or of a run by the beginning of its id.
+/// Index of the step with this key or label, or of the run with this beginning of an id.
 fn step(steps: &[Step], wanted: &str) -> Result<usize, HistoryError> {
     let exactly = steps.iter().position(|step| step.key == wanted || step.label == wanted);
     let begins = |step: &&Step| step.key != step.label && step.key.starts_with(&wanted.to_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! The verdicts on a matrix of pairs of cells, in the words of what is compared.
+//! Verdicts on a matrix of pairs of cells, in terms of the compared metric.
 
 use model::cell::RecordedCell;
 use model::machine::Acceleration;
@@ -6,23 +6,23 @@ use model::metrics::Better;
 use model::record::{Status, Trial};
 use stats::{COUNTED_MARGIN, Comparison, LEAST_RUNS, MARGIN, Verdict, holm, verdicts};
 
-/// What the runs of two cells come to.
+/// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judged {
-    /// The figures; none where a side has none, or one that is not above zero.
+    /// The figures; `None` if a side has none, or one that is not positive.
     pub comparison: Option<Comparison>,
-    /// Welch's p, adjusted by Holm over the matrix; none with fewer than 3 runs on a side.
+    /// Welch's p, adjusted by Holm over the matrix; `None` for fewer than 3 runs on a side.
     pub p_holm: Option<f64>,
     /// The verdict.
     pub outcome: Outcome,
 }
 
-/// Which way something changed.
+/// Direction of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It is less than in the baseline.
+    /// Lower than the baseline.
     Lower,
-    /// It is more than in the baseline.
+    /// Higher than the baseline.
     Higher,
 }
 
@@ -31,29 +31,29 @@ pub enum Direction {
 pub enum Outcome {
     /// It changed.
     Change {
-        /// Which way.
+        /// Direction of the change.
         direction: Direction,
-        /// Whether a side is unstable: it changed in spite of that.
+        /// Whether a side is unstable: it changed despite that.
         unstable: bool,
     },
     /// It did not change by more than the margin.
     Equivalent,
-    /// Neither is shown.
+    /// Neither a change nor equivalence is shown.
     Inconclusive,
-    /// A side is unstable, and the difference is not clear in spite of that.
+    /// A side is unstable, and the difference is not clear despite that.
     Unstable,
     /// Fewer than 3 runs on a side.
     Insufficient,
-    /// A side was emulated in real time: its figures are of the machine that emulated it.
+    /// A side was emulated in real time: its figures depend on the emulating machine.
     Emulated,
-    /// A side has no run with a figure that can be compared.
+    /// A side has no run with a comparable figure.
     NoFigure,
-    /// A side has no trial that may be used.
+    /// A side has no usable trial.
     Invalid,
 }
 
-/// Compares each second sample with the first one, by the margin that is with them. All of them together are the matrix
-/// over which p is adjusted.
+/// Compares each second sample with the first one, with the given margin. All pairs together are the matrix for the
+/// adjustment of p.
 pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
     let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::new(a, b)?.with_margin(margin));
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
@@ -74,7 +74,7 @@ pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
         .collect()
 }
 
-/// The p that counts as tested, as [`stats::verdicts`] takes it.
+/// The p that counts as tested, as in [`stats::verdicts`].
 fn p(comparison: &Comparison) -> Option<f64> {
     let least = comparison.a.n.min(comparison.b.n);
     comparison.welch.filter(|_| least >= LEAST_RUNS).map(|welch| welch.p)
@@ -88,7 +88,7 @@ impl Outcome {
             Verdict::Unstable => Self::Unstable,
             Verdict::Equivalent => Self::Equivalent,
             Verdict::Inconclusive => Self::Inconclusive,
-            // The rules are of throughputs: there, less is worse. A ratio knows neither.
+            // The rules are for throughputs, for which lower is worse. The ratio itself is neutral.
             Verdict::Regression => change(Direction::Lower, false),
             Verdict::Improvement => change(Direction::Higher, false),
             Verdict::UnstableRegression => change(Direction::Lower, true),
@@ -96,7 +96,7 @@ impl Outcome {
         }
     }
 
-    /// Which way it changed; none where no change is shown.
+    /// Direction of the change; `None` if no change is shown.
     pub fn direction(self) -> Option<Direction> {
         match self {
             Self::Change { direction, .. } => Some(direction),
@@ -104,7 +104,7 @@ impl Outcome {
         }
     }
 
-    /// Its name. Of a metric of which nobody knows whether more is better, a change is `LOWER` or `HIGHER` and no
+    /// Name of the outcome. For a metric without a better direction, a change is `LOWER` or `HIGHER`, without a
     /// judgement.
     pub fn name(self, better: Better) -> &'static str {
         match self {
@@ -132,7 +132,7 @@ impl Outcome {
         }
     }
 
-    /// Whether it is a change for the worse; none where no change is shown, or nobody can say.
+    /// Whether it is a change for the worse; `None` if no change is shown, or the metric has no better direction.
     pub fn is_worse(self, better: Better) -> Option<bool> {
         match (better, self.direction()?) {
             (Better::Neither, _) => None,
@@ -142,53 +142,52 @@ impl Outcome {
     }
 }
 
-/// One cell of a variant against the baseline's.
+/// A cell of a variant compared with the baseline's.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// The place of the [`Pair`].
+    /// Index of the [`Pair`].
     pub pair: usize,
-    /// The place of the cell in it.
+    /// Index of the cell in it.
     pub cell: usize,
     /// The baseline's runs.
     pub a: Runs,
     /// The variant's runs.
     pub b: Runs,
-    /// What they come to.
+    /// Result of the comparison.
     pub judged: Judged,
 }
 
 /// The trials of one side of a cell.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runs {
-    /// What they ran on: that of all of them, as no others stand side by side.
+    /// Acceleration common to all of them: trials with different ones are not compared.
     pub acceleration: Acceleration,
-    /// Ids of the trials that may be used and have the figure.
+    /// Ids of the usable trials that have the figure.
     pub trials: Vec<String>,
     /// Their figures, in the same order.
     pub values: Vec<f64>,
-    /// How many may be used and do not have the figure.
+    /// Number of usable trials without the figure.
     pub without: usize,
-    /// How many of those that may be used are suspect.
+    /// Number of suspect ones among the usable trials.
     pub suspect: usize,
-    /// How many may not be used.
+    /// Number of invalid trials.
     pub invalid: usize,
 }
 
 impl Row {
-    /// The ratio of geometric means; with a single run on a side, which has no interval, of these. None without
-    /// figures.
+    /// The ratio of geometric means; with a single run on a side, the ratio has no interval. `None` without figures.
     pub fn ratio(&self) -> Option<f64> {
         let comparison = self.judged.comparison.as_ref()?;
         Some(comparison.b.geometric_mean / comparison.a.geometric_mean)
     }
 }
 
-/// The rows of some cells, each with its pair, its place in that, and the runs of both sides. All of them together are the
-/// matrix over which p is adjusted.
+/// The rows of some cells, each with its pair, its index in that, and the runs of both sides. All of them together are
+/// the matrix for the adjustment of p.
 pub fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
     let is_emulated =
         |a: &Runs, b: &Runs| [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg);
-    // What has no verdict is no comparison, and none that p is adjusted for.
+    // Cells without a verdict do not count as comparisons, nor for the adjustment of p.
     let sample = |(_, _, a, b): &'_ (usize, usize, Runs, Runs)| match is_emulated(a, b) {
         true => (Vec::new(), Vec::new()),
         false => (a.values.clone(), b.values.clone()),
@@ -219,12 +218,12 @@ pub fn is_usable(trial: &Trial) -> bool {
     trial.validity.status != Status::Invalid
 }
 
-/// What executed the instructions of a cell's trials; the machine itself where that is not known.
+/// Acceleration of a cell's trials; the machine itself if unknown.
 pub(crate) fn acceleration(cell: &RecordedCell) -> Acceleration {
     cell.acceleration.known().copied().unwrap_or(Acceleration::None)
 }
 
-/// Figures of the usable trials of a cell, and the number of the others.
+/// Figures of the usable trials of a cell, and the numbers of the others.
 pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
     let mut runs = Runs {
         acceleration: trials.first().map_or(Acceleration::None, |trial| acceleration(&trial.cell)),
@@ -263,7 +262,7 @@ mod tests {
         assert_eq!(judged[0].outcome.is_worse(Better::Neither), None);
     }
 
-    /// What can't be compared is not counted among the comparisons that p is adjusted for.
+    /// Incomparable cells do not count among the comparisons that p is adjusted for.
     #[test]
     fn a_pair_without_figures_keeps_its_place() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];

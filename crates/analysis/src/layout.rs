@@ -1,4 +1,4 @@
-//! The layout of an overview: which cells are columns, panels and rows, and their order.
+//! Layout of an overview: the cells of columns, panels and rows, and their order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ impl PanelKey {
         Self(cell.clone().only(|factor| !matches!(factor.place(), Place::Column | Place::Row)))
     }
 
-    /// Levels that are not the default, and those that other panels have otherwise.
+    /// Levels that are not the default, or differ between panels.
     pub(crate) fn conditions(&self, panels: &[Self]) -> Vec<String> {
         let condition = |factor: Factor| {
             let level = factor.level(&self.0);
@@ -72,15 +72,14 @@ impl Layout {
         layout
     }
 
-    /// Whether the columns differ in a factor.
+    /// Whether the columns differ in this factor.
     pub(crate) fn vary(&self, factor: Factor) -> bool {
         self.columns.iter().any(|column| column.level(factor) != self.columns[0].level(factor))
     }
 }
 
-/// The cells that have trials, each once: those of a plan as the plan has them, those of an imported run as they were
-/// written down, then others by version; but kernels in the order of their versions, after the first one, which is the
-/// baseline.
+/// Distinct cells with trials: those of a plan in its order, those of an imported run in the order of the import, then
+/// others by version; but kernels by version, after the first one, which is the baseline.
 pub fn in_order(trials: &[&Trial]) -> Vec<RecordedCell> {
     let mut others: Vec<&RecordedCell> = trials.iter().map(|trial| &trial.cell).collect();
     others.sort_by_cached_key(|cell| {
@@ -108,8 +107,8 @@ pub fn in_order(trials: &[&Trial]) -> Vec<RecordedCell> {
     ordered
 }
 
-/// Among what differs in the kernel alone, puts kernels in their order; everything else stays where it is, and so does the
-/// first kernel before all others. `releases` are those of kernels by their levels, as far as they are known.
+/// Sorts kernels among items that differ only in the kernel; everything else keeps its position, and so does the first
+/// kernel, before all others. `releases` has the known releases of kernels by level.
 fn put_kernels_in_order<T: Clone>(
     all: &mut [T],
     releases: &BTreeMap<String, String>,
@@ -134,7 +133,7 @@ fn put_kernels_in_order<T: Clone>(
     }
 }
 
-/// The kernels that trials ran under, by the level of `kernel`; where a level was several kernels, one of them.
+/// The kernels that trials ran under, by the level of `kernel`; for a level with several kernels, one of them.
 pub(crate) fn releases(
     trials: &[&Trial],
     contexts: &BTreeMap<String, TrialContext>,
@@ -146,13 +145,13 @@ pub(crate) fn releases(
     trials.iter().filter_map(release).collect()
 }
 
-/// The trials by run; `trials` are sorted by run.
+/// Groups trials by run; `trials` must be sorted by run.
 pub(crate) fn runs<'a>(trials: &[&'a Trial]) -> Vec<Vec<&'a Trial>> {
     trials.chunk_by(|a, b| a.run.id == b.run.id).map(<[_]>::to_vec).collect()
 }
 
-/// The plan that the run of some trials followed; none where this release can't read its campaign any more. Of a workload
-/// that is not pgbench's it knows what the trials say.
+/// The plan of the trials' run; `None` if this release can't read its campaign. Workloads that are not built into
+/// pgbench are taken from the trials.
 pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
     let run = &trials.first()?.run;
     let campaign = Campaign::parse(&run.campaign_toml).ok()?;
@@ -165,7 +164,7 @@ pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
     Plan::with(&campaign, run.seed?, &workloads).ok()
 }
 
-/// The levels of the factors that are columns: which server a trial has, and under which kernel.
+/// Levels of the factors that are columns: a trial's server and kernel.
 pub(crate) fn place(cell: &impl Levels) -> Vec<String> {
     Factor::at(Place::Column).map(|factor| factor.level(cell)).collect()
 }

@@ -1,4 +1,4 @@
-//! Levels of cells: by which cells are matched, and how people read them.
+//! Levels of cells, for matching and for display.
 
 use model::cell::{Levels as _, RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
@@ -6,18 +6,18 @@ use model::factor::{Factor, Place};
 /// The levels of a cell in some factors.
 pub type Levels = Vec<(Factor, String)>;
 
-/// A cell as it is matched. Of two campaigns, one name may mean two things: their content belongs to it.
+/// Key for matching cells. Two campaigns may use one name for different things: the key includes their content.
 pub fn key(cell: &RecordedCell, free: &[Factor]) -> Levels {
     let identity = |factor: Factor| cell.identity(factor).unwrap_or_else(|| UNKNOWN.to_owned());
     free.iter().map(|factor| (*factor, identity(*factor))).collect()
 }
 
-/// Levels of a cell for people: names without what stands behind them.
+/// Levels of a cell for display: names without their content.
 pub fn shown(cell: &RecordedCell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, factor.level(cell))).collect()
 }
 
-/// A cell's levels for people, without defaults and those that an import does not know.
+/// Levels of a cell as text, without defaults and unknown levels.
 pub fn in_words(levels: &[(Factor, String)]) -> String {
     let is_default = |factor: Factor, level: &str| {
         let has_default = factor.place() != Place::Title;
@@ -37,7 +37,7 @@ pub fn in_words(levels: &[(Factor, String)]) -> String {
     if shown.is_empty() { "the only cell".to_owned() } else { shown.join(" · ") }
 }
 
-/// The factors that are not the same in all of these levels.
+/// The factors in which these levels differ.
 pub fn varied<'a>(all: impl Iterator<Item = &'a Levels> + Clone) -> Vec<Factor> {
     let Some(first) = all.clone().next() else { return Vec::new() };
     let differs = |(at, (factor, level)): (usize, &(Factor, String))| {
@@ -46,7 +46,7 @@ pub fn varied<'a>(all: impl Iterator<Item = &'a Levels> + Clone) -> Vec<Factor> 
     first.iter().enumerate().filter_map(differs).collect()
 }
 
-/// The part of some levels that is, or is not, of these factors.
+/// The part of some levels that belongs to these factors, or that does not.
 pub fn part(levels: &Levels, factors: &[Factor], is_of: bool) -> Levels {
     levels.iter().filter(|(factor, _)| factors.contains(factor) == is_of).cloned().collect()
 }

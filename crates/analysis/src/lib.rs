@@ -1,9 +1,9 @@
-//! From the trials in a store to values: what `report` shows, and commands decide by.
+//! Derives values from the trials in a store: the contents of `report`, and the results of commands.
 //!
-//! In the way of the data: [`select`] finds the trials that are meant, [`context`] reads what belongs to them, [`metric`]
-//! takes a figure of each. On these stand [`overview()`] (all cells of a run next to each other), [`mod@compare`] (did it change
-//! between two selections), [`mod@history`] (when did it change), [`mod@explain`] (where the time goes), [`mod@profile`] (which functions
-//! took it), [`trial`] (one trial in all its detail) and [`power`] (which changes can be seen at all).
+//! In the order of the data: [`select`] selects trials, [`context`] reads their contexts, [`metric`] derives a figure
+//! from each. These are the basis of [`overview()`] (all cells of a run next to each other), [`mod@compare`]
+//! (differences between two selections), [`mod@history`] (changes over time), [`mod@explain`] (where the time goes),
+//! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail) and [`power`] (detectable changes).
 
 pub mod compare;
 pub mod context;

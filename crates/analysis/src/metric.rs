@@ -1,4 +1,4 @@
-//! What is compared: one figure of a trial, by its name on the command line.
+//! Metrics: figures of trials, by their names on the command line.
 
 mod blocks;
 
@@ -11,38 +11,38 @@ use model::record::{Latency, Trial, TrialRecord};
 
 pub use blocks::BlockFigure;
 
-/// A figure that each trial has one of.
+/// A metric with one figure per trial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Metric {
     /// Transactions per second.
     Tps,
     /// Latency of the window's transactions from their intended start, in microseconds.
     Latency(LatencyFigure),
-    /// Instructions of driver, server and kernel together for each transaction, where they were counted.
+    /// Instructions per transaction, of driver, server and kernel together, if they were counted.
     Instructions,
-    /// Processor time of all processes of the server but those that answer pgdyno, in microseconds for each transaction.
+    /// CPU time per transaction of all server processes except those that serve pgdyno, in microseconds.
     CpuPerTransaction,
-    /// WAL that was inserted, in bytes for each transaction.
+    /// WAL inserted per transaction, in bytes.
     WalBytesPerTransaction,
-    /// Of a background workload.
+    /// Figure of a background workload.
     Background {
         /// The workload's name.
         workload: String,
-        /// A latency; none for its transactions per second.
+        /// A latency; `None` for its transactions per second.
         latency: Option<LatencyFigure>,
     },
-    /// What was done to blocks.
+    /// Block accesses and writes.
     Blocks(BlockFigure),
-    /// What a collector read: the growth of a counter in the window, per second, or the mean of a gauge in it.
+    /// A collected metric: the growth of a counter in the window, per second, or the mean of a gauge in it.
     Collected {
-        /// The metric's name, as docs/metrics.md has it.
+        /// Name of the metric, as in docs/metrics.md.
         name: String,
-        /// Of this subject; none for the sum over all there are.
+        /// Label of the series; `None` for the sum over all series.
         of: Option<String>,
     },
 }
 
-/// One figure of the distribution of latencies.
+/// A figure of the latency distribution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyFigure {
     /// Arithmetic mean.
@@ -55,7 +55,7 @@ pub enum LatencyFigure {
     P99,
 }
 
-/// Why a text names no metric.
+/// The text is not the name of a metric.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
@@ -66,7 +66,7 @@ pub enum LatencyFigure {
 )]
 pub struct MetricError(String);
 
-/// The metrics that are not collected under their own name.
+/// Metrics other than those collected under their own name.
 const NAMED: [(&str, Metric); 13] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
@@ -108,7 +108,7 @@ impl FromStr for Metric {
                 _ => Err(MetricError(text.to_owned())),
             };
         }
-        // Every collected metric is `<source>.<what>`.
+        // Every collected metric is named `<source>.<what>`.
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         if !name.contains('.')
             || name.starts_with("latency.")
@@ -121,7 +121,7 @@ impl FromStr for Metric {
     }
 }
 
-/// As the command line has it.
+/// The form of the command line.
 impl fmt::Display for Metric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self, NAMED.into_iter().find(|(_, metric)| metric == self)) {
@@ -138,7 +138,7 @@ impl fmt::Display for Metric {
 }
 
 impl Metric {
-    /// Direction in which it improves; of a collected one, as the catalogue has it.
+    /// Direction in which it improves; for collected metrics, from the catalogue.
     pub fn better(&self) -> Better {
         match self {
             Self::Tps | Self::Background { latency: None, .. } => Better::Higher,
@@ -155,7 +155,7 @@ impl Metric {
         }
     }
 
-    /// What its figures are, for people; of a collected one, by the kind that it was found to be.
+    /// Description of the metric; for a collected one, by the kind that was found.
     pub fn in_words(&self, kind: Option<Kind>) -> String {
         match self {
             Self::Tps => "transactions per second".to_owned(),
@@ -182,18 +182,18 @@ impl Metric {
         }
     }
 
-    /// Whether it is a counter or a gauge, as a trial has it; none of what is not collected, or was not.
+    /// Counter or gauge, as in this trial; `None` for a metric that is not collected, or was not.
     pub(crate) fn kind(&self, record: &TrialRecord) -> Option<Kind> {
         let Self::Collected { name, .. } = self else { return None };
         record.metrics.all(name).next().map(|series| series.kind)
     }
 
-    /// Whether a trial's head does not have it.
+    /// Whether a trial's head lacks it.
     pub(crate) const fn needs_record(&self) -> bool {
         !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. })
     }
 
-    /// Figure in the head of a trial; none where it does not have it.
+    /// Figure in the head of a trial; `None` if the head lacks it.
     pub fn head_value(&self, trial: &Trial) -> Option<f64> {
         let summary = trial.summary.as_ref()?;
         match self {
@@ -211,7 +211,7 @@ impl Metric {
         }
     }
 
-    /// Its figure of a trial; none where that can't be known.
+    /// Figure of a trial; `None` if it can't be determined.
     pub fn value(&self, record: &TrialRecord) -> Option<f64> {
         let window = Window::from_record(record)?;
         match self {
@@ -247,7 +247,7 @@ impl LatencyFigure {
 struct Window {
     from_us: i64,
     to_us: i64,
-    /// None where an imported trial does not say it.
+    /// `None` if an imported trial does not contain it.
     transactions: Option<f64>,
 }
 
@@ -256,7 +256,7 @@ impl Window {
         let transactions = record.trial.summary.as_ref()?.transactions.map(|count| count as f64);
         let measured = || record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
         let ends = measured().next().zip(measured().next_back());
-        // An imported trial may have no intervals, and then nothing was collected in them.
+        // An imported trial may have no intervals; then nothing was collected either.
         let (from_us, to_us) = ends.map_or((0, 0), |(first, last)| {
             (signed(first.start_us), signed(last.start_us.saturating_add(last.width_us)))
         });
@@ -272,7 +272,7 @@ impl Window {
     }
 }
 
-/// Roles of processes that are not the server's, or there for pgdyno alone.
+/// Roles of processes that are not the server's, or only serve pgdyno.
 const NOT_THE_SERVER: [&str; 5] = ["driver", "pgdyno", "collector", "kernel", "foreign"];
 
 fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
@@ -285,8 +285,8 @@ fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
     roles.map(|role| role.growth(window.from_us, window.to_us)).sum()
 }
 
-/// Of all subjects together: the one that is all of them (`all` processors), where there is one, else their sum. A
-/// subject that was not there in the window adds nothing; one whose figure can't be known makes the sum unknown.
+/// The figure over all labels: that of `all`, if there is one (`all` CPUs), else the sum. A series without readings in
+/// the window adds nothing; one with an unknown figure makes the sum unknown.
 fn over_all(record: &TrialRecord, name: &str, window: &Window) -> Option<f64> {
     if let Some(all) = record.metrics.get(name, Some("all")) {
         return rate_or_mean(all, window);
@@ -313,7 +313,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// What to take instead of a metric that no trial has.
+/// Suggests alternatives to a metric that no trial has.
 pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
     const SHOWN: usize = 12;
     let Metric::Collected { name, of } = metric else {

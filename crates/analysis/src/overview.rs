@@ -1,4 +1,4 @@
-//! The overview of some trials: which cells are shown next to each other, and what their trials come to.
+//! Overview of some trials: the cells next to each other, with the results of their trials.
 
 mod environment;
 mod read;
@@ -28,11 +28,11 @@ use view::View;
 
 pub use read::{read, read_run};
 
-/// Makes the view of some trials; `contexts` are by the trial's id, and may lack some.
+/// Creates the view of some trials; `contexts` are by trial id, and may lack some.
 ///
 /// Panels are the combinations of workload, scale, protocol and transport; columns those of server and settings; rows
-/// the numbers of clients; all in the order of the campaign. Every trial is shown, and only those that are not invalid
-/// are used. Cells that have no trial are gaps: nothing is averaged over cells.
+/// the numbers of clients; all in the order of the campaign. All trials are shown, and all but invalid ones are used.
+/// Cells without a trial are gaps: nothing is averaged over cells.
 pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> View {
     let mut trials: Vec<&Trial> = trials.iter().collect();
     trials.sort_by(|a, b| (&a.run.id, a.position, &a.id).cmp(&(&b.run.id, b.position, &b.id)));
@@ -60,7 +60,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     }
 }
 
-/// Puts to each trial its transactions one by one, and what a lone one takes.
+/// Adds to each trial its transactions, and the duration of a lone one.
 fn add_spans(panels: &mut [view::Panel], trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) {
     let spans_of = |trial: &Trial| contexts.get(&trial.id)?.spans.as_ref();
     let points = panels.iter_mut().flat_map(|panel| &mut panel.rows).flat_map(|row| &mut row.points);
@@ -97,7 +97,7 @@ fn run(trials: &[&Trial]) -> view::Run {
     }
 }
 
-/// What differs between the levels that the runs compare, and is no factor of theirs.
+/// Differences between the levels that the runs compare, other than declared factors.
 fn find_confounds(runs: &[Vec<&Trial>], contexts: &BTreeMap<String, TrialContext>) -> Vec<view::Confound> {
     let mut found: Vec<view::Confound> = Vec::new();
     for trials in runs {
@@ -157,7 +157,7 @@ fn column(
     };
     let mut label = server.as_ref().map(named).unwrap_or_default();
     let mut add = |factor: Factor, before: &str| {
-        // Where nothing is known of the server, the rest is all there is to tell.
+        // If the server is unknown, the label consists of the other factors.
         if let Some(level) = key.level(factor).filter(|_| layout.vary(factor) || server.is_none()) {
             label += &format!("{before}{level}");
         }
@@ -179,7 +179,7 @@ fn column(
     view::Column { label, server, settings, levels, versions, banners, kernels }
 }
 
-/// Numbers the columns that would have an earlier one's label: `18` and `18.1` may be the same server.
+/// Makes labels of columns unique: `18` and `18.1` may be the same server.
 fn unique_labels(mut columns: Vec<view::Column>) -> Vec<view::Column> {
     for later in 1..columns.len() {
         let label = columns[later].label.clone();
@@ -206,7 +206,7 @@ fn panel(
     clients.sort_unstable();
     clients.dedup();
     let rows: Vec<view::Row> = clients.into_iter().map(|clients| row(clients, layout, &trials)).collect();
-    // With a rate, throughput is the schedule's.
+    // With a rate, throughput follows the schedule.
     let sweep = |column: usize| {
         if key.0.rate.known().is_none_or(|rate| *rate == Rate::MAX) {
             scalability::fit(&rows, column)
@@ -227,7 +227,7 @@ fn panel(
     }
 }
 
-/// The memory that the servers of some trials could have, where it was the same for all.
+/// Memory available to the trials' servers, if it was the same for all.
 fn memory_bytes(trials: &[&Trial], contexts: &BTreeMap<String, TrialContext>) -> Option<u64> {
     let memory_of = |trial: &&Trial| {
         let machine = contexts.get(&trial.id)?.environment.memory_bytes?;

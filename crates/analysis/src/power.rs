@@ -1,4 +1,4 @@
-//! Statistical power: runs needed to find a change at a noise, and changes that runs find.
+//! Statistical power: runs needed to detect a change at a given noise, and changes that a number of runs detects.
 
 mod aa;
 mod noise;
@@ -13,17 +13,17 @@ pub use noise::{CellNoise, median_noise, noise_of, noise_on};
 pub use power_check::{ALPHA, POWER, PowerCheck, power_check};
 pub use selected::{NoiseError, SelectedNoise};
 
-/// Numbers of runs a side for which an answer has the smallest change.
+/// Numbers of runs a side for which an answer states the smallest change.
 pub const RUNS: [usize; 4] = [3, 5, 10, 20];
-/// Default changes, as shares.
+/// Default effects, as shares.
 pub const DEFAULT_EFFECTS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 
-/// Question on power.
+/// Parameters of a power calculation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Changes of throughput to be found, as shares: 0.05 is 5%, up or down.
+    /// Changes of throughput to detect, as shares: 0.05 is 5%, up or down.
     pub effects: Vec<f64>,
-    /// The share of changes that is to be found.
+    /// Share of such changes that is detected.
     pub power: f64,
     /// The level of a comparison: the share of false alarms.
     pub alpha: f64,
@@ -36,11 +36,11 @@ pub struct Answer {
     pub schema: u32,
     /// Level of a comparison: the share of false alarms.
     pub alpha: f64,
-    /// Share of changes that is found.
+    /// Share of changes that is detected.
     pub power: f64,
     /// Source of the noise, in words.
     pub source: String,
-    /// The median and the worst noise of the cells that are not unstable, or the one that was given.
+    /// The median and the largest noise of the stable cells, or the given one.
     pub noises: Vec<NoiseAnswer>,
     /// Answers for each cell.
     pub cells: Vec<CellAnswer>,
@@ -49,7 +49,7 @@ pub struct Answer {
 /// Answers at one noise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseAnswer {
-    /// `median`, `worst` or `given`; of a cell, its name.
+    /// `median`, `worst` or `given`; for a cell, its name.
     pub of: String,
     /// Standard deviation of the logarithms of throughputs.
     pub noise: f64,
@@ -57,35 +57,35 @@ pub struct NoiseAnswer {
     pub effects: Vec<EffectAnswer>,
     /// The smallest change for each of [`RUNS`].
     pub detectable: Vec<Detectable>,
-    /// The smallest change that a comparison in two stages finds; null where none is.
+    /// The smallest change that a comparison in two stages detects; null if there is none.
     pub two_stages_find: Option<f64>,
 }
 
-/// Runs that find a change.
+/// Runs needed to detect a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EffectAnswer {
     /// Change of throughput, as a share.
     pub effect: f64,
-    /// Runs a side of one comparison; null where it takes more than a million.
+    /// Runs a side of one comparison; null if more than a million are needed.
     pub runs: Option<usize>,
-    /// Runs a side that two stages take on average: 5, and 5 more where these tell p below 0.10; null where ten runs are
-    /// not sure to be enough.
+    /// Mean number of runs a side of two stages: 5, and 5 more if their p is below 0.10; null if ten runs may not be
+    /// enough.
     pub two_stages_runs: Option<f64>,
 }
 
-/// The smallest change that a number of runs finds.
+/// The smallest change that a number of runs detects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Detectable {
     /// Runs a side.
     pub runs: usize,
-    /// Smallest change, as a share; null where none is found.
+    /// Smallest change, as a share; null if none is detected.
     pub effect: Option<f64>,
 }
 
 /// Answers for a measured cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellAnswer {
-    /// The cell, for people.
+    /// The cell as text.
     pub cell: String,
     /// Id of its run.
     pub run: String,
@@ -95,9 +95,9 @@ pub struct CellAnswer {
     pub noise: f64,
     /// Class of the cell, such as `WIDE`.
     pub class: Option<String>,
-    /// Reason why no number of runs helps; null where one does.
+    /// Reason why no number of runs helps; null if one does.
     pub unstable: Option<String>,
-    /// Runs a side for each effect; null where no number helps.
+    /// Runs a side for each effect; null if no number helps.
     pub effects: Option<Vec<EffectAnswer>>,
 }
 
@@ -109,12 +109,12 @@ impl Answer {
 }
 
 impl Question {
-    /// The answer at this noise, given by the user.
+    /// The answer for a noise given by the user.
     pub fn at(&self, noise: f64) -> Answer {
         self.answer("given".to_owned(), vec![self.of_noise("given".to_owned(), noise)], Vec::new())
     }
 
-    /// The answer at the noise of these cells, which are from `source`.
+    /// The answer for the noise of these cells, which are from `source`.
     pub fn of_cells(&self, source: String, cells: &[CellNoise]) -> Answer {
         let stable = cells.iter().filter(|cell| cell.unstable().is_none());
         let worst = stable.max_by(|a, b| a.log_sd.total_cmp(&b.log_sd)).map(|cell| cell.log_sd);

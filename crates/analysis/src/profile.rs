@@ -1,4 +1,4 @@
-//! Profiles of stored trials: which functions processors were in, or threads waited in, and where two profiles differ.
+//! Profiles of stored trials: the functions that used CPU, or in which threads waited, and differences of two profiles.
 
 mod description;
 mod difference;
@@ -20,7 +20,7 @@ pub use difference::{Change, Difference};
 pub use groups_file::groups_of;
 pub use tree::{Frame, tree};
 
-/// Why a profile can't be shown.
+/// Error of showing a profile.
 #[derive(Debug, thiserror::Error)]
 pub enum ProfileError {
     /// Nothing is selected.
@@ -29,86 +29,86 @@ pub enum ProfileError {
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There is none.
+    /// The trials have no profile.
     #[error(
         "{trials} no profile: the campaign had no [profile], or it could not be taken (`pgdyno store show {id}` has \
          notes of that)"
     )]
     None {
-        /// Whose.
+        /// The trials, as text.
         trials: String,
-        /// The last of them.
+        /// Id of the last of them.
         id: String,
     },
-    /// There is none of what waited.
+    /// The trials have no off-CPU stacks.
     #[error(
         "{trials} no off-CPU stacks: [profile] had no off_cpu, or they could not be had (`pgdyno store show {id}` has notes \
          of that)"
     )]
     NoneWaiting {
-        /// Whose.
+        /// The trials, as text.
         trials: String,
-        /// The last of them.
+        /// Id of the last of them.
         id: String,
     },
-    /// Trials that can't be added up.
+    /// The trials have different sampling rates.
     #[error("the trials of {selector} were sampled at different rates: name one of them by its id")]
     Rates {
-        /// What was asked for.
+        /// The selector as written.
         selector: String,
     },
-    /// No such role.
+    /// There is no such role.
     #[error("the profile has no samples of \"{wanted}\"; it has those of {known}")]
     Role {
-        /// What was asked for.
+        /// The requested role.
         wanted: String,
-        /// The roles that there are.
+        /// The existing roles.
         known: String,
     },
-    /// No such function.
+    /// There is no such function.
     #[error("{function} is in none of the samples of {role}{known}")]
     Function {
-        /// What was asked for.
+        /// The requested function.
         function: String,
-        /// Where.
+        /// The role searched.
         role: String,
         /// Functions with similar names.
         known: String,
     },
-    /// A difference of what can't be normalised.
+    /// A profile can't be normalised for a difference.
     #[error(
         "trial {id} has no transactions while it was profiled: there is nothing to compare its samples by"
     )]
     NoTransactions {
-        /// Of the trial.
+        /// Id of the trial.
         id: String,
     },
-    /// A file of groups that can't be used.
+    /// A file of groups is invalid.
     #[error("{0}")]
     Groups(String),
 }
 
-/// The role that is shown where none is asked for: the backends that serve the load.
+/// The default role: the backends that serve the load.
 pub const DEFAULT_ROLE: &str = "load";
 
-/// Less of a window says nothing of its throughput.
+/// The shortest rest of a window that gives a throughput.
 const LEAST_BESIDE_S: f64 = 1.0;
 
-/// What a profile is of.
+/// Kind of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
-    /// What ran: samples of processors.
+    /// Running threads: CPU samples.
     #[default]
     OnCpu,
-    /// What waited: time without a processor, in microseconds in place of samples.
+    /// Waiting threads: time off CPU, in microseconds instead of samples.
     OffCpu,
 }
 
 impl Kind {
-    /// Both.
+    /// Both kinds.
     pub const ALL: [Self; 2] = [Self::OnCpu, Self::OffCpu];
 
-    /// Its name in JSON.
+    /// Name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::OnCpu => "on-cpu",
@@ -117,32 +117,32 @@ impl Kind {
     }
 }
 
-/// The profile of a trial, or of several of one cell together.
+/// The profile of a trial, or the sum of several of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Profile {
-    /// Of what.
+    /// Kind of the profile.
     pub kind: Kind,
-    /// The cell, for people.
+    /// The cell as text.
     pub cell: String,
     /// Ids of the trials.
     pub trials: Vec<String>,
     /// How each was taken.
     pub taken: Vec<Profiled>,
-    /// Transactions that ended while it was taken; none where that is not known.
+    /// Transactions that ended during the profile; `None` if unknown.
     pub transactions: Option<f64>,
-    /// Throughput in the rest of the measured window, in transactions per second: what it was without such a recording;
-    /// none where there is next to no rest.
+    /// Throughput in the rest of the measured window, without such a recording, in transactions per second; `None` if
+    /// there is almost no rest.
     pub tps_outside: Option<f64>,
-    /// Time that a sample stands for, in microseconds; 1 of what waited.
+    /// Time that a sample stands for, in microseconds; 1 for off-CPU profiles.
     pub us_per_sample: f64,
-    /// By role, the most samples first; functions as `plainly` names them.
+    /// Stacks by role, the most samples first; functions as named by `plainly`.
     pub stacks: Vec<Stacks>,
 }
 
-/// The profile of trials of a store; of the run `default` where the selector does not say where they are from.
+/// The profile of trials of a store; of the run `default` if the selector does not name an origin.
 ///
 /// # Errors
-/// They are not there, or have none.
+/// There are no such trials, or they have no profile.
 pub fn profile(
     store: &Store,
     default: &RunSelection,
@@ -173,27 +173,27 @@ pub fn profile(
     Ok(profile)
 }
 
-/// The profile of one trial, as it is in its bundle.
+/// The profile of one trial, as in its bundle.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialProfile {
-    /// Of what.
+    /// Kind of the profile.
     pub kind: Kind,
-    /// The trial.
+    /// Id of the trial.
     pub id: String,
-    /// Its cell, for people.
+    /// Its cell as text.
     pub cell: String,
     /// How it was taken.
     pub taken: Profiled,
-    /// Transactions that ended while it was taken; none where that is not known.
+    /// Transactions that ended during the profile; `None` if unknown.
     pub transactions: Option<f64>,
     /// Transactions in the rest of the measured window, and its length in seconds.
     pub outside: (f64, f64),
-    /// By role.
+    /// Stacks by role.
     pub stacks: Vec<Stacks>,
 }
 
 impl TrialProfile {
-    /// Of a trial that has one.
+    /// The profile of a trial's record; `None` if it has none.
     pub fn from_record(record: &TrialRecord, kind: Kind) -> Option<Self> {
         let taken = record.trial.profile.as_ref()?;
         let running = (taken.from_us, taken.to_us);
@@ -218,7 +218,7 @@ impl TrialProfile {
     }
 }
 
-/// Transactions and seconds of what is measured, without these spans.
+/// Transactions and seconds of the measured window, without these spans.
 fn outside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -> (f64, f64) {
     let measured = || intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let ends_us = measured().map(|interval| interval.start_us + interval.width_us);
@@ -234,7 +234,7 @@ fn outside(intervals: &[Interval], recorded: impl Iterator<Item = (i64, i64)>) -
     rest
 }
 
-/// Transactions that ended in a span of the load, those of an interval that is only partly in it in proportion.
+/// Transactions that ended in a span of the load; intervals that are partly in it count in proportion.
 fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64> {
     let within = |interval: &Interval| {
         let (start_us, width_us) = (interval.start_us as i64, interval.width_us as i64);
@@ -247,7 +247,7 @@ fn ended_between(intervals: &[Interval], from_us: i64, to_us: i64) -> Option<f64
 }
 
 impl Profile {
-    /// Of trials of one cell, of one kind and sampled at one rate, together; none of no trial.
+    /// Adds up profiles of trials of one cell, of one kind and one sampling rate; `None` without trials.
     pub fn merge(parts: &[TrialProfile]) -> Option<Self> {
         let first = parts.first()?;
         let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
@@ -286,12 +286,12 @@ impl Profile {
         self.stacks.iter().map(Stacks::total).sum()
     }
 
-    /// Processor time that so many samples are of one transaction, in microseconds; none without transactions.
+    /// CPU time per transaction of this many samples, in microseconds; `None` without transactions.
     pub fn us_per_transaction(&self, samples: u64) -> Option<f64> {
         Some(samples as f64 * self.us_per_sample / self.transactions?)
     }
 
-    /// The samples of a role.
+    /// Returns the samples of a role.
     ///
     /// # Errors
     /// There are none.
@@ -303,7 +303,7 @@ impl Profile {
             .ok_or_else(|| ProfileError::Role { wanted: role.to_owned(), known: known() })
     }
 
-    /// Only a role's samples.
+    /// Keeps only the samples of a role.
     ///
     /// # Errors
     /// There are none.
@@ -313,12 +313,12 @@ impl Profile {
         Ok(self)
     }
 
-    /// The role that is looked into where none is asked for: that of the load's backends, else the one with most samples.
+    /// The default role: that of the load's backends, else the one with most samples.
     pub fn default_role(&self) -> Option<&Stacks> {
         self.stacks.iter().find(|stacks| stacks.role == DEFAULT_ROLE).or(self.stacks.first())
     }
 
-    /// All stacks as text; with several roles, the role is the outermost function of each.
+    /// All stacks as text; if there are several roles, the role is the outermost function of each.
     pub fn folded(&self) -> String {
         self.each(self.stacks.len() > 1).map(|(stack, samples)| format!("{stack} {samples}\n")).collect()
     }
@@ -333,10 +333,10 @@ impl Profile {
         })
     }
 
-    /// What is to be kept in mind, each once.
+    /// Limitations of the profile, each once.
     pub fn reservations(&self) -> Vec<String> {
         let mut reservations: Vec<String> = Vec::new();
-        // They are told from samples of what ran.
+        // They are about on-CPU samples.
         if self.kind == Kind::OffCpu {
             return reservations;
         }

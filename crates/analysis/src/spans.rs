@@ -1,5 +1,4 @@
-//! A trial's transactions one by one: how long each took against a lone one, which ended together, what was read from
-//! disk meanwhile.
+//! A trial's transactions: their durations compared with a lone one, clumps, and reads from disk meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +9,10 @@ use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use stats::Task;
 
-/// The most that are shown one by one; a trial with more has figures of all of them, and clumps of none.
+/// The largest number listed individually; a trial with more has figures of all of them, but no clumps.
 const MOST: usize = 1000;
 
-/// The transactions of a trial; none where they were not kept, or there were none.
+/// The transactions of a trial; `None` if they were not stored, or there were none.
 pub fn spans(record: &TrialRecord) -> Option<Spans> {
     let first_us = record.spans.iter().map(|span| span.start_us).min()?;
     let last_us = record.spans.iter().map(|span| span.end_us).max()?;
@@ -44,8 +43,8 @@ pub fn spans(record: &TrialRecord) -> Option<Spans> {
     })
 }
 
-/// What a counter grew by from the last reading before a span to the first one after it. Of what is done for nothing but
-/// the span, this is all; between readings a share of it would be taken for what came after.
+/// Growth of a counter from the last reading before a span to the first one after it. It covers all activity of the
+/// span; interpolation would attribute a part to the time after it.
 fn growth_around(series: &Series, from_us: u64, to_us: u64) -> Option<f64> {
     let at = |us: u64| i64::try_from(us).unwrap_or(i64::MAX);
     let readings = || series.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
@@ -54,8 +53,8 @@ fn growth_around(series: &Series, from_us: u64, to_us: u64) -> Option<f64> {
     series.growth(before.unwrap_or(at(from_us)), after.unwrap_or(at(to_us)))
 }
 
-/// What a lone transaction takes, by cell: the mean of the trials of the cell that has one client and is otherwise the
-/// same. Invalid trials do not count.
+/// Duration of a lone transaction: the mean of the trials of the otherwise equal cell with one client. Invalid trials
+/// do not count.
 pub fn lone_us<'a>(
     cell: &RecordedCell,
     trials: impl Iterator<Item = &'a Trial>,
@@ -71,8 +70,8 @@ fn length(span: &TransactionSpan) -> u64 {
     span.end_us.saturating_sub(span.start_us)
 }
 
-/// By client, each client's in order; and which of them ended together. Looked for is among the first of all clients, among
-/// the second, and so on: what begins because something else has ended together is no clump of its own.
+/// Transactions by client, each client's in order, and their clumps. These are searched among the first transactions of
+/// all clients, then among the second, and so on: transactions that start because others ended together are no clump.
 fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedEnds>) {
     let mut sorted: Vec<&TransactionSpan> = spans.iter().collect();
     sorted.sort_by_key(|span| (span.client, span.start_us, span.end_us));
@@ -110,28 +109,28 @@ fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedEnds>) {
     (each, clumps)
 }
 
-/// The transactions of a trial: scans, say. Times are in microseconds after the load's start.
+/// The transactions of a trial, such as scans. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Spans {
-    /// How many there were, the failed ones among them.
+    /// Number of transactions, including failed ones.
     pub count: usize,
-    /// Mean length of those that succeeded.
+    /// Mean duration of the successful ones.
     pub mean_us: Option<f64>,
-    /// Length of the longest of those.
+    /// Longest duration of a successful one.
     pub longest_us: Option<u64>,
-    /// What a lone transaction takes: their mean in the cell with one client, all else equal; null where that has no trial
-    /// that may be used.
+    /// Mean duration of a lone transaction, in the cell with one client, all else equal; null if that has no usable
+    /// trial.
     pub lone_us: Option<f64>,
-    /// When the first began.
+    /// Start of the first.
     pub start_us: u64,
-    /// When the last ended.
+    /// End of the last.
     pub end_us: u64,
-    /// Bytes that were read meanwhile from the disk under the data: by the server, where its disk was limited, else by all.
+    /// Bytes read meanwhile from the data's disk: by the server if its disk was limited, else by all processes.
     pub read_bytes: Option<f64>,
-    /// By client, each client's in order; empty where there are more than 1000.
+    /// By client, each client's in order; empty if there are more than 1000.
     pub each: Vec<Span>,
-    /// Groups that ended together though they began apart.
+    /// Groups that ended together although they began apart.
     pub clumps: Vec<SynchronizedEnds>,
 }
 
@@ -139,19 +138,19 @@ pub struct Spans {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Span {
-    /// Name of its script.
+    /// Name of the script.
     pub script: String,
-    /// Its client, from 0.
+    /// The client, from 0.
     pub client: u32,
-    /// The client's first, second, …, from 1.
+    /// Number of the transaction among the client's, from 1.
     pub iteration: usize,
-    /// When it began.
+    /// Start.
     pub start_us: u64,
-    /// When it ended.
+    /// End.
     pub end_us: u64,
     /// Whether it failed.
     pub failed: bool,
-    /// Its place in [`Spans::clumps`].
+    /// Index in [`Spans::clumps`].
     pub clump: Option<usize>,
 }
 
@@ -159,22 +158,22 @@ pub struct Span {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct SynchronizedEnds {
-    /// How many.
+    /// Number of transactions.
     pub transactions: usize,
-    /// When the first of them ended.
+    /// End of the first of them.
     pub first_end_us: u64,
-    /// When the last of them ended.
+    /// End of the last of them.
     pub last_end_us: u64,
 }
 
-/// The disks under the data, where it is known which these are, else all. One that lies on others is told by these.
+/// The disk of the data, if known, else all disks. A device on top of others is represented by the last of these.
 pub fn data_disks(record: &TrialRecord) -> Vec<&str> {
     let all: Vec<&str> = record
         .metrics
         .all("disk.write_bytes")
         .filter_map(|series: &Series| series.label.as_deref())
         .collect();
-    // From the one that holds the data down to those that it is made of.
+    // From the lowest underlying device up to the one that holds the data.
     let mut under = record.environment.data_devices.iter().rev();
     match under.find_map(|device| all.iter().find(|disk| **disk == device.name)) {
         Some(disk) => vec![disk],

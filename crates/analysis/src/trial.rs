@@ -1,9 +1,8 @@
-//! One trial in all its detail, as plain data: what the pages about a trial, or about two of them side by side, are drawn
-//! from.
+//! One trial in detail, as plain data: the input of the pages about a trial, or about two of them side by side.
 //!
-//! Times are in microseconds after the load's start, or after the trial's where no load ran. Missing is null, never zero.
-//! Figures have five significant digits, times all of theirs. `web/src/data/detail.ts` says the same in TypeScript; the
-//! type checker compares the two on the page's test data.
+//! Times are in microseconds after the load's start, or after the trial's if no load ran. Missing is null, never zero.
+//! Figures have five significant digits, times all of theirs. The page's types (`web/src/data/generated/detail.ts`) are
+//! generated from these.
 
 pub mod counted;
 mod curve;
@@ -23,10 +22,10 @@ pub use points::Points;
 
 use crate::explain::{ExplanationView, explain_trial};
 
-/// Version of this schema: raised when a field changes its meaning or goes away.
+/// Version of this schema: increases when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 1;
 
-/// One trial in all its detail.
+/// One trial in detail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Detail {
@@ -34,36 +33,36 @@ pub struct Detail {
     pub schema: u32,
     /// The trial's ULID.
     pub id: String,
-    /// Its cell in words.
+    /// The cell as text.
     pub cell: String,
-    /// The measured window; null where no load ran.
+    /// The measured window; null if no load ran.
     pub window: Option<Span>,
-    /// Command that measures its cell again. Null where it was imported, and where the campaign can't be narrowed to the cell
-    /// by `--set`.
+    /// Command that measures its cell again. Null if it was imported, or if `--set` can't narrow the campaign to the
+    /// cell.
     pub rerun: Option<String>,
-    /// What clients got, over time.
+    /// Throughput, failures and latency over time.
     pub load: Load,
-    /// Their latencies over time; null where there are none.
+    /// Latencies over time; null if there are none.
     pub heat: Option<Heat>,
-    /// Latency from the intended start, of the measured window; null where there is none.
+    /// Latency from the intended start, in the measured window; null if there is none.
     pub intended: Option<Curve>,
-    /// Latency from the start as it was; null in a closed loop, where it is no other.
+    /// Latency from the actual start; null in a closed loop, where it equals the former.
     pub service: Option<Curve>,
-    /// Times at which metrics are given, shared by those that were read together.
+    /// Times of metrics, shared by those that were read together.
     pub clocks: Vec<Vec<i64>>,
     /// Metrics read during the load, the driver's own figures first.
     pub metrics: Vec<Metric>,
-    /// How many metrics are not here, for they were nothing but zero or null. Always 0 of a document that is not thinned.
+    /// Number of metrics omitted because all values are zero or null. Always 0 for a document that is not thinned.
     pub left_out: usize,
-    /// What happened, in order of time.
+    /// Events, in order of time.
     pub events: Vec<Event>,
-    /// What sessions were seen doing; null where they were not looked at.
+    /// Sampled waits of the sessions; null if there were no samples.
     pub waits: Option<Waits>,
-    /// What statements cost, the most expensive first.
+    /// Cost of statements, the most expensive first.
     pub statements: Vec<Statement>,
-    /// Where the time goes; null where it can't be said.
+    /// Where the time goes; null if it can't be explained.
     pub explained: Option<ExplanationView>,
-    /// Why it can't be said.
+    /// The reason why it can't be explained.
     pub unexplained: Option<String>,
 }
 
@@ -71,13 +70,13 @@ pub struct Detail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Span {
-    /// Its start.
+    /// Start.
     pub start_us: i64,
-    /// Its end.
+    /// End.
     pub end_us: i64,
 }
 
-/// What clients got in each interval, or in several of them together; all lists are equally long. None is of two phases.
+/// Throughput, failures and latency per interval, or per group of intervals of one phase. Lists are equally long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Load {
@@ -87,11 +86,11 @@ pub struct Load {
     pub width_us: Vec<i64>,
     /// Transactions per second.
     pub tps: Vec<Option<f64>>,
-    /// Transactions per second of the slowest of the intervals that are together; null where each stands alone.
+    /// Transactions per second of the slowest interval of each group; null without groups.
     pub tps_low: Option<Vec<Option<f64>>>,
-    /// The same of the fastest.
+    /// The same for the fastest.
     pub tps_high: Option<Vec<Option<f64>>>,
-    /// Transactions that failed.
+    /// Failed transactions.
     pub failed: Vec<Option<u64>>,
     /// Median latency.
     pub p50_us: Vec<Option<f64>>,
@@ -103,77 +102,76 @@ pub struct Load {
     pub max_us: Vec<Option<f64>>,
 }
 
-/// How many transactions took how long, over time.
+/// Transactions by latency, over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Heat {
-    /// Between two neighbours lies a row: one more than there are rows, eight to a power of ten.
+    /// Edges of the rows: one more than there are rows, eight per power of ten.
     pub edges_us: Vec<f64>,
     /// Start of each column.
     pub start_us: Vec<i64>,
-    /// Its length.
+    /// Length of each column.
     pub width_us: Vec<i64>,
     /// Transactions by column, then by row.
     pub counts: Vec<Vec<u64>>,
 }
 
-/// A distribution by its quantiles, as HdrHistogram's percentile iterator takes them: the closer to 1, the denser.
+/// A distribution by its quantiles, as in HdrHistogram's percentile iterator: the closer to 1, the denser.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Curve {
     /// Shares of all values, ascending from 0 to 1.
     pub q: Vec<f64>,
-    /// For each, the smallest value that this share does not exceed.
+    /// For each share, the smallest value that it does not exceed.
     pub us: Vec<f64>,
-    /// How many values there are.
+    /// Number of values.
     pub count: u64,
 }
 
-/// One metric of one subject.
+/// A metric with one label.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Metric {
-    /// As in the bundle: `pg.wal.bytes`, `cpu.user_us`.
+    /// Name as in the bundle: `pg.wal.bytes`, `cpu.user_us`.
     pub metric: String,
-    /// Of what; null where there is but one.
+    /// Label; null if there is only one series.
     pub of: Option<String>,
-    /// Its meaning; null if the catalogue does not have it.
+    /// Its meaning; null if the catalogue does not contain it.
     pub meaning: Option<&'static str>,
-    /// What it is shown in: `B`, `µs`, `Hz`, `°C` or nothing, of rates by second.
+    /// Display unit: `B`, `µs`, `Hz`, `°C` or nothing, and per second for rates.
     pub unit: String,
-    /// Whether it is a counter's growth per second; else it is a gauge. A rate is given where its span ends, so that the first
-    /// is null; it is null too where the counter was reset.
+    /// Whether it is a counter's growth per second; else it is a gauge. A rate is at the end of its span, so that the
+    /// first one is null; so is one after a reset of the counter.
     pub rate: bool,
-    /// Its times: a place in [`Detail::clocks`].
+    /// Index of its times in [`Detail::clocks`].
     pub clock: usize,
-    /// One for each time. Of several readings together their mean, and a rate's is the growth by time of all; null where all
-    /// of them are.
+    /// One per time. For a group of readings their mean, which for a rate is weighted by time; null if all of them are.
     pub values: Vec<Option<f64>>,
-    /// The smallest of the readings that are together; null where each stands alone.
+    /// The smallest reading of each group; null without groups.
     pub low: Option<Vec<Option<f64>>>,
-    /// The largest.
+    /// The largest reading of each group.
     pub high: Option<Vec<Option<f64>>>,
 }
 
-/// Something that happened.
+/// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Event {
-    /// When it began; where only its end is known and not its length, its end.
+    /// Start; if only the end is known and not the length, the end.
     pub start_us: i64,
-    /// When it ended; null of what has no length.
+    /// End; null for an event without length.
     pub end_us: Option<i64>,
-    /// Where it is drawn.
+    /// The lane in which it is drawn.
     pub lane: Lane,
-    /// Its kind, as `docs/events.md` has it.
+    /// Its kind, as in `docs/events.md`.
     pub kind: String,
-    /// In words.
+    /// Description.
     pub message: String,
-    /// What it happened to.
+    /// Object or session of the event.
     pub of: Option<String>,
 }
 
-/// Events that are drawn together.
+/// Group of events that are drawn together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 #[serde(rename_all = "lowercase")]
@@ -182,52 +180,52 @@ pub enum Lane {
     Checkpoint,
     /// Autovacuum.
     Vacuum,
-    /// What must not happen.
+    /// Errors.
     Error,
     /// Everything else.
     Other,
 }
 
-/// Mean number of sessions in each state of waiting, over time. The 24 most frequent are told one by one, those that wait for
-/// work after the others; of each kind of session, the rest is one more.
+/// Mean number of sessions in each state, over time. The 24 most frequent states are listed individually, those that
+/// wait for work last; the others are combined per kind of session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Waits {
-    /// Start of each span. Where no look succeeded there is none.
+    /// Start of each span. There is none for times without samples.
     pub start_us: Vec<i64>,
-    /// Its length.
+    /// Length of each span.
     pub width_us: Vec<i64>,
     /// The most frequent first.
     pub series: Vec<WaitSeries>,
 }
 
-/// One kind of session in one state of waiting.
+/// One kind of session in one state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct WaitSeries {
     /// `load`, `beside`, `other`, or a process of the server.
     pub session: String,
-    /// `wait_event_type`; `CPU` where it was active and did not wait; the state where it was not active; `rest` of all that are
-    /// not told one by one.
+    /// `wait_event_type`; `CPU` if active and not waiting; the session's state if not active; `rest` for all states
+    /// that are not listed individually.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `wait_event`; null where it did not wait, or was not active.
+    /// `wait_event`; null if not waiting, or not active.
     pub event: Option<String>,
-    /// One for each span.
+    /// Mean number of sessions per span.
     pub sessions: Vec<f64>,
 }
 
-/// What one statement cost during the load, as `pg_stat_statements` has it.
+/// Cost of a statement during the load, from `pg_stat_statements`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
 pub struct Statement {
     /// The text, normalised by the server.
     pub query: String,
-    /// How often it ran.
+    /// Number of executions.
     pub calls: u64,
-    /// Time it took to execute, in all.
+    /// Total execution time.
     pub total_us: f64,
-    /// Rows it brought or changed.
+    /// Rows returned or changed.
     pub rows: u64,
     /// Blocks found in shared buffers.
     pub shared_hit_blocks: u64,
@@ -237,7 +235,7 @@ pub struct Statement {
     pub wal_bytes: Option<f64>,
 }
 
-/// A trial in all its detail, with at most so many points in a series.
+/// A trial in detail, with at most this many points per series.
 pub fn detail(record: &TrialRecord, most: Points) -> Detail {
     let latencies = load::read(record, most);
     let metrics = metrics::metrics(record, most);

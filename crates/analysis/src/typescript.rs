@@ -1,4 +1,4 @@
-//! The page's types are generated from the types here: `web/src/data/generated/`.
+//! Generates the page's types from the types here: `web/src/data/generated/`.
 
 use std::fs;
 use std::path::Path;

@@ -1,16 +1,16 @@
 //! The order of versions, of PostgreSQL and of kernels.
 
-/// A version of PostgreSQL or of a kernel, in the order in which they are released: `9.6.24` before `18beta1` before
-/// `18rc1` before `18.0`, `4.6-rc3` before `4.6.0` before `4.6.0-37-amd64`.
+/// A version of PostgreSQL or of a kernel, in order of release: `9.6.24` before `18beta1` before `18rc1` before `18.0`,
+/// `4.6-rc3` before `4.6.0` before `4.6.0-37-amd64`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Version {
     numbers: Vec<u64>,
     stage: Stage,
-    /// What follows, such as a distribution's own number.
+    /// The suffix, such as a distribution's own number.
     rest: Vec<Part>,
 }
 
-/// How far a release has come.
+/// Stage of a release.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
     Devel,
@@ -27,7 +27,7 @@ enum Part {
 }
 
 impl Version {
-    /// None where it does not begin with a number; `Linux` may stand before it, and in a package's name `linux-image`.
+    /// `None` if it does not begin with a number; a prefix `Linux` or, in a package's name, `linux-image` is skipped.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let before = ["Linux ", "linux-image-unsigned-", "linux-image-"];
         let text = before.into_iter().find_map(|before| text.strip_prefix(before)).unwrap_or(text);
@@ -76,8 +76,8 @@ fn parts(mut text: &str) -> Vec<Part> {
     parts
 }
 
-/// Where a level of `server` or `kernel` stands among others: versions first, in their order; then what is none, such as a
-/// path, by the release that it turned out to be, where that is known; then by name.
+/// Sort key of a level of `server` or `kernel`: versions first, in their order; then other levels, such as paths, by
+/// their release, if known; then by name.
 pub(crate) fn place(level: &str, release: Option<&str>) -> impl Ord + use<> {
     let version = Version::parse(level);
     let class = match (&version, release) {

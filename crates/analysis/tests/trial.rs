@@ -1,4 +1,4 @@
-//! What the page of one trial is drawn from.
+//! The input of the page of one trial.
 
 #![allow(clippy::unwrap_used)]
 
@@ -43,7 +43,7 @@ fn the_window_s_curves_have_the_summary_s_percentiles() {
             let (at, figure) = (value(&curve, share), figure.unwrap());
             assert!((at - figure).abs() <= figure * 1e-4, "{share}: {at}, not {figure}");
         }
-        // Not every share is one of the curve's.
+        // The curve does not have every share.
         for (share, figure) in [(0.9, figures.p90_us), (0.95, figures.p95_us), (0.999, figures.p999_us)] {
             let (below, above) = around(&curve, share);
             assert!(below * 0.9999 <= figure.unwrap() && figure.unwrap() <= above * 1.0001, "{share}");
@@ -77,7 +77,7 @@ fn the_load_is_reported_second_by_second_or_by_several_with_their_extremes() {
     assert_eq!(extreme(&low, f64::min), extreme(&whole.load.tps, f64::min));
     assert_eq!(extreme(&high, f64::max), extreme(&whole.load.tps, f64::max));
     assert_eq!(extreme(&thinned.max_us, f64::max), extreme(&whole.load.max_us, f64::max));
-    // No throughput is lost, and none is of two phases; what was in flight at the window's end is none.
+    // No throughput is lost, and no group spans two phases; transactions in flight at the window's end do not count.
     let made =
         thinned.tps.iter().zip(&thinned.width_us).filter_map(|(tps, us)| Some((*tps)? * *us as f64 / 1e6));
     let made: f64 = made.sum();
@@ -103,7 +103,7 @@ fn metrics_that_say_nothing_are_left_out_of_files_alone_and_counted() {
     assert_eq!(whole.left_out, 0);
     assert!(metric(&whole, "pg.database.deadlocks", None).values.iter().flatten().all(|rate| *rate == 0.0));
     let thinned = detail(&record, Points::AtMost(60));
-    // Deadlocks, and what was stolen from each processor and all.
+    // Deadlocks, and steal of each CPU and of all.
     assert_eq!((thinned.left_out, thinned.metrics.len() + 4), (4, whole.metrics.len()));
     assert!(!thinned.metrics.iter().any(|metric| metric.metric == "pg.database.deadlocks"));
 }
@@ -160,7 +160,7 @@ fn a_trial_without_a_load_has_its_events_and_no_figure() {
     assert_eq!(detail.explained, None);
     assert!(detail.unexplained.is_some());
     assert_eq!(detail.events.len(), 4);
-    // After the trial's start, which was 1130 ms before the load's would have been.
+    // Relative to the trial's start, which was 1130 ms before the load's would have been.
     assert_eq!(detail.events[0].start_us, 230_000);
 }
 

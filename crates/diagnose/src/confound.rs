@@ -1,4 +1,4 @@
-//! The confound guard: what differs between cells that are to be compared, other than the factors that they are compared by.
+//! The confound guard: differences between compared cells other than the factors that they are compared by.
 
 use std::collections::BTreeMap;
 
@@ -7,27 +7,27 @@ use model::factor::Factor;
 use model::plan::Plan;
 use model::record::Setting;
 
-/// What is known of the server of a cell, by name: `setting work_mem`, `build CFLAGS`. What is not known is not there.
+/// Known facts about a cell's server and machine, by name: `setting work_mem`, `build CFLAGS`. Unknown ones are absent.
 pub type Facts = BTreeMap<String, String>;
 
 /// A difference that is not a declared factor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Confound {
-    /// The factor that is compared.
+    /// The compared factor.
     pub factor: Factor,
-    /// Its baseline's level.
+    /// The baseline's level.
     pub baseline: String,
-    /// The level that is compared with it.
+    /// The variant's level.
     pub level: String,
-    /// What differs, such as `setting data_checksums`.
+    /// The fact that differs, such as `setting data_checksums`.
     pub what: String,
-    /// At the baseline.
+    /// Its value at the baseline.
     pub before: String,
-    /// At the other level.
+    /// Its value at the variant.
     pub after: String,
 }
 
-/// Settings that tell one server from another and say nothing about what it does.
+/// Settings that identify a server and do not affect its behaviour.
 const OF_THE_INSTANCE: [&str; 15] = [
     "cluster_name",
     "config_file",
@@ -45,7 +45,7 @@ const OF_THE_INSTANCE: [&str; 15] = [
     "server_version_num",
     "unix_socket_directories",
 ];
-/// Settings that the server works out of others, such as `shared_buffers`, unless they are set.
+/// Settings that the server derives from others, such as `shared_buffers`, unless they are set.
 const DERIVED: [&str; 8] = [
     "autovacuum_worker_slots",
     "commit_timestamp_buffers",
@@ -56,14 +56,14 @@ const DERIVED: [&str; 8] = [
     "transaction_buffers",
     "wal_buffers",
 ];
-/// The server's version: what is compared, or else another one of the same level of the factor `server`.
+/// The server's version: either compared, or a different one at the same level of the factor `server`.
 const VERSION: &str = "server_version";
 
-/// Facts that are lists of options: of these, only the options are told that one side has.
+/// Facts that are lists of options: only the options of one side are shown.
 const OPTIONS: [&str; 4] =
     ["build CFLAGS", "build configure", "machine kernel.modules", "machine kernel_command_line"];
 
-/// The options of a list that another one has not, without those that say where things are or what is warned of.
+/// The options of a list that another one lacks, without those for paths or warnings.
 fn options_only_in(list: &str, other: &str) -> String {
     const OF_THE_PLACE: [&str; 10] = [
         "--docdir",
@@ -85,7 +85,7 @@ fn options_only_in(list: &str, other: &str) -> String {
     options(list).into_iter().filter(matters).collect::<Vec<_>>().join(" ")
 }
 
-/// The options of a list, quoted by apostrophes as `configure` keeps them, or not at all.
+/// Splits a list into options, quoted by apostrophes as by `configure`, or unquoted.
 fn options(list: &str) -> Vec<&str> {
     if list.contains('\'') {
         list.split('\'').map(str::trim).filter(|option| !option.is_empty()).collect()
@@ -94,7 +94,7 @@ fn options(list: &str) -> Vec<&str> {
     }
 }
 
-/// What settings are worth to the guard.
+/// The facts in settings, without those that only identify the instance.
 pub fn facts_of_settings(settings: &[Setting]) -> Facts {
     settings
         .iter()
@@ -106,13 +106,13 @@ pub fn facts_of_settings(settings: &[Setting]) -> Facts {
         .collect()
 }
 
-/// A value with its unit. Majors have others for one setting (`8kB`, `B`), so that sizes are in the largest that leaves no
-/// fraction.
+/// A value with its unit. Majors use different units for one setting (`8kB`, `B`): sizes are in the largest unit that
+/// leaves no fraction.
 fn in_unit(value: &str, unit: &str) -> String {
     const SIZES: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
     let mut name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
     let times = unit.strip_suffix(name).and_then(|digits| digits.parse::<i64>().ok()).unwrap_or(1);
-    // Below 0 a number means something else than itself.
+    // Negative numbers have special meanings, and no unit of size.
     let Some(mut number) = value.parse::<i64>().ok().filter(|number| *number > 0) else {
         return format!("{value}{name}");
     };
@@ -127,9 +127,9 @@ fn in_unit(value: &str, unit: &str) -> String {
     format!("{number}{name}")
 }
 
-/// What differs between the cells of a plan that are to be compared: each level of the compared factor against the
-/// first, all else being equal. `facts` gives what is known of a cell's server. Facts that only one side has are left
-/// out: another version has settings of its own.
+/// The confounds of a plan's comparison: differences of each level of the compared factor from the first level, all
+/// else being equal. `facts` returns the known facts of a cell. Facts of only one side are omitted: each version has
+/// settings of its own.
 pub fn confounds<'f>(plan: &Plan, facts: impl Fn(&Cell) -> Option<&'f Facts>) -> Vec<Confound> {
     let Some(factor) = plan.run.compare else { return Vec::new() };
     let Some(baseline) = plan.cells.first().map(|cell| factor.level(cell)) else { return Vec::new() };
@@ -156,18 +156,18 @@ pub fn confounds<'f>(plan: &Plan, facts: impl Fn(&Cell) -> Option<&'f Facts>) ->
     found
 }
 
-/// A difference between two cells that none of the factors in which they differ asks for.
+/// A difference between two cells that is not due to the factors in which they differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Undeclared {
-    /// What differs, such as `setting data_checksums`.
+    /// The fact that differs, such as `setting data_checksums`.
     pub what: String,
-    /// At the first cell.
+    /// Its value at the first cell.
     pub before: String,
-    /// At the second cell.
+    /// Its value at the second cell.
     pub after: String,
 }
 
-/// Differences between two cells other than their factors. Facts that only one side has are left out.
+/// Differences between two cells other than their factors. Facts of only one side are omitted.
 pub fn undeclared(
     (before, known): (&RecordedCell, &Facts),
     (after, other): (&RecordedCell, &Facts),
@@ -178,7 +178,7 @@ pub fn undeclared(
     found
 }
 
-/// What another kernel brings with it: the differences that come of it, where two cells differ in the kernel or the host.
+/// Differences caused by another kernel, if two cells differ in the kernel or the host.
 pub fn of_kernel(
     (before, known): (&RecordedCell, &Facts),
     (after, other): (&RecordedCell, &Facts),
@@ -207,7 +207,7 @@ fn differing(known: &Facts, other: &Facts) -> Vec<Undeclared> {
     found
 }
 
-/// The confounds for people: what differs from the baseline, and at which levels.
+/// The confounds as text: differences from the baseline, and the levels that have them.
 pub fn in_words(confounds: &[Confound]) -> String {
     let mut same: Vec<(&Confound, Vec<&str>)> = Vec::new();
     for confound in confounds {
@@ -239,13 +239,13 @@ fn shown(value: &str) -> &str {
     if value.is_empty() { "(nothing)" } else { value }
 }
 
-/// Whether another level of a factor is another kernel.
+/// Whether another level of the factor means another kernel.
 fn is_of_kernel(factor: Factor) -> bool {
     matches!(factor, Factor::Kernel | Factor::Host)
 }
 
-/// Whether a fact of the machine is what its kernel is or decides: not a confound of kernels that are compared, but what
-/// explains them. What a kernel is told (its command line, its parameters) is not.
+/// Whether a fact of the machine is a property or a decision of its kernel: not a confound between compared kernels,
+/// but their explanation. The kernel's inputs (command line, parameters) are not.
 pub fn comes_of_kernel(what: &str) -> bool {
     const FACTS: [&str; 4] = ["kernel", "kernel_version", "clocksource", "sysctl.kernel.tainted"];
     const GROUPS: [&str; 3] = ["kernel.", "cpu.vulnerabilities.", "virtual_machine.kernel_"];
@@ -253,8 +253,8 @@ pub fn comes_of_kernel(what: &str) -> bool {
         .is_some_and(|fact| FACTS.contains(&fact) || GROUPS.iter().any(|group| fact.starts_with(group)))
 }
 
-/// Whether a fact is of guests that have nothing but their kernels: what it has made of the same virtual machine, such as
-/// limits that it reckons from the memory.
+/// Whether a fact is due to the kernels of two guests: a result of the same virtual machine, such as limits that the
+/// kernel derives from the memory size.
 fn is_made_by_guests_kernel(what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
     [before, after].into_iter().all(|cell| cell.acceleration.known().is_some_and(|it| it.is_virtual()))
         && what
@@ -262,7 +262,7 @@ fn is_made_by_guests_kernel(what: &str, before: &RecordedCell, after: &RecordedC
             .is_some_and(|fact| !fact.starts_with("virtual_machine.") && fact != "kernel_command_line")
 }
 
-/// Whether a fact of the machine is the kernel's command line, or what that can decide.
+/// Whether a fact of the machine is the kernel's command line, or may result from it.
 fn comes_of_arguments(what: &str) -> bool {
     const FACTS: [&str; 5] = [
         "kernel_command_line",
@@ -275,7 +275,7 @@ fn comes_of_arguments(what: &str) -> bool {
         .is_some_and(|fact| FACTS.contains(&fact) || fact.starts_with("cpu.vulnerabilities."))
 }
 
-/// Whether a fact of the machine is a parameter that a cell sets, by its name or by the file that it is in.
+/// Whether a fact of the machine is a parameter that the cell sets, by name or by path.
 fn is_set_by_sysctl(what: &str, cell: &RecordedCell) -> bool {
     const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/";
     let fact_of = |name: &str| match name.strip_prefix("/proc/sys/") {
@@ -296,13 +296,13 @@ fn is_set_by_sysctl(what: &str, cell: &RecordedCell) -> bool {
         .is_some_and(|(fact, sysctl)| sysctl.values.keys().any(|name| fact_of(name) == fact))
 }
 
-/// Whether a fact of a virtual machine is the level of a factor of that name.
+/// Whether a fact of a virtual machine is the level of the factor of that name.
 fn is_level_of(factor: Factor, what: &str) -> bool {
     let fact = what.strip_prefix("machine virtual_machine.");
     fact.is_some_and(|fact| fact.strip_suffix("_bytes").unwrap_or(fact) == factor.name())
 }
 
-/// Whether a difference is what the campaign asks for.
+/// Whether a difference is one that the campaign requests.
 fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
     if is_level_of(factor, what)
         || (is_of_kernel(factor) && (comes_of_kernel(what) || is_made_by_guests_kernel(what, before, after)))
@@ -494,7 +494,7 @@ mod tests {
             cells.iter().find(is_it).unwrap()
         };
         let of_args = ["machine cpu.vulnerabilities.its", "machine kernel_command_line"];
-        // A kernel can be told of huge pages in both ways.
+        // Huge pages can be set in both ways.
         let of_both = ["machine transparent_hugepages"];
         let of_sysctl = ["machine data_device.vda.scheduler", "machine sysctl.vm.swappiness"];
         let other = ["machine kernel", "machine sysctl.vm.dirty_ratio"];

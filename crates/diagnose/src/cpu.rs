@@ -1,4 +1,4 @@
-//! What processors did in a span of time.
+//! CPU time in a time span.
 
 use std::iter::Sum;
 
@@ -7,34 +7,34 @@ use model::metrics::Metrics;
 /// CPU time, in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CpuTime {
-    /// In programs, in the kernel, and in interrupts.
+    /// Time in programs, in the kernel, and in interrupts.
     pub busy_us: f64,
-    /// Taken by the machine's host.
+    /// Time taken by the hypervisor (steal).
     pub steal_us: f64,
-    /// All that there was: busy, taken, and idle.
+    /// Total time: busy, stolen, and idle.
     pub total_us: f64,
 }
 
 impl CpuTime {
-    /// Of `all` processors, or of one: `cpu0`. None where it is not known how long it was idle.
+    /// CPU time of `all` CPUs, or of one: `cpu0`. `None` if idle time is unknown.
     pub fn new(metrics: &Metrics, cpu: &str, from_us: i64, to_us: i64) -> Option<Self> {
         let us = |metric: &str| metrics.growth(metric, Some(cpu), from_us, to_us);
         let busy = ["cpu.user_us", "cpu.nice_us", "cpu.system_us", "cpu.irq_us", "cpu.softirq_us"];
         let busy_us = busy.into_iter().filter_map(us).sum();
-        // What a kernel does not count does not happen.
+        // A kernel without this counter has no steal.
         let steal_us = us("cpu.steal_us").unwrap_or_default();
         let idle_us = us("cpu.idle_us")? + us("cpu.iowait_us").unwrap_or_default();
         Some(Self { busy_us, steal_us, total_us: busy_us + steal_us + idle_us })
     }
 
-    /// The busy share; not a number of no time at all.
+    /// The busy share; NaN if there was no time at all.
     pub fn busy(self) -> f64 {
         self.busy_us / self.total_us
     }
 }
 
-/// What a transaction took in instructions, of a machine that takes a nanosecond for each: the time in which its one
-/// processor was not idle, between two moments, over the transactions that ended. None where that can't be known.
+/// Instructions per transaction, on a machine that takes one nanosecond per instruction: the time in which its only CPU
+/// was not idle, between two times, divided by the number of transactions. `None` if unknown.
 pub fn instructions_per_transaction(
     metrics: &Metrics,
     from_us: i64,
@@ -42,7 +42,7 @@ pub fn instructions_per_transaction(
     transactions: u64,
 ) -> Option<f64> {
     let us = |metric: &str| metrics.growth(metric, Some("all"), from_us, to_us);
-    // The kernel takes samples of what is busy, and measures how long nothing was.
+    // The kernel samples busy time, but measures idle time.
     let idle_us = us("cpu.idle_us")? + us("cpu.iowait_us").unwrap_or_default();
     let busy_us = (to_us - from_us) as f64 - idle_us;
     (transactions > 0 && busy_us > 0.0).then(|| busy_us * 1000.0 / transactions as f64)
@@ -80,7 +80,7 @@ mod tests {
         let metrics = Metrics(vec![
             counter("cpu.idle_us", 150_000.0),
             counter("cpu.iowait_us", 50_000.0),
-            // As its ticks fell.
+            // As sampled by its ticks.
             counter("cpu.user_us", 700_000.0),
         ]);
         let instructions =

@@ -1,7 +1,7 @@
 //! Where the time of a transaction goes, and why: a pure function of a trial's record.
 //!
-//! [`Budget`] takes the mean latency apart into parts that add up to it; [`causes`](causes::CAUSES) name what the parts,
-//! the events and the machine's figures point to; [`Difference`] says where one budget's time went, compared with another's.
+//! [`Budget`] breaks the mean latency down into parts that add up to it; [`causes`](causes::CAUSES) names the limits
+//! that the parts, the events and the machine's figures show; [`Difference`] compares one budget with another.
 
 mod budget;
 mod case;
@@ -19,12 +19,12 @@ use model::record::TrialRecord;
 
 use case::Case;
 
-/// What is said of a trial.
+/// The explanation of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation {
-    /// The mean latency, taken apart.
+    /// The parts of the mean latency.
     pub budget: Budget,
-    /// What was found, the most important first; empty where nothing stands out.
+    /// The causes, the most important first; empty if nothing stands out.
     pub causes: Vec<Cause>,
 }
 
@@ -41,7 +41,7 @@ pub fn explain(record: &TrialRecord) -> Result<Explanation, NotExplained> {
 }
 
 impl Explanation {
-    /// One sentence that says what limits, or that nothing stands out.
+    /// One sentence that names the limit, or states that nothing stands out.
     pub fn verdict(&self) -> String {
         match self.causes.first() {
             Some(cause) => cause.sentence.clone(),
@@ -59,7 +59,7 @@ impl Explanation {
         }
     }
 
-    /// How much the verdict is to be trusted.
+    /// Confidence in the verdict.
     pub fn confidence(&self) -> Confidence {
         self.causes.first().map_or_else(|| self.budget.confidence(0.5), |cause| cause.confidence)
     }
@@ -117,8 +117,8 @@ mod tests {
         }
     }
 
-    /// Ten seconds of two clients that do 10,000 transactions of 2 ms: 20 s of clients' time. In 400 looks at a session
-    /// it was idle in 100, active in 200, and waited for something in 100.
+    /// Ten seconds of two clients that run 10,000 transactions of 2 ms: 20 s of clients' time. In 400 samples, a
+    /// session was idle in 100, active in 200, and waited in 100.
     fn record(waits_for: (&str, &str)) -> TrialRecord {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\n";
         let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
@@ -186,11 +186,11 @@ mod tests {
             // 6 s and 2 s in 10,000 transactions.
             ("server on CPU", 600.0),
             ("server waits for a CPU", 200.0),
-            // A quarter of the looks at clients' 2 ms.
+            // A quarter of the samples at clients' 2 ms.
             ("LWLock BufferContent", 500.0),
             ("driver CPU", 100.0),
             ("network and wake-up", 400.0),
-            // Active in half of the looks: 1 ms, of which the kernel knows of 0.8.
+            // Active in half of the samples: 1 ms, of which the kernel accounts for 0.8.
             ("unexplained", 200.0),
         ];
         assert_eq!(parts(&explanation), expected.map(|(name, us)| (name.to_owned(), us)).into());
@@ -206,7 +206,7 @@ mod tests {
         let explanation = explain(&record).unwrap();
         let parts = parts(&explanation);
         assert_eq!(parts["server on CPU"], 900.0);
-        // 0.5 ms of waiting for the client, of which 0.1 ms was work that sessions did not count as active.
+        // 0.5 ms of waiting for the client, of which 0.1 ms was work during which sessions did not count as active.
         assert_eq!(parts["network and wake-up"] + parts["driver CPU"], 400.0);
         assert_eq!(parts["unexplained"], 0.0);
     }
@@ -216,7 +216,7 @@ mod tests {
         let mut record = record(("IO", "DataFileRead"));
         record.metrics.0[0] = counter("role.run_us", "load", 10e6);
         let parts = parts(&explain(&record).unwrap());
-        // Of 1.2 ms of work, 1 ms was seen as such; the rest falls on I/O and on waiting for the client alike.
+        // Of 1.2 ms of work, 1 ms was sampled as such; the rest is divided between I/O and waiting for the client.
         assert_eq!((parts["I/O DataFileRead"], parts["server on CPU"]), (500.0, 900.0));
         assert_eq!(parts["network and wake-up"] + parts["driver CPU"], 400.0);
         assert_eq!(parts["unexplained"], 0.0);
@@ -235,7 +235,7 @@ mod tests {
         record.trial.summary.as_mut().unwrap().background.push(background);
         record.metrics.0.push(counter("role.read_bytes", "load", 1e6));
         record.metrics.0.push(counter("role.read_bytes", "io worker", 9e6));
-        // The driver's second was for twice as many transactions.
+        // The driver's second served twice as many transactions.
         assert_eq!(parts(&explain(&record).unwrap())["driver CPU"], 50.0);
         let cause = |record: &TrialRecord| {
             explain(record).unwrap().causes.into_iter().find(|cause| cause.name == "beside")
@@ -247,7 +247,7 @@ mod tests {
         };
         record.waits.push(waits);
         let cause = cause(&record).unwrap();
-        // A quarter of the latency is waiting for reads, nine tenths of which are theirs.
+        // A quarter of the latency is waiting for reads, nine tenths of which are by the background workload.
         assert!((cause.share - 0.225).abs() < 1e-9 && cause.of == Measure::Latency, "{cause:?}");
         assert!(cause.sentence.contains("(scans): 90% of the reads from disk"), "{cause:?}");
     }
@@ -287,7 +287,7 @@ mod tests {
             explain(record).unwrap().causes.iter().map(|cause| cause.name).collect::<Vec<_>>()
         };
         assert_eq!(names(&record), ["row-locks"]);
-        // Half a session waited on average: 5 session-seconds, all of them for this one.
+        // Half a session waited on average: 5 session-seconds, all of them for this lock holder.
         let figures = [("sessions_blocked", 1.0), ("looks", 5.0), ("is_load", 0.0)];
         record.events = vec![Event {
             kind: "lock-holder".to_owned(),

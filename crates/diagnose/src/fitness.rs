@@ -1,4 +1,4 @@
-//! Whether a machine is fit to measure on: checks, each a function from what is known of it to one judgement.
+//! Fitness of a machine for measurements: checks, each a function from its facts to one judgement.
 
 mod disk;
 mod kernel;
@@ -7,21 +7,21 @@ mod processor;
 
 use model::fitness::Facts;
 
-/// What a check makes of the machine. The order is from best to worst.
+/// Result of a check. The order is from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum State {
-    /// Nothing to mend.
+    /// Nothing to fix.
     Ok,
-    /// It could not be found out.
+    /// Could not be determined.
     Unknown,
-    /// Figures will be noisier, or other than elsewhere.
+    /// Figures will be noisier than on other machines, or different.
     Warn,
     /// Figures can't be trusted.
     Bad,
 }
 
 impl State {
-    /// Its name in tables and documents.
+    /// Name in tables and documents.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -32,18 +32,18 @@ impl State {
     }
 }
 
-/// What one check found.
+/// A check and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What it is about: `processor`, `memory`, `disk` or `kernel`.
+    /// Subject of the check: `processor`, `memory`, `disk` or `kernel`.
     pub group: &'static str,
-    /// Its name, such as `clocksource`.
+    /// Name of the check, such as `clocksource`.
     pub name: &'static str,
-    /// What it makes of the machine.
+    /// Result of the check.
     pub state: State,
-    /// What was seen, in figures.
+    /// The evidence, in figures.
     pub evidence: String,
-    /// What to do; none where nothing is to be done.
+    /// What to do; `None` if there is nothing to do.
     pub advice: Option<String>,
 }
 
@@ -100,7 +100,7 @@ fn beyond(figure: f64, warn_beyond: f64, bad_beyond: f64) -> State {
     }
 }
 
-/// A judgement of a state; the advice counts only where there is something to do.
+/// A judgement with this state; the advice is used only if there is something to do.
 fn judged(state: State, evidence: String, advice: &str) -> Judgement {
     let advice = matches!(state, State::Warn | State::Bad).then(|| advice.to_owned());
     Judgement { state, evidence, advice }

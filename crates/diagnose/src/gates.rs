@@ -1,4 +1,4 @@
-//! The gates, each a function from what was observed to at most one finding. `docs/validity.md` lists them.
+//! The gates, each a function from an observation to at most one finding. `docs/validity.md` lists them.
 
 mod collectors;
 mod driver;
@@ -16,59 +16,59 @@ use model::metrics::Metrics;
 use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary, Validity};
 use model::validity::Thresholds;
 
-/// The gate of a trial that the user ended: it says nothing against the cell.
+/// The gate of a trial that the user interrupted: it does not count against the cell.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// What the gates look at. What is not known is none or empty, and then no gate says anything of it.
+/// The inputs of the gates. Unknown ones are `None` or empty, and then the gates that need them find nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Observation<'a> {
-    /// Up to where a figure is sound.
+    /// Thresholds of the gates.
     pub thresholds: Thresholds,
     /// What executed the instructions of kernel and server.
     pub acceleration: Acceleration,
-    /// Number of clients that were to run.
+    /// Requested number of clients.
     pub clients: u32,
-    /// Whether clients wait for the time of their next transaction: an open loop.
+    /// Whether the loop is open: clients wait until their next transaction is due.
     pub open_loop: bool,
-    /// Whether clients are idle at times by intent: each has so many iterations, or one begins after the other.
+    /// Whether clients are idle at times by design: each has a number of iterations, or they start one after another.
     pub idle_at_times: bool,
     /// Whether the load changes data.
     pub writes: bool,
-    /// Whether the server was held to a limit of memory: tasks that wait for memory then are what was asked for.
+    /// Whether the server's memory was limited: tasks that wait for memory are then expected.
     pub memory_is_limited: bool,
-    /// Why there was no load, or why it broke off; none where it ran to its end.
+    /// Why there was no load, or why it ended early; `None` if it ran to its end.
     pub load_failure: Option<&'a str>,
-    /// How the server ended, where it ended during the trial.
+    /// How the server exited, if it did during the trial.
     pub server_exit: Option<&'a str>,
-    /// True where the user ended the trial.
+    /// Whether the user interrupted the trial.
     pub interrupted: bool,
-    /// Clients that could not go on.
+    /// Clients that could not continue.
     pub deaths: &'a [ClientDeath],
-    /// The transactions as both sides counted them.
+    /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
-    /// Whether autovacuum was on: its workers' commits are counted with the load's. None where it isn't known.
+    /// Whether autovacuum was on: its workers' commits are counted with the load's. `None` if unknown.
     pub autovacuum: Option<bool>,
-    /// What came out; none where no load ran.
+    /// Results; `None` if no load ran.
     pub summary: Option<&'a Summary>,
-    /// The load second by second.
+    /// The load per second.
     pub intervals: &'a [Interval],
-    /// What the collectors read.
+    /// Readings of the collectors.
     pub metrics: &'a Metrics,
-    /// The measured window: its start and its end in microseconds after the load's start; none where there was none.
+    /// Start and end of the measured window in microseconds after the load's start; `None` if there was none.
     pub window: Option<(i64, i64)>,
-    /// The two clocks at both ends of the load.
+    /// The clocks at the start and at the end of the load.
     pub clocks: Option<Clocks>,
     /// Events during the load.
     pub events: &'a [Event],
-    /// Whether the server's log of the load is among the events: then a checkpoint that is not there did not happen.
+    /// Whether the events include the server's log of the load: then a checkpoint that is absent did not happen.
     pub log_was_read: bool,
-    /// The server's settings before the load; empty where they are not known.
+    /// The server's settings before the load; empty if unknown.
     pub settings: &'a [Setting],
-    /// The server's settings after the load; empty where they are not known.
+    /// The server's settings after the load; empty if unknown.
     pub settings_after: &'a [Setting],
 }
 
-/// Every gate, in the order in which findings of one status are told.
+/// All gates, in the order in which findings of one status are reported.
 const GROUPS: [&[Gate]; 8] = [
     &load::ENDED_BY_THE_USER,
     &server::GATES,
@@ -80,7 +80,7 @@ const GROUPS: [&[Gate]; 8] = [
     &collectors::GATES,
 ];
 
-/// Judges a trial: the findings of all gates, the worst first, and the worst of them.
+/// Judges a trial: the findings of all gates, the worst first, and the worst status.
 pub fn judge(observed: &Observation) -> Validity {
     let counts_instructions = observed.acceleration == Acceleration::Icount;
     let find = |(gate, look): &Gate| {
@@ -96,10 +96,10 @@ pub fn judge(observed: &Observation) -> Validity {
     Validity { status, findings }
 }
 
-/// A gate's name, and what it looks for.
+/// A gate's name and function.
 type Gate = (&'static str, fn(&Observation) -> Option<Found>);
 
-/// What a gate found.
+/// The finding of a gate.
 #[derive(Debug)]
 struct Found {
     status: Status,
@@ -109,12 +109,12 @@ struct Found {
 }
 
 impl Found {
-    /// Up to where nothing would have been found.
+    /// Adds the threshold up to which nothing is found.
     fn beyond(self, threshold: impl Into<String>) -> Self {
         Self { threshold: Some(threshold.into()), ..self }
     }
 
-    /// What to do.
+    /// Adds the advice.
     fn so(self, advice: &str) -> Self {
         Self { advice: Some(advice.to_owned()), ..self }
     }
@@ -142,7 +142,7 @@ impl<'a> Observation<'a> {
         self.intervals.iter().filter(|interval| interval.phase == Phase::Measure)
     }
 
-    /// What a counter grew by within the window.
+    /// Growth of a counter in the window.
     fn growth(&self, metric: &str, of: Option<&str>) -> Option<f64> {
         let (from_us, to_us) = self.window?;
         self.metrics.growth(metric, of, from_us, to_us)
@@ -154,10 +154,10 @@ impl<'a> Observation<'a> {
         Some(self.growth(metric, of)? / (to_us - from_us) as f64).filter(|share| share.is_finite())
     }
 
-    /// Events from a moment after the load's start until its end was heard of.
+    /// Events from a time after the load's start until pgdyno received its end.
     fn happened(&self, from_us: i64) -> impl Iterator<Item = &'a Event> + use<'a> {
         let span = self.clocks.map(|Clocks { started, ended }| {
-            // Where the wall clock was set back, the load did not end before it began.
+            // If the wall clock was set back, the load still did not end before it began.
             let length_us = (ended.unix_us - started.unix_us).max(ended.monotonic_us - started.monotonic_us);
             started.unix_us + from_us..=started.unix_us + length_us
         });
@@ -167,7 +167,7 @@ impl<'a> Observation<'a> {
     }
 }
 
-/// `3.1%`; small shares with the digits that tell them from nothing.
+/// `3.1%`; small shares with enough digits to distinguish them from zero.
 fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
@@ -179,7 +179,7 @@ fn percent(share: f64) -> String {
 
 /// `at most 5%`.
 fn at_most(share: f64) -> String {
-    // Rounded, for 0.07 × 100 is not quite 7.
+    // Rounded, because 0.07 × 100 is not exactly 7.
     format!("at most {}%", (share * 1e6).round() / 1e4)
 }
 

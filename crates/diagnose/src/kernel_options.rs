@@ -1,4 +1,4 @@
-//! In which options the configurations of kernels differ.
+//! Differences between the configurations of kernels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelOptions(BTreeMap<String, String>);
 
-/// What an option is that is not set. One that a kernel does not know is not set either.
+/// Value of an unset option. Options unknown to a kernel count as unset.
 const OFF: &str = "n";
 
-/// Options that change what a server gets of the machine, the ones that matter most first. One that ends in `*` stands for
-/// all that begin so.
+/// Options that affect a server's performance, the most important first. A `*` at the end matches any suffix.
 const MATTER: [&str; 14] = [
     "PREEMPT*",
     "HZ",
@@ -29,7 +28,7 @@ const MATTER: [&str; 14] = [
 ];
 
 impl KernelOptions {
-    /// Reads a configuration, as `.config` and `/proc/config.gz` have it.
+    /// Parses a configuration in the format of `.config` and `/proc/config.gz`.
     pub fn read(text: &str) -> Self {
         let option = |line: &str| {
             let (name, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
@@ -38,12 +37,12 @@ impl KernelOptions {
         Self(text.lines().filter_map(option).collect())
     }
 
-    /// The value of an option: `y`, `m`, `n`, or a number or text as it is written.
+    /// Value of an option: `y`, `m`, `n`, or a number or text as written.
     pub fn value(&self, option: &str) -> &str {
         self.0.get(option).map_or(OFF, String::as_str)
     }
 
-    /// The options that are not the same in all of these: first those that matter to a server, then by name.
+    /// The options that differ between these configurations: first those that matter to a server, then by name.
     pub fn differing(configurations: &[&Self]) -> Vec<String> {
         let Some((first, others)) = configurations.split_first() else { return Vec::new() };
         let names: BTreeSet<&String> = configurations.iter().flat_map(|one| one.0.keys()).collect();
@@ -56,7 +55,7 @@ impl KernelOptions {
     }
 }
 
-/// Whether an option changes what a server gets of the machine.
+/// Whether an option affects a server's performance.
 pub fn option_matters(option: &str) -> bool {
     rank(option) < MATTER.len()
 }

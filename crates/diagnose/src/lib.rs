@@ -1,10 +1,10 @@
-//! Validity gates: whether a trial may be used, judged from its own records alone; the confound guard: whether cells may be
-//! compared; whether a machine is fit to measure on; how sure the figures of one run are; and where the time of a
-//! transaction goes.
+//! Validity gates: whether a trial may be used, judged from its own records alone; the confound guard: whether cells
+//! may be compared; fitness of a machine; precision of the figures of one run; and where the time of a transaction
+//! goes.
 //!
-//! Pure functions: [`judge`] takes what was observed and says what each gate found, with the evidence in figures;
-//! [`fitness()`] does so with what is known of a machine, [`explain()`] with everything that a trial has left;
-//! [`within_run`] with the seconds of a load. [`profile`] says which functions and groups of functions a profile is of.
+//! Pure functions: [`judge`] takes an observation and returns the findings of the gates, with the evidence in figures;
+//! [`fitness()`] judges the facts of a machine, [`explain()`] a trial's record, [`within_run`] the seconds of a load.
+//! [`profile`] breaks a profile down by functions and groups of functions.
 
 mod confound;
 mod cpu;

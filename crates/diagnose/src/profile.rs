@@ -1,4 +1,4 @@
-//! What a profile says: which functions and groups of functions processors were in, and what is different in another.
+//! Profiles by function and group of functions, and their limitations.
 
 mod callers;
 mod functions;

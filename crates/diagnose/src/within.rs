@@ -1,4 +1,4 @@
-//! How steady one run was, and how sure its figures are, from its seconds. The methods are those of `stats`.
+//! Stability of one run, and precision of its figures, from its seconds. The methods are those of `stats`.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,16 +7,16 @@ use model::message::{Interval, Phase};
 use model::statistics::{Percentile, Stall, Statistics};
 use stats::WindowMean;
 
-/// The percentiles of latency that are told.
+/// The percentiles of latency that are reported.
 const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
-/// Intervals of such a length are a full second. The last one of a phase is mostly shorter.
+/// Length of intervals that count as a full second. The last one of a phase is usually shorter.
 const SECOND_US: RangeInclusive<u64> = 990_000..=1_010_000;
 
-/// The statistics of a load with these intervals, in order of time. `latencies` gives those of an interval: each value in
-/// nanoseconds with how often it was there; none where they can't be read.
+/// The statistics of a load with these intervals, in order of time. `latencies` returns those of an interval: each
+/// value in nanoseconds with its count; `None` if they can't be read.
 ///
-/// The methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
-/// [`stats::percentiles`]. Each figure that is none has its reason in [`Statistics::missing`].
+/// Methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
+/// [`stats::percentiles`]. [`Statistics::missing`] has the reason for each figure that is `None`.
 pub fn within_run(
     intervals: &[Interval],
     latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
@@ -60,7 +60,7 @@ pub fn within_run(
     }
 }
 
-/// Seconds with their transactions.
+/// Seconds with their throughput.
 #[derive(Default)]
 struct Seconds {
     start_us: Vec<u64>,
@@ -84,7 +84,7 @@ impl Seconds {
     }
 }
 
-/// Why figures are none, by their names.
+/// Reasons for missing figures, by name.
 #[derive(Default)]
 struct Missing(BTreeMap<String, String>);
 
@@ -127,7 +127,7 @@ fn percentiles(
         })
         .collect();
     missing.unless(!found.is_empty(), "percentiles", || "there are no latencies".to_owned());
-    // Where the window is too short, none has an interval, and one reason is enough.
+    // If the window is too short, none has an interval, and one reason suffices.
     let too_short = seconds.len() <= LEAST_SECONDS_OF_BLOCKS;
     missing.unless(found.is_empty() || !too_short, "percentiles.interval_us", || {
         format!("the window has {} seconds: it takes 60", seconds.len())
@@ -140,7 +140,7 @@ fn percentiles(
     found
 }
 
-/// Up to so many seconds, there are fewer than six blocks of ten.
+/// With at most this many seconds, there are fewer than six blocks of ten.
 const LEAST_SECONDS_OF_BLOCKS: usize = 50;
 
 #[cfg(test)]
@@ -172,7 +172,7 @@ mod tests {
         }
     }
 
-    /// A load of so many seconds of warm-up and window with these transactions each, then a drain.
+    /// A load with this many seconds of warm-up and window, with these transactions per second, then a drain.
     fn load(warmup: u64, window: u64, transactions: impl Fn(u64) -> u64) -> Vec<Interval> {
         let phase = |second| if second < warmup { Phase::Warmup } else { Phase::Measure };
         let mut load: Vec<Interval> = (0..warmup + window)

@@ -1,6 +1,6 @@
-//! Figures in text: grouped thousands, per cent with a sign, binary units, durations.
+//! Figures in text: grouped thousands, signed percentages, binary units, durations.
 
-/// Throughput: grouped by thousands; decimals only where they are needed for three significant digits.
+/// Throughput: grouped by thousands; decimals only if needed for three significant digits.
 pub fn tps(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
@@ -10,12 +10,12 @@ pub fn tps(value: f64) -> String {
     grouped(&format!("{value:.decimals$}"))
 }
 
-/// A relative change in per cent, with its sign: `+4.2%`.
+/// A signed relative change in percent: `+4.2%`.
 pub fn change(ratio: f64) -> String {
     let percent = ratio * 100.0;
     let decimals = if percent.abs() >= 99.95 { 0 } else { 1 };
     let text = format!("{percent:+.decimals$}%");
-    // Nothing rises or falls by less than the last digit shown.
+    // A change that rounds to zero has no sign.
     if matches!(text.as_str(), "+0.0%" | "-0.0%") { "0.0%".to_owned() } else { text }
 }
 

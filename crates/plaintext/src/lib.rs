@@ -1,4 +1,4 @@
-//! Plain text that commands print: tables in several formats, lines wrapped to a width, figures with their units, text without control
+//! Plain text that commands print: tables in several formats, wrapped lines, figures with units, text without control
 //! characters.
 
 pub mod figures;

@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-/// The text without control characters but line ends, tabs and colours (`ESC [ … m`), each replaced by U+FFFD: what servers,
-/// bundles and imported files contain must not move the cursor, change the terminal's title or fake its output.
+/// The text with U+FFFD for control characters other than line ends, tabs and colours (`ESC [ … m`): text from servers,
+/// bundles and imported files must not move the cursor, change the terminal's title or fake its output.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\t')) else {
         return Cow::Borrowed(text);
@@ -25,7 +25,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Length of the sequence for colours that a text begins with, in bytes; 0 if it begins with another. Source: ECMA-48, SGR.
+/// Length of the colour sequence at the start of the text, in bytes; 0 if there is none. Source: ECMA-48, SGR.
 fn colour(text: &str) -> usize {
     let Some(parameters) = text.strip_prefix("\x1b[") else { return 0 };
     match parameters.find(|c: char| !c.is_ascii_digit() && c != ';') {

@@ -1,4 +1,4 @@
-//! Tables as every command prints them: aligned for a terminal, Markdown for a page, CSV for a spreadsheet.
+//! Tables of commands: aligned for a terminal, Markdown for a page, CSV for a spreadsheet.
 //!
 //! JSON is not a table: commands that offer it serialize a versioned type of their own.
 
@@ -11,7 +11,7 @@ pub const GAP: &str = "–";
 /// Spaces between aligned columns.
 pub const BETWEEN: usize = 2;
 
-/// How a command prints its data (`--format`).
+/// Output format of a command (`--format`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     /// Aligned columns.
@@ -39,7 +39,7 @@ pub struct Table {
 pub struct Column {
     /// The head.
     pub name: String,
-    /// Whether its texts are aligned to the right.
+    /// Whether the column is right-aligned.
     pub numeric: bool,
 }
 
@@ -58,7 +58,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// The table as text that ends in a line break. `Json` gives the aligned table.
+    /// Renders the table as text that ends in a line break. `Json` gives the aligned table.
     pub fn render(&self, format: Format) -> String {
         match format {
             Format::Table | Format::Json => self.aligned(),
@@ -67,13 +67,13 @@ impl Table {
         }
     }
 
-    /// Each row as its texts by the names of the columns.
+    /// Each row as texts by column name.
     pub fn objects(&self) -> Vec<BTreeMap<&str, &str>> {
         let names = || self.columns.iter().map(|column| column.name.as_str());
         self.rows.iter().map(|row| names().zip(row.iter().map(String::as_str)).collect()).collect()
     }
 
-    /// Width as aligned text, in characters.
+    /// Width of the aligned table, in characters.
     pub fn width(&self) -> usize {
         self.widths().iter().sum::<usize>() + self.columns.len().saturating_sub(1) * BETWEEN
     }

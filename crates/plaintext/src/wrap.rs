@@ -1,7 +1,7 @@
 //! Lines wrapped to a width.
 
-/// A line broken before words that would go beyond `columns`. It keeps its indentation; continuation lines have two
-/// columns more. Ends in a line break.
+/// Wraps a line before words that would exceed `columns`. The line keeps its indentation; continuation lines are
+/// indented by two more columns. The result ends in a line break.
 pub fn wrap(line: &str, columns: usize) -> String {
     let indent = line.len() - line.trim_start().len();
     let mut out = " ".repeat(indent);

@@ -1,4 +1,4 @@
-//! How a test says that it can't run on this machine. `make test` ends with the number of such tests and their reasons.
+//! Reports of tests that can't run on this machine. `make test` ends with their number and their reasons.
 
 use std::fmt::Display;
 use std::fs::OpenOptions;
@@ -6,10 +6,10 @@ use std::io::Write;
 use std::panic::Location;
 use std::thread;
 
-/// Names the file that collects skipped tests, a line each.
+/// Environment variable with the path of the file of skipped tests, one line each.
 pub const FILE_VARIABLE: &str = "PGDYNO_SKIPPED_TESTS";
 
-/// Reports that the calling test, or a part of it, can't run here. The test returns by itself.
+/// Reports that the calling test, or a part of it, can't run here. The test must return by itself.
 ///
 /// # Panics
 /// The file of skipped tests can't be written: a skipped test that nobody sees is worse than one that fails.
@@ -36,7 +36,7 @@ mod tests {
 
     use super::*;
 
-    /// The child is this very test, which finds the variable set.
+    /// The child process runs this same test, with the variable set.
     #[test]
     fn a_skipped_test_is_a_line_with_its_name_and_reason() {
         if std::env::var_os("SKIPS").is_some() {

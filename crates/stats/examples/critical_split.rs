@@ -1,5 +1,5 @@
-//! Simulates the critical values of `stats::Split`, the 1% level of T for samples of one normal distribution:
-//! `cargo run --release -p stats --example critical_split [SAMPLES [SEED]]`, kept in `tests/data/critical-split.csv`.
+//! Simulates the critical values of `stats::Split`, the 1% level of T for samples of one normal distribution: `cargo
+//! run --release -p stats --example critical_split [SAMPLES [SEED]]`. Results are in `tests/data/critical-split.csv`.
 //!
 //! `critical` is the quantile of T at 99%, `standard_error` half the distance of the order statistics one binomial
 //! standard deviation of ranks below and above it.

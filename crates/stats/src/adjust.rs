@@ -1,7 +1,7 @@
-//! Many comparisons at once.
+//! Multiple comparisons.
 
-/// The p-values, adjusted so that the chance of any false alarm among them all stays what it is for one: at most 1, and
-/// in the same order as given. They are numbers from 0 to 1.
+/// The p-values, adjusted so that the probability of any false alarm among all of them stays that of a single test: at
+/// most 1, in the same order as given. They must be numbers from 0 to 1.
 ///
 /// Source: Holm, "A Simple Sequentially Rejective Multiple Test Procedure", Scandinavian Journal of Statistics 6
 /// (1979); R's `p.adjust` does the same.
@@ -15,8 +15,8 @@ pub fn holm(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The p-values, adjusted so that of those at or below a level, no larger share than that is a false alarm, on average:
-/// in the same order as given, and never more than [Holm's](holm).
+/// The p-values, adjusted to the false discovery rate: among those at or below a level, the expected share of false
+/// alarms is at most that level. In the same order as given, and never larger than [Holm's](holm).
 ///
 /// Source: Benjamini and Hochberg, "Controlling the False Discovery Rate: A Practical and Powerful Approach to Multiple
 /// Testing", Journal of the Royal Statistical Society B 57 (1995); R's `p.adjust` does the same.
@@ -30,7 +30,7 @@ pub fn benjamini_hochberg(p: &[f64]) -> Vec<f64> {
     adjusted
 }
 
-/// The places of the values, the smallest value's first.
+/// Indices of the values in ascending order of value.
 fn ascending(p: &[f64]) -> Vec<usize> {
     let mut ascending: Vec<usize> = (0..p.len()).collect();
     ascending.sort_by(|&i, &j| p[i].total_cmp(&p[j]));
@@ -47,7 +47,7 @@ mod tests {
         assert!(ours.iter().zip(theirs).all(|(a, b)| (a - b).abs() < 1e-15), "{ours:?}");
     }
 
-    /// By hand: the largest stays, the second is 4/3 of itself, and none is more than those after it.
+    /// By hand: the largest stays, the second is multiplied by 4/3, and none exceeds a larger one.
     #[test]
     fn of_false_discoveries_the_largest_p_stays() {
         close(benjamini_hochberg(&[0.02, 0.01, 0.04, 0.03]), &[0.04; 4]);
@@ -55,7 +55,7 @@ mod tests {
         close(benjamini_hochberg(&[]), &[]);
     }
 
-    /// By hand: 4 × 0.01, then 3 × 0.02, and no less for what follows.
+    /// By hand: 4 × 0.01, then 3 × 0.02, and the following ones are no smaller.
     #[test]
     fn the_smallest_is_multiplied_most_and_none_is_overtaken() {
         close(holm(&[0.02, 0.01, 0.04, 0.03]), &[0.06, 0.04, 0.06, 0.06]);

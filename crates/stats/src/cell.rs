@@ -1,4 +1,4 @@
-//! What the runs of one cell say of it: how fast, how steady, and whether a mean may stand for them.
+//! Figures of the runs of one cell: level, noise, and whether a mean represents them.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ use crate::{Logs, Sample, Split, critical_split};
 pub const NOISY: f64 = 0.02;
 /// A standard deviation of logarithms above this is [wide](Cell::is_wide).
 pub const WIDE: f64 = 0.05;
-/// Modes closer than this ratio are not called [modes](Cell::has_modes).
+/// Modes with a ratio below this are not reported as [modes](Cell::has_modes).
 pub const MODE_RATIO: f64 = 1.05;
 /// With fewer runs, a cell has no [class](Cell::class) and a comparison no verdict.
 pub const LEAST_RUNS: usize = 3;
 
-/// The figures of a cell of n runs. What too few runs cannot tell is none.
+/// The figures of a cell of n runs; `None` if there are too few runs for a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cell {
     /// Number of runs, at least 1.
@@ -26,31 +26,31 @@ pub struct Cell {
     pub maximum: f64,
     /// The geometric mean of the throughputs.
     pub geometric_mean: f64,
-    /// The standard deviation of the throughputs' natural logarithms, n − 1 degrees of freedom: 0.02 is about 2%. None
-    /// of one run.
+    /// The standard deviation of the throughputs' natural logarithms, n − 1 degrees of freedom: 0.02 is about 2%.
+    /// `None` for one run.
     pub log_sd: Option<f64>,
-    /// The best split of the logarithms in two. None of fewer than 3 runs.
+    /// The best split of the logarithms in two; `None` for fewer than 3 runs.
     pub split: Option<Split>,
-    /// What the split's t has to reach to be believed. None of fewer than 3 runs and of more than 50.
+    /// The critical value of the split's t; `None` for fewer than 3 or more than 50 runs.
     pub critical: Option<f64>,
 }
 
-/// A cell in one word. A cell that is wide and has modes is called by its modes.
+/// The class of a cell. A cell that is both wide and bimodal is classified by its modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Class {
     /// None of the following.
     Stable,
-    /// Its runs spread by more than 2%: to see small differences takes more of them.
+    /// Its runs spread by more than 2%: small differences require more runs.
     Noisy,
     /// Unstable: its runs spread by more than 5%.
     Wide,
-    /// Unstable: its runs fall into two modes, and no mean or median is either of them.
+    /// Unstable: its runs fall into two modes, and no mean or median represents either.
     Modes,
 }
 
 impl Cell {
-    /// The figures of a cell with these throughputs, in whatever order; none where there is no value, or one of them is
-    /// zero, negative, NaN or infinite and so has no logarithm.
+    /// The figures of a cell with these throughputs, in any order; `None` if there is no value, or one of them is zero,
+    /// negative, NaN or infinite and thus has no logarithm.
     pub fn new(throughputs: &[f64]) -> Option<Self> {
         let logs = Logs::new(throughputs.iter().copied())?;
         let sample = Sample::new(throughputs.iter().copied())?;
@@ -66,8 +66,8 @@ impl Cell {
         })
     }
 
-    /// The geometric mean of the upper mode over that of the lower one, whether or not they are believed. None of fewer
-    /// than 3 runs.
+    /// The ratio of the geometric means of the upper and the lower mode, whether or not they are significant; `None`
+    /// for fewer than 3 runs.
     pub fn mode_ratio(&self) -> Option<f64> {
         self.split.map(|split| split.distance.exp())
     }
@@ -90,12 +90,12 @@ impl Cell {
         apart && self.split.zip(self.critical).is_some_and(|(split, critical)| split.t >= critical)
     }
 
-    /// Whether no single figure may stand for the runs: wide or with modes.
+    /// Whether no single figure represents the runs: wide or with modes.
     pub fn is_unstable(&self) -> bool {
         self.is_wide() || self.has_modes()
     }
 
-    /// The cell in one word; none of fewer than [`LEAST_RUNS`] runs.
+    /// The class of the cell; `None` for fewer than [`LEAST_RUNS`] runs.
     pub fn class(&self) -> Option<Class> {
         (self.n >= LEAST_RUNS).then(|| match () {
             () if self.has_modes() => Class::Modes,
@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(cell(&[100.0, 100.0, 100.0, 105.1, 105.1]).class(), Some(Class::Modes));
     }
 
-    /// Modes name the class of a cell that is wide as well.
+    /// A cell that is also wide is classified by its modes.
     #[test]
     fn a_cell_can_be_wide_and_have_modes() {
         let both = cell(&[100.0, 101.0, 100.5, 150.0, 151.0]);

@@ -1,4 +1,4 @@
-//! Where the level of a series of measurements changed, and by how much.
+//! Change points of a series of measurements, and their effects.
 
 use std::ops::Range;
 
@@ -7,53 +7,54 @@ use crate::moments::{Moments, suffixes};
 use crate::transient::significant_excursion;
 use crate::{Logs, Sample, Welch};
 
-/// Where the random orders of a series begin: the same series always has the same change points.
+/// Seed of the permutations: fixed, so that a series always has the same change points.
 const SEED: u64 = 20_160_628;
-/// −2 ln(1 − √0.95): a place is possible with 95% confidence as long as its likelihood ratio is no larger.
+/// −2 ln(1 − √0.95): a position is within the 95% interval if its likelihood ratio is no larger.
 const POSSIBLE: f64 = 7.35;
 
-/// A place where the level of a series changed. Its indices are those of the series, missing points counted.
+/// A change of a series' level. Its indices are those of the series, including missing points.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChangePoint {
-    /// The last point with the level before.
+    /// The last point at the level before.
     pub before: usize,
-    /// The first point with the level after. With points missing between, the change is anywhere between the two.
+    /// The first point at the level after. If points are missing in between, the change is anywhere between the two.
     pub after: usize,
-    /// The latest point that has the level before, with 95% confidence, and the earliest that has the level after: the
-    /// change lies between these. Where the change is large compared with the noise, they are `before` and `after`.
+    /// The latest point that has the level before, and the earliest that has the level after, with 95% confidence: the
+    /// change lies between these. For a change that is large compared with the noise, they are `before` and `after`.
     ///
-    /// Source: Hansen, "Sample Splitting and Threshold Estimation", Econometrica 68 (2000): the places where the sum of
-    /// squares about the two levels is not much larger than at the best of them.
+    /// Source: Hansen, "Sample Splitting and Threshold Estimation", Econometrica 68 (2000): the positions where the sum
+    /// of squares about the two levels is not much larger than at the best one.
     pub within: (usize, usize),
-    /// The p-value of the hypothesis that the order of the points in the segment that was split here is chance, by
-    /// permutations: at most 0.01, at least 0.001, and of more than 200 points at least 0.0033.
+    /// The p-value of the hypothesis that the order of the points in the segment split here is random, by permutations:
+    /// at most 0.01, at least 0.001, and for more than 200 points at least 0.0017.
     pub p: f64,
-    /// The points of the segment after, up to the next change point, next to those of the segment before: the ratio of
-    /// their geometric means, with its interval.
+    /// Comparison of the segment after, up to the next change point, with the segment before: the ratio of their
+    /// geometric means, with its interval.
     pub effect: Welch,
 }
 
-/// The change points of a series of positive values in order, such as a throughput by version or date; a value that is
-/// missing is none. There are none among fewer than 10 values.
+/// The change points of a series of positive values in order, such as throughput by version or date; `None` is a
+/// missing value. There are none among fewer than 10 values.
 ///
-/// A point is one value, and all points are exchangeable where nothing changed. Runs of one version are not: what
-/// belongs to that version alone (its build, where its memory lies) is in all of them, and as points of their own they
-/// would make an event of it. Give one value for each version, by [`medians`].
+/// A point is one value, and without a change all points must be exchangeable. Runs of one version are not: the
+/// properties of that version alone (its build, its memory layout) affect all of them, and as separate points they
+/// would form an event. Give one value per version, by [`medians`].
 ///
-/// The result is none where a value is zero, negative, NaN or infinite.
+/// Returns `None` if a value is zero, negative, NaN or infinite.
 ///
-/// On logarithms, each segment is split in two where the parts differ most, as long as chance does so in at most 1% of
-/// orders of its points. Where it does not, the level may have been left and come back to: that is two change points, as
-/// long as chance makes such a window in at most 0.5% of orders. With change points that are found, their neighbours are
-/// placed again between theirs. A series without change gets a change point in at most 1.5% of cases, however its values
-/// are distributed; noise that goes on from one point to the next, as when a machine drifts, is not chance in this sense:
-/// divide by a [control](relative_to). Two points in a segment are the fewest, and 10 are needed to split it.
+/// On logarithms, each segment is split in two where the parts differ most, if at most 1% of the permutations of its
+/// points give such a difference. Otherwise the level may have changed and returned: that is two change points, if at
+/// most 0.5% of permutations give such a window. After new change points are found, their neighbours are repositioned,
+/// and then they themselves. A series without change has a change point in at most 1.5% of cases, whatever its
+/// distribution; noise correlated from one point to the next, such as drift of a machine, is not random in this sense:
+/// divide by a [control](relative_to). A segment has at least two points, and 10 are needed to split it.
 ///
 /// Source: E-divisive, by Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of
 /// Multivariate Data", Journal of the American Statistical Association 109 (2014), with p as by Phipson and Smyth,
-/// "Permutation P-values Should Never Be Zero", Statistical Applications in Genetics and Molecular Biology 9 (2010); what
-/// comes and goes as by Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the Analysis of
-/// Array-Based DNA Copy Number Data", Biostatistics 5 (2004); the repeated placing by Bai, "Estimating Multiple Breaks One at a Time", Econometric Theory 13 (1997).
+/// "Permutation P-values Should Never Be Zero", Statistical Applications in Genetics and Molecular Biology 9 (2010);
+/// transients as by Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the Analysis of
+/// Array-Based DNA Copy Number Data", Biostatistics 5 (2004); repositioning by Bai, "Estimating Multiple Breaks One at
+/// a Time", Econometric Theory 13 (1997).
 pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
     let known: Vec<(usize, f64)> =
         series.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?))).collect();
@@ -79,9 +80,9 @@ pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
     splits.iter().zip(ends.windows(3)).map(change).collect()
 }
 
-/// The median of the runs of each point; none for a point without runs, and none at all where a run is NaN or infinite.
+/// The median of each point's runs; `None` for a point without runs, and no result if a run is NaN or infinite.
 ///
-/// The median, as one run of three that went astray must not make an event.
+/// The median, because a single outlier among three runs must not form an event.
 pub fn medians<R: AsRef<[f64]>>(points: &[R]) -> Option<Vec<Option<f64>>> {
     let median = |runs: &[f64]| match runs {
         [] => Some(None),
@@ -90,8 +91,8 @@ pub fn medians<R: AsRef<[f64]>>(points: &[R]) -> Option<Vec<Option<f64>>> {
     points.iter().map(|runs| median(runs.as_ref())).collect()
 }
 
-/// Each value over that of the control at the same point, as far as there are both: what moves both alike, such as a
-/// machine that gets slower, is not in the ratio.
+/// The ratio of each value to the control at the same point, if both exist: effects common to both, such as a machine
+/// that slows down, cancel out.
 pub fn relative_to(control: &[Option<f64>], series: &[Option<f64>]) -> Vec<Option<f64>> {
     let control = control.iter().copied().chain(std::iter::repeat(None));
     series.iter().zip(control).map(|(value, control)| Some((*value)? / control?)).collect()
@@ -107,7 +108,7 @@ struct Split {
 /// The splits of these values, in order.
 fn divide(values: &[f64]) -> Vec<Split> {
     let mut splits: Vec<Split> = Vec::new();
-    // Segments in which chance alone was found.
+    // Segments without a significant split.
     let mut whole: Vec<(usize, usize)> = Vec::new();
     loop {
         let starts = [0].into_iter().chain(splits.iter().map(|split| split.at));
@@ -134,7 +135,7 @@ fn divide(values: &[f64]) -> Vec<Split> {
     }
 }
 
-/// Places the neighbours of new splits, and then these, where they are best between theirs.
+/// Moves the neighbours of new splits, and then the new splits, to the best positions between their own neighbours.
 fn place_again(values: &[f64], splits: &mut [Split], new: Range<usize>) {
     let last = splits.len() - 1;
     for i in [new.start.saturating_sub(1), last.min(new.end)].into_iter().chain(new) {
@@ -146,7 +147,7 @@ fn place_again(values: &[f64], splits: &mut [Split], new: Range<usize>) {
     }
 }
 
-/// The first and the last possible place of the split of these values that was found at `at`.
+/// The first and the last possible position of a split that was found at `at`.
 fn possible(values: &[f64], at: usize) -> (usize, usize) {
     let mut left = Moments::default();
     let squares: Vec<f64> = values
@@ -157,7 +158,7 @@ fn possible(values: &[f64], at: usize) -> (usize, usize) {
             left.squares + right.squares
         })
         .collect();
-    // squares[i] is of the split after i + 1 values.
+    // squares[i] belongs to the split after i + 1 values.
     let least = squares.iter().copied().fold(f64::INFINITY, f64::min);
     let bound = least + POSSIBLE * least / (values.len() as f64 - 2.0);
     let is_possible = |square: &f64| *square <= bound;
@@ -170,7 +171,7 @@ fn possible(values: &[f64], at: usize) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    /// Values that wobble by up to 1% about these levels, all differently.
+    /// Values that vary by up to 1% about these levels, all different.
     fn series(levels: impl IntoIterator<Item = f64>) -> Vec<Option<f64>> {
         let wobble = |i: usize| 1.0 + ((i * 37 % 101) as f64 - 50.0) / 5000.0;
         levels.into_iter().enumerate().map(|(i, level)| Some(level * wobble(i))).collect()
@@ -227,7 +228,7 @@ mod tests {
         assert_eq!((change.before, change.after, change.within), (17, 23, (17, 23)));
     }
 
-    /// A change no larger than the noise may be a few points off, and says so.
+    /// The position of a change no larger than the noise may be a few points off; its interval shows that.
     #[test]
     fn a_small_change_has_an_uncertain_place() {
         let change = change_points(&levels(&[(60, 100.0), (60, 99.2)])).unwrap()[0];

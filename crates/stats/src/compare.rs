@@ -1,35 +1,35 @@
-//! Did it change? Two cells at a time, over a matrix of them.
+//! Comparison of pairs of cells, and verdicts over a matrix of comparisons.
 
 use std::fmt;
 
 use crate::cell::LEAST_RUNS;
 use crate::{Cell, Logs, Welch, holm, permutation_p};
 
-/// A ratio between 1/1.05 and 1.05 is no change that matters.
+/// A ratio between 1/1.05 and 1.05 is not a relevant change.
 pub const MARGIN: f64 = 1.05;
-/// As [`MARGIN`], where instructions are counted: nothing but the path length moves such a figure by as much as this.
+/// As [`MARGIN`], for counted instructions: only the path length changes such a figure by this much.
 pub const COUNTED_MARGIN: f64 = 1.01;
-/// The confidence of the interval that has to lie within the margin.
+/// Confidence of the interval that must lie within the margin.
 const LEVEL: f64 = 0.95;
-/// Of several comparisons, adjusted p at or below this is a change.
+/// Among several comparisons, an adjusted p at or below this is a change.
 const MATRIX_ALPHA: f64 = 0.05;
-/// Of a single comparison, p at or below this is a change.
+/// For a single comparison, p at or below this is a change.
 const SINGLE_ALPHA: f64 = 0.01;
-/// Of an unstable cell, exact p at or below this is needed for a change.
+/// For an unstable cell, a change requires an exact p at or below this.
 const UNSTABLE_ALPHA: f64 = 0.01;
 
 /// The figures of a comparison of two cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
-    /// The cell that is compared with.
+    /// The baseline.
     pub a: Cell,
-    /// The cell that is compared.
+    /// The variant.
     pub b: Cell,
-    /// The ratio of geometric means, b over a, with its confidence. None with fewer than 2 runs on a side.
+    /// The ratio of geometric means, b over a, with its confidence; `None` for fewer than 2 runs on a side.
     pub welch: Option<Welch>,
-    /// A ratio up to this is no change that matters, nor is one down to its inverse.
+    /// The largest ratio that is not a relevant change; its inverse is the smallest.
     pub margin: f64,
-    /// The [exact permutation p](permutation_p). None unless a side is unstable, and of more than 40 runs together.
+    /// The [exact permutation p](permutation_p); `None` unless a side is unstable, and for more than 40 runs together.
     pub permutation_p: Option<f64>,
 }
 
@@ -38,7 +38,7 @@ pub struct Comparison {
 pub enum Verdict {
     /// Fewer than 3 runs on a side.
     Insufficient,
-    /// A side is unstable, and the difference is not clear in spite of that.
+    /// A side is unstable, and the difference is not clear despite that.
     Unstable,
     /// The ratio is within the margin, with 95% confidence.
     Equivalent,
@@ -50,12 +50,12 @@ pub enum Verdict {
     UnstableRegression,
     /// A side is unstable, but all runs of the second cell are faster than any of the first, by more than the margin.
     UnstableImprovement,
-    /// Neither a change nor equivalence is shown: it takes more runs.
+    /// Neither a change nor equivalence is shown: more runs are needed.
     Inconclusive,
 }
 
 impl Comparison {
-    /// Compares the throughputs `b` with the throughputs `a`; none where either is empty, or one of them is zero,
+    /// Compares the throughputs `b` with the throughputs `a`; `None` if either is empty, or one of them is zero,
     /// negative, NaN or infinite.
     pub fn new(a: &[f64], b: &[f64]) -> Option<Self> {
         let logs = (Logs::new(a.iter().copied())?, Logs::new(b.iter().copied())?);
@@ -70,7 +70,7 @@ impl Comparison {
         })
     }
 
-    /// The same with another margin than the default.
+    /// The same comparison with another margin than the default.
     pub fn with_margin(self, margin: f64) -> Self {
         Self { margin, ..self }
     }
@@ -85,7 +85,7 @@ impl Comparison {
         self.a.maximum < self.b.minimum || self.b.maximum < self.a.minimum
     }
 
-    /// What Welch's comparison may be judged by: none with fewer than 3 runs on a side.
+    /// Welch's comparison if the runs suffice for a verdict; `None` for fewer than 3 runs on a side.
     fn sufficient(&self) -> Option<Welch> {
         self.welch.filter(|_| self.a.n.min(self.b.n) >= LEAST_RUNS)
     }
@@ -117,16 +117,16 @@ impl Comparison {
     }
 }
 
-/// The verdicts on a matrix of comparisons, in its order, by these rules, of which the first that applies decides:
+/// The verdicts on a matrix of comparisons, in its order. The first rule that applies decides:
 ///
 /// 1. fewer than 3 runs on a side: insufficient;
 /// 2. a side is unstable: a change only if the ranges are disjoint, the exact permutation p is at most 0.01 and the
-///    ratio of medians is beyond the margin (5% unless [said otherwise](Comparison::with_margin)), otherwise unstable;
+///    ratio of medians is beyond the margin (5% unless [set otherwise](Comparison::with_margin)), else unstable;
 /// 3. the 95% interval is within the margin: equivalent (Schuirmann, "A Comparison of the Two One-Sided Tests Procedure
 ///    and the Power Approach for Assessing the Equivalence of Average Bioavailability", Journal of Pharmacokinetics and
 ///    Biopharmaceutics 15 (1987), stricter than his 90%);
 /// 4. p, [adjusted](holm) over all comparisons with at least 3 runs a side, is at most 0.05: a change. If there is only
-///    one of these, its p has to be at most 0.01;
+///    one such comparison, its p must be at most 0.01;
 /// 5. inconclusive.
 pub fn verdicts(matrix: &[Comparison]) -> Vec<Verdict> {
     let p: Vec<f64> = matrix.iter().filter_map(|comparison| Some(comparison.sufficient()?.p)).collect();
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(verdict(&unstable[..3], &times(2.0)[..3]), Verdict::Unstable);
     }
 
-    /// p of these is 0.02: enough among others that leave room for it, not alone.
+    /// The p of these is 0.02: enough among several comparisons with Holm's correction, not alone.
     #[test]
     fn a_single_comparison_has_to_be_surer_than_one_of_several() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
@@ -224,12 +224,12 @@ mod tests {
         let clear = Comparison::new(&STEADY, &times(0.8)).unwrap();
         let insufficient = Comparison::new(&[1.0], &[2.0]).unwrap();
         assert_eq!(verdicts(std::slice::from_ref(&doubtful)), [Verdict::Inconclusive]);
-        // What is insufficient is not counted as tested.
+        // Insufficient comparisons do not count as tested.
         assert_eq!(
             verdicts(&[insufficient, doubtful.clone()]),
             [Verdict::Insufficient, Verdict::Inconclusive]
         );
-        // Holm: the smaller p counts twice, the larger once.
+        // Holm: the smaller p is doubled, the larger one is not.
         assert_eq!(verdicts(&[doubtful.clone(), clear]), [Verdict::Regression; 2]);
         assert_eq!(verdicts(&[doubtful.clone(), doubtful.clone(), doubtful]), [Verdict::Inconclusive; 3]);
         assert_eq!(verdicts(&[]), []);

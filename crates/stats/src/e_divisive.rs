@@ -1,4 +1,4 @@
-//! Where a series falls into two parts that differ most, and whether chance could do that.
+//! The split of a series into the two parts that differ most, and its significance.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -7,40 +7,40 @@ use crate::shuffle::{p_of_chance, shuffle};
 
 /// p at or below this is a change.
 pub(crate) const ALPHA: f64 = 0.01;
-/// The fewest values on each side of a split: one has no spread.
+/// The fewest values on each side of a split: a single one has no spread.
 pub(crate) const LEAST_SIDE: usize = 2;
-/// The fewest values that are tested: of 9, no split is so rare among all orders that p could reach [`ALPHA`].
+/// The fewest values that are tested: with 9, no split is rare enough among all permutations for p to reach [`ALPHA`].
 pub const LEAST_VALUES: usize = 10;
-/// The most levels that values are told apart by.
+/// The largest number of distinct levels.
 const MOST_LEVELS: usize = 128;
-/// The levels that values are rounded to where there are more.
+/// Number of levels that values are rounded to if there are more.
 const ROUNDED_LEVELS: usize = 64;
-/// Further from the ends than this, not each split is tried, but as many as lie within this share of the distance.
+/// Farther than this from the ends, not every split is tried: the step is the distance divided by this.
 const DENSE: usize = 16;
 
-/// A split that chance hardly makes.
+/// A significant split.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Significant {
-    /// How many values are before it.
+    /// Number of values before it.
     pub(crate) at: usize,
-    /// The share of all orders of the values whose best split is as good, as estimated from permutations.
+    /// The share of permutations whose best split is at least as good, as estimated.
     pub(crate) p: f64,
 }
 
-/// The best split of these values, if p is at most [`ALPHA`]; none of fewer than 10 values.
+/// The best split of these values, if p is at most [`ALPHA`]; `None` for fewer than 10 values.
 ///
-/// The statistic is the energy distance of the parts, with the absolute difference for a distance, times mn/(m + n) for
-/// m and n values: the largest over all splits is compared with that of the values in random orders, and p
-/// [estimated from permutations](p_of_chance).
+/// The statistic is the energy distance of the parts, with the absolute difference as distance, times mn/(m + n) for m
+/// and n values: the maximum over all splits is compared with that of random permutations, and p [estimated from
+/// these](p_of_chance).
 ///
-/// Two things keep it fast, and leave the test exact, as they are done to the permutations alike: values are rounded to 64
-/// levels, each the mean of neighbours in size, where more than 128 differ; and far from both ends not every split is
-/// tried. The place is then the best of all splits.
+/// Two approximations make it fast, and leave the test exact, because they apply to the permutations as well: if more
+/// than 128 values are distinct, they are rounded to 64 levels, each the mean of values adjacent in size; and far from
+/// both ends not every split is tried. The final position is then the best of all splits.
 ///
 /// Sources: Matteson and James, "A Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data",
 /// Journal of the American Statistical Association 109 (2014), with α = 1 and all values after a split as its second
-/// part, as MongoDB has it (Daly, Brown, Ingo, O'Leary and Bradford, "The Use of Change Point Detection to Identify
-/// Software Performance Regressions in a Continuous Integration System", ICPE 2020).
+/// part, as in MongoDB's variant (Daly, Brown, Ingo, O'Leary and Bradford, "The Use of Change Point Detection to
+/// Identify Software Performance Regressions in a Continuous Integration System", ICPE 2020).
 pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant> {
     if values.len() < LEAST_VALUES {
         return None;
@@ -48,7 +48,7 @@ pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant
     let (scale, mut levels) = Scale::new(values);
     let places = places(values.len());
     let observed = scale.best(&levels, &places).energy;
-    // The same split, turned round, does not add up to quite the same energy.
+    // The same split in reverse order has a slightly different sum, due to rounding.
     let as_good = observed - scale.rounding;
     let at = scale.place(values, &levels);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -59,7 +59,7 @@ pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant
     Some(Significant { at, p })
 }
 
-/// The best split of these values, whether or not it means anything; none of fewer than 4.
+/// The best split of these values, whether or not it is significant; `None` for fewer than 4.
 pub(crate) fn best_split(values: &[f64]) -> Option<usize> {
     if values.len() < 2 * LEAST_SIDE {
         return None;
@@ -72,7 +72,7 @@ fn all_places(n: usize) -> Vec<usize> {
     (LEAST_SIDE..=n - LEAST_SIDE).collect()
 }
 
-/// The splits that are tried of `n` values.
+/// Positions of the tested splits of `n` values.
 fn places(n: usize) -> Vec<usize> {
     let mut lower = Vec::new();
     let mut at = LEAST_SIDE;
@@ -89,14 +89,14 @@ struct Split {
     energy: f64,
 }
 
-/// The levels that values have, and what the energy of a split is reckoned from.
+/// The levels of the values, and the sums from which the energy of a split is computed.
 ///
-/// A sum of |x − y| over pairs is, with the levels in ascending order, a sum over the gaps between neighbouring levels:
-/// of n values, c of them below a gap, it counts c(n − c) times.
+/// The sum of |x − y| over all pairs, with levels in ascending order, is a sum over the gaps between adjacent levels:
+/// with c of n values below it, a gap counts c(n − c) times.
 struct Scale {
     /// Number of values.
     n: f64,
-    /// The distance of each level to the next.
+    /// The distance from each level to the next.
     gaps: Vec<f64>,
     /// For each level, the sum of the gaps above it.
     above: Vec<f64>,
@@ -106,9 +106,9 @@ struct Scale {
     below: f64,
     /// The sum of distances over all pairs.
     total: f64,
-    /// Energies this close are equal.
+    /// Energies that differ by less are equal.
     rounding: f64,
-    /// Whether different values may be of one level.
+    /// Whether different values may share a level.
     is_rounded: bool,
 }
 
@@ -118,7 +118,7 @@ impl Scale {
         let n = values.len();
         let mut order: Vec<usize> = (0..n).collect();
         order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
-        // Equal values are of one level, whichever comes first.
+        // Equal values share a level, whichever comes first.
         let groups: Vec<&[usize]> = order.chunk_by(|&i, &j| values[i] == values[j]).collect();
         let width = if groups.len() <= MOST_LEVELS { 0 } else { n.div_ceil(ROUNDED_LEVELS) };
         let mut levels = vec![0_u8; n];
@@ -130,7 +130,7 @@ impl Scale {
             }
             let level = sizes.len() - 1;
             sizes[level] += group.len();
-            // The mean so far, which of equal values is exactly their value.
+            // Running mean; exact for equal values.
             centres[level] += (values[group[0]] - centres[level]) * group.len() as f64 / sizes[level] as f64;
             group.iter().for_each(|&i| levels[i] = level as u8);
         }
@@ -140,7 +140,7 @@ impl Scale {
     fn between(centres: &[f64], sizes: &[usize]) -> Self {
         let n = sizes.iter().sum::<usize>() as f64;
         let mut gaps: Vec<f64> = centres.windows(2).map(|pair| pair[1] - pair[0]).collect();
-        // No gap above the last level, and no level to fill up eights.
+        // Zeros: for the gap above the last level, and as padding to a multiple of eight.
         gaps.resize(sizes.len().next_multiple_of(8), 0.0);
         let (mut above, mut pairs_above) = (gaps.clone(), gaps.clone());
         let (mut sum, mut below, mut total) = (0.0, 0.0, 0.0);
@@ -156,13 +156,13 @@ impl Scale {
         Self { n, gaps, above, pairs_above, below, total, rounding, is_rounded: false }
     }
 
-    /// The best of all splits of these values, whose levels these are.
+    /// The best of all splits of these values with these levels.
     fn place(&self, values: &[f64], levels: &[u8]) -> usize {
         let at = self.best(levels, &all_places(values.len())).at;
         if self.is_rounded { place_near(values, at, values.len() / ROUNDED_LEVELS) } else { at }
     }
 
-    /// The best of the splits at these places, in ascending order; the first of equal ones.
+    /// The best of the splits at these positions, in ascending order; the first of equal ones.
     fn best(&self, levels: &[u8], places: &[usize]) -> Split {
         let mut best = Split { at: places[0], energy: f64::NEG_INFINITY };
         let mut counts = [0_u32; MOST_LEVELS];
@@ -182,8 +182,8 @@ impl Scale {
         best
     }
 
-    /// The energy of a split after `m` values, of which `counts` are of each level. With c of these below a gap and C of
-    /// all, `below` is the sum of c and `pairs` that of c · C over all gaps.
+    /// The energy of a split after `m` values, with `counts` of them at each level. With c of these below a gap and C
+    /// of all, `below` is the sum of c and `pairs` that of c · C over all gaps, each times the gap's length.
     fn energy(&self, m: f64, counts: &[u32; MOST_LEVELS], below: f64, pairs: f64) -> f64 {
         let k = self.n - m;
         let squares = self.sum_of_squares(counts);
@@ -193,7 +193,7 @@ impl Scale {
         energy(m, k, [self.total, left, right])
     }
 
-    /// The sum over all gaps of the squared number of values below it.
+    /// The sum over all gaps of the squared number of values below, times the gap's length.
     fn sum_of_squares(&self, counts: &[u32; MOST_LEVELS]) -> f64 {
         let mut below = [0_i32; MOST_LEVELS];
         let mut sum = 0;
@@ -201,7 +201,7 @@ impl Scale {
             sum += count as i32;
             *below = sum;
         }
-        // Several sums at a time, as each addition has to wait for the one before it.
+        // Eight independent sums, because each addition depends on the previous one.
         let mut sums = [0.0; 8];
         for (gaps, below) in self.gaps.chunks_exact(8).zip(below.chunks_exact(8)) {
             for i in 0..8 {
@@ -213,7 +213,7 @@ impl Scale {
     }
 }
 
-/// The best split at most so far from `at`, by the values themselves.
+/// The best split within `reach` of `at`, by the exact values.
 fn place_near(values: &[f64], at: usize, reach: usize) -> usize {
     let (from, to) = (at.saturating_sub(reach).max(LEAST_SIDE), (at + reach).min(values.len() - LEAST_SIDE));
     let distances =
@@ -236,13 +236,13 @@ fn place_near(values: &[f64], at: usize, reach: usize) -> usize {
 fn sum_of_distances(values: &[f64]) -> f64 {
     let mut ascending = values.to_vec();
     ascending.sort_unstable_by(f64::total_cmp);
-    // Each gap lies between as many pairs as there are values below it times those above.
+    // The pairs across a gap are the values below it times the values above it.
     let gap = |(i, pair): (usize, &[f64])| (pair[1] - pair[0]) * ((i + 1) * (values.len() - i - 1)) as f64;
     ascending.windows(2).enumerate().map(gap).sum()
 }
 
-/// The energy of a split into `m` and `k` values, of the sums of distances over all pairs, those on the left and those on
-/// the right.
+/// The energy of a split into `m` and `k` values, from the sums of distances over all pairs, those on the left and
+/// those on the right.
 fn energy(m: f64, k: f64, [total, left, right]: [f64; 3]) -> f64 {
     let between = total - left - right;
     2.0 * m * k / (m + k) * (between / (m * k) - left / (m * (m - 1.0)) - right / (k * (k - 1.0)))
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(significant_split(&[0.1; 50], 1), None);
     }
 
-    /// More than 128 different values are rounded, which hardly moves the energy.
+    /// More than 128 different values are rounded, which changes the energy very little.
     #[test]
     fn many_values_are_rounded_little() {
         let values: Vec<f64> = (0..1000_u64)

@@ -1,30 +1,29 @@
-//! What changed at the same place in several series.
+//! Change points common to several series.
 
 use crate::{ChangePoint, Sample};
 
-/// Change points of several series in which the same thing may show itself.
+/// Change points of several series that may have the same cause.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
-    /// The last point with the level before, and the first with the level after, as far as the series can tell together.
+    /// The last point at the level before, as narrowed down by all series together.
     pub before: usize,
-    /// See `before`.
+    /// The first point at the level after, likewise.
     pub after: usize,
-    /// The geometric mean of the ratios of its change points. It says how much they changed on average, not how much
-    /// another series would.
+    /// The geometric mean of its change points' ratios: their average, not an estimate for other series.
     pub ratio: f64,
     /// The smallest ratio.
     pub smallest: f64,
     /// The largest ratio.
     pub largest: f64,
-    /// The change points with the number of their series, in the order of these: one of each series at most.
+    /// The change points with the indices of their series, in order of these: at most one per series.
     pub changes: Vec<(usize, ChangePoint)>,
 }
 
-/// Groups the change points of series that have the same points (one that lacks some has none there) into events, in
-/// order of place.
+/// Groups the change points of series over the same points (a missing point is `None`) into events, in order of
+/// position.
 ///
-/// Change points are of one event if they go the same way and there is a place where all of them can lie, by their
-/// [`ChangePoint::within`]. The place where most can lie makes the first event; the others make the next ones.
+/// Change points belong to one event if they have the same direction and can all lie at one position, by their
+/// [`ChangePoint::within`]. The position at which most can lie forms the first event; the others form the next ones.
 pub fn events(series: &[Vec<ChangePoint>]) -> Vec<Event> {
     let all =
         || series.iter().enumerate().flat_map(|(number, changes)| changes.iter().map(move |c| (number, *c)));
@@ -41,16 +40,16 @@ pub fn events(series: &[Vec<ChangePoint>]) -> Vec<Event> {
     events
 }
 
-/// Whether an interval has this place, which is before the point of that index.
+/// Whether an interval contains this position, which is before the point of that index.
 fn has(interval: (usize, usize), place: usize) -> bool {
     interval.0 < place && place <= interval.1
 }
 
-/// The place where most change points can lie, of those that are the best place of one; of equal ones where most have
-/// their best place, and then the first.
+/// The position at which most change points can lie, among the best positions of any; of equal ones that which is most
+/// often the best position, and then the first.
 fn most_common_place(changes: &[(usize, ChangePoint)]) -> Option<usize> {
     let end = changes.iter().map(|(_, change)| change.within.1).max()?;
-    // Differences from one place to the next.
+    // Differences from one position to the next.
     let (mut possible, mut best) = (vec![0_i64; end + 2], vec![0_i64; end + 2]);
     for (_, change) in changes {
         possible[change.within.0 + 1] += 1;
@@ -68,7 +67,7 @@ fn most_common_place(changes: &[(usize, ChangePoint)]) -> Option<usize> {
     most.map(|(_, place)| place)
 }
 
-/// Takes out the change points that can lie at this place, of each series the nearest.
+/// Removes and returns the change points that can lie at this position, the nearest one of each series.
 fn take(changes: &mut Vec<(usize, ChangePoint)>, place: usize) -> Vec<(usize, ChangePoint)> {
     let mut taken: Vec<(usize, ChangePoint)> = Vec::new();
     let (here, mut left): (Vec<_>, Vec<_>) =
@@ -88,7 +87,7 @@ fn take(changes: &mut Vec<(usize, ChangePoint)>, place: usize) -> Vec<(usize, Ch
 
 fn event(place: usize, changes: Vec<(usize, ChangePoint)>) -> Option<Event> {
     let ratios = Sample::new(changes.iter().map(|(_, change)| change.effect.ratio))?;
-    // Where all of those can lie whose best place this is.
+    // The range common to all change points with this best position.
     let best = || changes.iter().filter(|(_, change)| has((change.before, change.after), place));
     Some(Event {
         before: best().map(|(_, change)| change.before).max()?,
@@ -142,7 +141,7 @@ mod tests {
         );
     }
 
-    /// A change that may lie at two places goes to that with more; two that only a third would connect stay two.
+    /// A change that fits two positions joins the one with more; two that only a third could connect stay separate.
     #[test]
     fn an_uncertain_place_is_decided_by_the_others() {
         let wide = change(6, 7, (3, 9), 0.8);

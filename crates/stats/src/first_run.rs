@@ -1,20 +1,20 @@
-//! Is the first run one of its kind?
+//! Whether the first run of a cell is an outlier.
 
 use crate::{MARGIN, Sample};
 
-/// So many of the others' scaled median absolute deviations from their median are apart.
+/// The distance from the others' median, in scaled median absolute deviations, beyond which the first run is apart.
 const APART: f64 = 14.826;
-/// The fewest others that the first run is compared with.
+/// The fewest others to compare the first run with.
 const LEAST_OTHERS: usize = 3;
 
-/// The ratio of the first run to the median of the others, where it is apart from them: by more than the [`MARGIN`], and
+/// The ratio of the first run to the median of the others, if it is apart from them: by more than the [`MARGIN`], and
 /// by more than 14.826 times their [scaled median absolute deviation](Sample::mad). A cell measured with cold caches
-/// begins like that. `runs` are throughputs in the order of their measurement; none of fewer than 4.
+/// starts like that. `runs` are throughputs in the order of measurement; `None` for fewer than 4.
 ///
-/// It drops nothing: it is a reason to look at how the cell was warmed up.
+/// It drops no run: it is a reason to check the cell's warm-up.
 ///
-/// Source: Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), whose score this is, without the first run in
-/// what it is compared with; the bound is that of hyperfine's warning.
+/// Source: Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993), for the score, computed here without the
+/// first run; the bound is that of hyperfine's warning.
 pub fn first_run_apart(runs: &[f64]) -> Option<f64> {
     let (first, others) = runs.split_first()?;
     if others.len() < LEAST_OTHERS {
@@ -36,7 +36,7 @@ mod tests {
         let cold = first_run_apart(&[91.0, 100.2, 99.9, 100.0, 100.1]).unwrap();
         assert!((cold / 0.909_545 - 1.0).abs() < 1e-5, "{cold}");
         assert!(first_run_apart(&[109.0, 100.2, 99.9, 100.0, 100.1]).is_some());
-        // Within the margin; among others as far apart; not the first one.
+        // Within the margin; among others equally far apart; not the first one.
         assert_eq!(first_run_apart(&[96.0, 100.2, 99.9, 100.0, 100.1]), None);
         assert_eq!(first_run_apart(&[91.0, 104.0, 97.0, 100.0, 102.0]), None);
         assert_eq!(first_run_apart(&[100.2, 91.0, 99.9, 100.0, 100.1]), None);

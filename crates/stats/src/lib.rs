@@ -1,14 +1,14 @@
-//! Pure statistics over samples: no I/O, no randomness that is not seeded, every method with its source.
+//! Pure statistics over samples: no I/O, no unseeded randomness, a source for every method.
 //!
 //! A sample is usually the throughput of the runs of one cell: the run is the replicate.
 //!
-//! - what one cell says: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
-//! - how many runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
-//! - what can be detected: [`smallest_effect`], [`runs_for_effect`], [`TwoStages`];
-//! - what one run says: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`], [`synchronized_ends()`] of what ran side by side;
-//! - how it scales with clients: [`Sweep`];
-//! - when it changed: [`change_points`] of a history, [`events`] of several;
-//! - what changed: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`]; what else may be asked of
+//! - one cell: [`Cell`], from its [`Sample`], [`Logs`] and [`Split`];
+//! - number of runs: [`runs_for_cell`], [`runs_for_comparison`], [`runs_needed`], [`ci_half_width`];
+//! - detectable effects: [`smallest_effect`], [`runs_for_effect`], [`TwoStages`];
+//! - one run: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`], [`synchronized_ends()`];
+//! - scaling with clients: [`Sweep`];
+//! - history: [`change_points`] of one series, [`events`] of several;
+//! - comparison: [`Comparison`] and [`verdicts`], from [`Welch`], [`permutation_p`] and [`holm`]; further tests of
 //!   two cells: [`mann_whitney_p`], [`share_smaller`], [`benjamini_hochberg`], and of one: [`first_run_apart`].
 
 mod adjust;

@@ -1,12 +1,11 @@
-//! Throughput compares by ratios, so it is reckoned with by its logarithms.
+//! Logarithms of throughputs: throughputs are compared by ratios.
 
 use crate::moments::Moments;
 use crate::student;
 
 /// The natural logarithms of a sample of at least one positive value, in ascending order.
 ///
-/// A relative spread or shift that is the same at every throughput is the same distance here, and means of logarithms
-/// are geometric means.
+/// A relative spread or shift is the same distance at every throughput, and means of logarithms are geometric means.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Logs {
     ascending: Vec<f64>,
@@ -14,8 +13,8 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// The logarithms of these values, in whatever order; none where there is no value, or one of them is zero,
-    /// negative, NaN or infinite.
+    /// The logarithms of these values, in any order; `None` if there is no value, or one of them is zero, negative, NaN
+    /// or infinite.
     pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut ascending = Vec::new();
         for value in values {
@@ -47,19 +46,19 @@ impl Logs {
         self.moments.mean
     }
 
-    /// The variance with n − 1 degrees of freedom; none of one value. Exactly 0 where all values are equal.
+    /// The variance with n − 1 degrees of freedom; `None` for one value. Exactly 0 if all values are equal.
     pub fn variance(&self) -> Option<f64> {
         self.moments.variance()
     }
 
-    /// The standard deviation with n − 1 degrees of freedom, about the relative spread of the values: 0.02 is 2%; none
-    /// of one value.
+    /// The standard deviation with n − 1 degrees of freedom, approximately the relative spread of the values: 0.02 is
+    /// 2%; `None` for one value.
     pub fn standard_deviation(&self) -> Option<f64> {
         self.variance().map(f64::sqrt)
     }
 
-    /// The interval that holds the geometric mean with this confidence, such as 0.95, where the logarithms are normal;
-    /// none of one value, or where `level` is not between 0 and 1.
+    /// The confidence interval of the geometric mean at this level, such as 0.95, if the logarithms are normal; `None`
+    /// for one value, or if `level` is not between 0 and 1.
     ///
     /// Source: Student, "The Probable Error of a Mean", Biometrika 6 (1908), on logarithms.
     pub fn confidence_interval(&self, level: f64) -> Option<Interval> {
@@ -67,7 +66,7 @@ impl Logs {
         Some(Interval { low: (self.mean() - half_width).exp(), high: (self.mean() + half_width).exp() })
     }
 
-    /// t · s / √n, how far the interval of the mean reaches to each side.
+    /// t · s / √n, half the width of the mean's interval.
     pub(crate) fn half_width(&self, level: f64) -> Option<f64> {
         let n = self.n() as f64;
         let standard_error = self.standard_deviation()? / n.sqrt();
@@ -78,13 +77,13 @@ impl Logs {
 /// A confidence interval, of a throughput or of a ratio of two.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interval {
-    /// Its lower end.
+    /// Lower end.
     pub low: f64,
-    /// Its upper end.
+    /// Upper end.
     pub high: f64,
 }
 
-/// Whether this is between 0 and 1, excluding both.
+/// Whether a value is between 0 and 1, exclusive.
 pub(crate) fn is_probability(value: f64) -> bool {
     value > 0.0 && value < 1.0
 }

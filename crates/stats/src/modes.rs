@@ -1,27 +1,27 @@
-//! Does a sample fall into two modes? A mean or a median hides that.
+//! Detection of two modes in a sample: a mean or a median hides them.
 
 use crate::moments::{Moments, suffixes};
 
-/// The split of a sample into a lower and an upper part that sets the two farthest apart.
+/// The split of a sample into the lower and the upper part that are farthest apart.
 ///
 /// Source: Engelman and Hartigan, "Percentage Points of a Test for Clusters", Journal of the American Statistical
 /// Association 64 (1969): the largest ratio of the variance between the parts to that within them, over all splits of
-/// the sorted sample. Its square root is the largest of all two-sample t statistics, which is what is given here.
+/// the sorted sample. Its square root, used here, is the largest of all two-sample t statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Split {
-    /// How many values, counted from the smallest, are the lower part.
+    /// Number of values in the lower part.
     pub lower: usize,
     /// T = (m₂ − m₁) · √(k(n − k)/n) / s, with m the means of the parts, k the number of values in the lower part and s
-    /// the standard deviation within the parts (n − 2 degrees of freedom). Infinite where the values within each part
-    /// are equal; 0 where all values are.
+    /// the standard deviation within the parts (n − 2 degrees of freedom). Infinite if the values within each part are
+    /// equal; 0 if all values are.
     pub t: f64,
-    /// m₂ − m₁, the distance of the means. Of logarithms, it is the logarithm of the parts' ratio.
+    /// m₂ − m₁, the distance of the means. For logarithms, it is the logarithm of the parts' ratio.
     pub distance: f64,
 }
 
 impl Split {
-    /// The split with the largest T of values in ascending order, the first of them where several are equal; none of
-    /// fewer than 3 values, which leave no degree of freedom within the parts.
+    /// The split with the largest T of values in ascending order, the first of equal ones; `None` for fewer than 3
+    /// values, which leave no degree of freedom within the parts.
     pub fn from_ascending(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n < 3 {
@@ -51,17 +51,17 @@ impl Split {
     }
 }
 
-/// The value that T reaches or exceeds in 1% of all samples of `n` values from one normal distribution; none below 3
+/// The value that T reaches or exceeds in 1% of all samples of `n` values from one normal distribution; `None` below 3
 /// and above 50.
 ///
 /// By simulation: `cargo run --release -p stats --example critical_split` gives the values for all n, with their
 /// errors. Those for 3 to 10, 12, 15, 20, 30 and 50 are from an earlier and smaller simulation, and off by its error:
-/// by at most 0.3%, for n = 3 by 0.9% (exact is cot(π/600) = 190.98). They are kept, as verdicts depend on them.
+/// by at most 0.3%, for n = 3 by 0.9% (exact is cot(π/600) = 190.98). They are kept, because verdicts depend on them.
 pub fn critical_split(n: usize) -> Option<f64> {
     CRITICAL.get(n.checked_sub(3)?).copied()
 }
 
-/// From n = 3 on.
+/// Critical values from n = 3 on.
 const CRITICAL: [f64; 48] = [
     192.75, 26.42, 14.81, 11.57, 10.16, 9.49, 9.11, 8.93, 8.86, 8.83, 8.85, 8.89, 8.95, 9.03, 9.12, 9.21,
     9.29, 9.39, 9.49, 9.59, 9.69, 9.79, 9.89, 9.99, 10.09, 10.19, 10.29, 10.40, 10.50, 10.59, 10.69, 10.79,

@@ -3,7 +3,7 @@
 /// Number, mean and sum of squared deviations of the values added so far.
 ///
 /// Source: Welford, "Note on a Method for Calculating Corrected Sums of Squares and Products", Technometrics 4 (1962).
-/// It loses no digits where values are close together, and of equal values the sum of squares is exactly 0.
+/// It loses no digits if values are close together, and for equal values the sum of squares is exactly 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Moments {
     pub(crate) n: usize,
@@ -25,7 +25,7 @@ impl Moments {
         moments
     }
 
-    /// The variance with n − 1 degrees of freedom; none of fewer than 2 values.
+    /// The variance with n − 1 degrees of freedom; `None` for fewer than 2 values.
     pub(crate) fn variance(&self) -> Option<f64> {
         (self.n >= 2).then(|| self.squares / (self.n - 1) as f64)
     }

@@ -1,4 +1,4 @@
-//! How sure the percentiles of one run are.
+//! Percentiles of one run, with confidence intervals.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -6,40 +6,40 @@ use rand_xoshiro::rand_core::SeedableRng;
 use crate::logs::is_probability;
 use crate::shuffle::below;
 
-/// Where the random choices begin.
+/// Seed of the draws.
 const SEED: u64 = 19_890_901;
 /// Seconds in a block.
 const BLOCK: usize = 10;
-/// The most blocks: of more than an hour, they are longer.
+/// The largest number of blocks: for more than an hour, blocks are longer.
 const MOST_BLOCKS: usize = 360;
-/// The fewest blocks that are drawn from.
+/// The fewest blocks to draw from.
 const LEAST_BLOCKS: usize = 6;
-/// How often blocks are drawn.
+/// Number of draws.
 const DRAWS: usize = 1000;
-/// The fewest values beyond a percentile that tell how sure it is.
+/// The fewest values beyond a percentile for an interval.
 const LEAST_BEYOND: u64 = 10;
 
 /// A percentile of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Percentile {
-    /// The smallest value that at least this share of all values do not exceed.
+    /// The smallest value that at least this share of all values does not exceed.
     pub value: u64,
-    /// The lower and upper end of the interval that holds it with 95% confidence. None of less than a minute, and where
-    /// fewer than 10 values are beyond the percentile. It is of this run alone.
+    /// Ends of the 95% confidence interval; `None` for less than a minute, or if fewer than 10 values are beyond the
+    /// percentile. It describes this run alone.
     pub interval: Option<(u64, u64)>,
 }
 
-/// The percentiles (0.99 is the 99th) of values that are counted for each second: pairs of a value and how often it was
-/// there, in ascending order of value. A percentile is none where there are no values or it is not between 0 and 1.
+/// The percentiles (0.99 is the 99th) of values counted per second: pairs of a value and its count, in ascending order
+/// of value. A percentile is `None` if there are no values or it is not between 0 and 1.
 ///
 /// Source: Carlstein, "The Use of Subseries Values for Estimating the Variance of a General Statistic from a Stationary
-/// Sequence", Annals of Statistics 14 (1986): as what one second does is not independent of the one before it, whole
-/// blocks of ten are drawn, here a thousand times with a fixed seed; the interval is Efron's, the 2.5% and 97.5%
-/// quantiles of what was drawn. The last block may be shorter; of more than an hour, there are 360 longer ones.
+/// Sequence", Annals of Statistics 14 (1986): because successive seconds are not independent, whole blocks of ten are
+/// drawn, here a thousand times with a fixed seed; the interval is Efron's, the 2.5% and 97.5% quantiles of the draws.
+/// The last block may be shorter; for more than an hour, there are 360 longer ones.
 pub fn percentiles<S: AsRef<[(u64, u64)]>>(seconds: &[S], shares: &[f64]) -> Vec<Option<Percentile>> {
     let blocks = Blocks::new(seconds);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
-    // The same draws for all percentiles, so that their intervals are in order as they are.
+    // The same draws for all percentiles, so that the intervals are ordered as the percentiles are.
     let draws: Vec<Vec<u32>> = match blocks.n {
         n if n < LEAST_BLOCKS => Vec::new(),
         n => (0..DRAWS).map(|_| draw(n, &mut random)).collect(),
@@ -47,7 +47,7 @@ pub fn percentiles<S: AsRef<[(u64, u64)]>>(seconds: &[S], shares: &[f64]) -> Vec
     shares.iter().map(|&share| blocks.percentile(share, &draws)).collect()
 }
 
-/// How often each of `n` blocks is drawn.
+/// The number of times that each of `n` blocks is drawn.
 fn draw(n: usize, random: &mut Xoshiro256PlusPlus) -> Vec<u32> {
     let mut weights = vec![0; n];
     (0..n).for_each(|_| weights[below(n, random)] += 1);
@@ -56,9 +56,9 @@ fn draw(n: usize, random: &mut Xoshiro256PlusPlus) -> Vec<u32> {
 
 struct Blocks {
     n: usize,
-    /// All values that occur, in ascending order.
+    /// All distinct values, in ascending order.
     values: Vec<u64>,
-    /// For each value, how many of each block do not exceed it.
+    /// For each value, the number of values of each block that do not exceed it.
     cumulative: Vec<u64>,
 }
 
@@ -88,13 +88,13 @@ impl Blocks {
         Self { n, values, cumulative }
     }
 
-    /// How many values of blocks drawn so often do not exceed the one at `place`.
+    /// The number of values in these draws of blocks that do not exceed the one at `place`.
     fn up_to(&self, place: usize, weights: &[u32]) -> u64 {
         let counts = &self.cumulative[place * self.n..][..self.n];
         counts.iter().zip(weights).map(|(count, weight)| count * u64::from(*weight)).sum()
     }
 
-    /// The value of this share of blocks drawn so often, and how many are beyond it.
+    /// The percentile of these draws of blocks, and the number of values beyond it.
     fn value(&self, share: f64, weights: &[u32]) -> Option<(u64, u64)> {
         let all = self.up_to(self.values.len().checked_sub(1)?, weights);
         let rank = ((share * all as f64).ceil() as u64).clamp(1, all.max(1));
@@ -121,7 +121,7 @@ impl Blocks {
 mod tests {
     use super::*;
 
-    /// 100 values a second, 1 to 100, and more where `slow` says how much.
+    /// 100 values per second, 1 to 100, plus the addition by `slow`.
     fn seconds(n: usize, slow: impl Fn(usize) -> u64) -> Vec<Vec<(u64, u64)>> {
         (0..n).map(|second| (1..=100).map(|value| (value + slow(second), 1)).collect()).collect()
     }
@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(found, [exact(50), exact(99)]);
     }
 
-    /// One slow block of twelve makes the tail: it may be missing, or be there several times.
+    /// One slow block of twelve forms the tail: a draw may contain it several times, or not at all.
     #[test]
     fn what_happens_once_makes_the_tail_unsure_and_not_the_median() {
         let found =

@@ -1,4 +1,4 @@
-//! Tests of two samples that assume nothing of how they spread.
+//! Distribution-free tests of two samples.
 
 use std::cmp::Ordering;
 
@@ -7,11 +7,11 @@ use crate::Logs;
 /// The most values, of both samples together, that are tested.
 const MOST_VALUES: usize = 40;
 
-/// The exact two-sided p-value of the hypothesis that it is chance which values are in which sample: the share of all
-/// ways to deal them out whose means of logarithms are at least as far apart as they are.
+/// The exact two-sided p-value of the hypothesis that the assignment of values to samples is random: the share of all
+/// assignments whose means of logarithms are at least as far apart as those observed.
 ///
-/// None of more than 40 values together, for which exactness would take too long. Up to then it takes at most a
-/// fraction of a second.
+/// `None` for more than 40 values together, for which an exact result would take too long. Up to then it takes at most
+/// a fraction of a second.
 ///
 /// Sources: Pitman, "Significance Tests Which May be Applied to Samples from any Populations", Supplement to the
 /// Journal of the Royal Statistical Society 4 (1937); counted as by Horowitz and Sahni, "Computing Partitions with
@@ -23,13 +23,14 @@ pub fn permutation_p(a: &Logs, b: &Logs) -> Option<f64> {
     share_as_far(values.collect(), a.n())
 }
 
-/// The exact two-sided p-value of Mann and Whitney's test: as [`permutation_p`], of ranks in place of logarithms, so that
-/// it does not matter how far apart values are. Equal values share the mean of their ranks.
+/// The exact two-sided p-value of Mann and Whitney's test: as [`permutation_p`], of ranks instead of logarithms, so
+/// that the distances of values do not matter. Equal values share the mean of their ranks.
 ///
-/// None of more than 40 values together.
+/// `None` for more than 40 values together.
 ///
-/// Sources: Mann and Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger than the Other",
-/// The Annals of Mathematical Statistics 18 (1947); without equal values it is SciPy's `mannwhitneyu(…, method="exact")`.
+/// Sources: Mann and Whitney, "On a Test of Whether one of Two Random Variables is Stochastically Larger than the
+/// Other", The Annals of Mathematical Statistics 18 (1947); without ties it is SciPy's `mannwhitneyu(…,
+/// method="exact")`.
 pub fn mann_whitney_p(a: &Logs, b: &Logs) -> Option<f64> {
     let all = || a.ascending().iter().chain(b.ascending());
     let centre = (a.n() + b.n() + 1) as f64 / 2.0;
@@ -41,11 +42,11 @@ pub fn mann_whitney_p(a: &Logs, b: &Logs) -> Option<f64> {
     share_as_far(all().map(|value| rank(value) - centre).collect(), a.n())
 }
 
-/// The share of pairs of a value of each sample in which the second sample's is smaller, those that are equal counted half:
-/// 0.5 where neither tends to be smaller.
+/// The share of pairs of a value of each sample in which the second sample's value is smaller; ties count half: 0.5 if
+/// neither tends to be smaller.
 ///
-/// Source: Vargha and Delaney, "A Critique and Improvement of the CL Common Language Effect Size Statistics of McGraw and
-/// Wong", Journal of Educational and Behavioral Statistics 25 (2000).
+/// Source: Vargha and Delaney, "A Critique and Improvement of the CL Common Language Effect Size Statistics of McGraw
+/// and Wong", Journal of Educational and Behavioral Statistics 25 (2000).
 pub fn share_smaller(a: &Logs, b: &Logs) -> f64 {
     let pairs = a.ascending().iter().flat_map(|a| b.ascending().iter().map(move |b| b.total_cmp(a)));
     let smaller: f64 = pairs
@@ -58,16 +59,16 @@ pub fn share_smaller(a: &Logs, b: &Logs) -> f64 {
     smaller / (a.n() * b.n()) as f64
 }
 
-/// The share of all ways to take the first so many of these values whose sum is at least as far from 0 as theirs. All of
-/// them together add up to 0. None of more than 40 values.
+/// The share of all subsets with `first` of these values whose sum is at least as far from 0 as that of the first ones.
+/// The sum of all values must be 0. `None` for more than 40 values.
 fn share_as_far(values: Vec<f64>, first: usize) -> Option<f64> {
     let n = values.len();
     if n > MOST_VALUES {
         return None;
     }
-    // With the values about their mean, the means are as far apart as the first sample's sum is from 0.
+    // For centred values, the distance of the means is proportional to the first sample's sum.
     let observed = values[..first].iter().sum::<f64>().abs();
-    // The same values in another order do not add up to quite the same sum.
+    // The same values in another order have a slightly different sum, due to rounding.
     let rounding = values.iter().map(|value| value.abs()).sum::<f64>() * 1e-12;
     if observed <= rounding {
         return Some(1.0);
@@ -83,7 +84,7 @@ fn share_as_far(values: Vec<f64>, first: usize) -> Option<f64> {
     Some(as_far as f64 / all as f64)
 }
 
-/// The sums of all subsets, by the subset's size, each in ascending order.
+/// The sums of all subsets, by subset size, in ascending order.
 fn subset_sums(values: &[f64]) -> Vec<Vec<f64>> {
     let mut by_size = vec![Vec::new(); values.len() + 1];
     by_size[0].push(0.0);
@@ -97,7 +98,7 @@ fn subset_sums(values: &[f64]) -> Vec<Vec<f64>> {
     by_size
 }
 
-/// How many pairs of a number of each list, both ascending, add up to `bound` or more, or to −`bound` or less.
+/// The number of pairs, one of each ascending list, whose sum is at least `bound` or at most −`bound`.
 fn pairs_outside(numbers: &[f64], others: &[f64], bound: f64) -> u64 {
     let (mut below_upper, mut to_lower) = (others.len(), others.len());
     let mut pairs = 0;
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(p(&[1.0], &[2.0]), Some(1.0));
     }
 
-    /// Of sides that do not overlap, only their own deal and its mirror image are as far apart.
+    /// If the sides do not overlap, only their own assignment and its mirror image are equally far apart.
     #[test]
     fn hundreds_of_millions_of_deals_are_counted_exactly() {
         let runs = |from: f64| (0..16).map(|i| from + f64::from(i)).collect::<Vec<_>>();

@@ -1,11 +1,11 @@
-//! What a comparison of two cells can detect.
+//! Effects that a comparison of two cells can detect.
 //!
-//! The test is [Welch's](crate::Welch), of logarithms that are normal and spread alike on both sides. A true ratio of
-//! throughputs makes its t noncentral: the noncentrality is the ratio's logarithm over the standard error.
-//! Source: Johnson, Kotz and Balakrishnan, "Continuous Univariate Distributions", volume 2 (1995), chapter 31.
+//! The test is [Welch's](crate::Welch), of normal logarithms with the same spread on both sides. A true ratio of
+//! throughputs makes its t noncentral: the noncentrality is the ratio's logarithm over the standard error. Source:
+//! Johnson, Kotz and Balakrishnan, "Continuous Univariate Distributions", volume 2 (1995), chapter 31.
 //!
-//! Student's test, which may take it for granted that both sides spread alike, promises more: with 3 runs a side and a
-//! level of 0.01, Welch's finds 58% of the changes of which tables for Student's say 80%.
+//! Student's test, which may assume equal spread of both sides, promises more: with 3 runs a side and a level of 0.01,
+//! Welch's detects 58% of the changes for which tables for Student's say 80%.
 
 use std::f64::consts::{FRAC_PI_2, SQRT_2};
 
@@ -16,12 +16,12 @@ use crate::logs::is_probability;
 use crate::repeats::{MOST_RUNS, SECOND_STAGE_P, STAGE};
 use crate::student;
 
-/// The smallest increase of throughput that the test at level `alpha` finds with probability `power`, with `n`
-/// runs a side that spread by `log_sd`: 0.05 is 5%. The decrease that is found as surely is x / (1 + x).
+/// The smallest increase of throughput that the test at level `alpha` detects with probability `power`, with `n` runs a
+/// side and noise `log_sd`: 0.05 is 5%. The decrease detected with the same probability is x / (1 + x).
 ///
-/// `log_sd` is the [standard deviation of the logarithms](crate::Cell::log_sd). None with fewer than 3 or more than a
-/// million runs a side, where `log_sd` is negative or not finite, where `alpha` is below 1e-6, and where `alpha` or
-/// `power` is not between 0 and 1.
+/// `log_sd` is the [standard deviation of the logarithms](crate::Cell::log_sd). `None` for fewer than 3 or more than a
+/// million runs a side, if `log_sd` is negative or not finite, if `alpha` is below 1e-6, and if `alpha` or `power` is
+/// not between 0 and 1.
 pub fn smallest_effect(log_sd: f64, n: usize, alpha: f64, power: f64) -> Option<f64> {
     if !((LEAST_RUNS..=MOST_RUNS).contains(&n) && is_answerable(log_sd, alpha, power)) {
         return None;
@@ -31,14 +31,14 @@ pub fn smallest_effect(log_sd: f64, n: usize, alpha: f64, power: f64) -> Option<
     Some((noncentrality * log_sd * (2.0 / n as f64).sqrt()).exp_m1())
 }
 
-/// The smallest number from 0 that is enough, of which all larger ones are.
+/// The smallest sufficient number from 0, if all larger ones are sufficient too.
 fn smallest(is_enough: impl Fn(f64) -> bool) -> f64 {
     let mut high = 1.0;
     while !is_enough(high) {
         high *= 2.0;
     }
     let mut low = 0.0;
-    // Each step halves the distance: after 40 it is beyond what the integral can tell.
+    // Bisection: after 40 steps, the interval is below the accuracy of the integral.
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
         if is_enough(middle) { high = middle } else { low = middle }
@@ -46,12 +46,12 @@ fn smallest(is_enough: impl Fn(f64) -> bool) -> f64 {
     high
 }
 
-/// How many runs a side find a relative change `effect` of throughput (0.05 is 5% more, −0.05 is 5% less) with
-/// probability `power`, by the test at level `alpha` of runs that spread by `log_sd`; 3 at least.
+/// The number of runs a side that detect a relative change `effect` of throughput (0.05 is 5% more, −0.05 is 5% less)
+/// with probability `power`, by the test at level `alpha`, with noise `log_sd`; at least 3.
 ///
-/// `log_sd` is the [standard deviation of the logarithms](crate::Cell::log_sd). None where it takes more than a
-/// million, `effect` is 0, −1 or less, or not finite, `log_sd` negative or not finite, `alpha` below 1e-6, or `alpha`
-/// or `power` not between 0 and 1.
+/// `log_sd` is the [standard deviation of the logarithms](crate::Cell::log_sd). `None` if more than a million are
+/// needed, `effect` is 0, −1 or less, or not finite, `log_sd` negative or not finite, `alpha` below 1e-6, or `alpha` or
+/// `power` not between 0 and 1.
 pub fn runs_for_effect(log_sd: f64, effect: f64, alpha: f64, power: f64) -> Option<usize> {
     let shift = effect.ln_1p().abs();
     if !(shift > 0.0 && shift.is_finite() && is_answerable(log_sd, alpha, power)) {
@@ -76,31 +76,31 @@ pub fn runs_for_effect(log_sd: f64, effect: f64, alpha: f64, power: f64) -> Opti
     Some(high)
 }
 
-/// What a comparison in [two stages](crate::runs_for_comparison) can do: 5 runs a side, and 5 more where those tell p
+/// Power and cost of a comparison in [two stages](crate::runs_for_comparison): 5 runs a side, and 5 more if their p is
 /// below 0.10.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoStages {
-    /// A probability with which it finds the change at least. Near 1 it is close; far from 1 it says little.
+    /// A lower bound of its power: close near 1, loose far from 1.
     pub least_power: f64,
-    /// How many runs a side it takes on average.
+    /// Mean number of runs a side.
     pub mean_runs: f64,
 }
 
 impl TwoStages {
-    /// Of a relative change `effect`, as [`runs_for_effect`] has it, tested at level `alpha`.
+    /// For a relative change `effect`, as in [`runs_for_effect`], tested at level `alpha`.
     ///
-    /// It is of the tests alone, and what the first stage misses is taken never to be what the second one would miss
-    /// (Bonferroni), which is on the safe side: 0.971 for a loss of 5% at 2% noise. Of verdicts 0.96 is simulated (`tests/simulation.rs`), as a few
-    /// of them are "equivalent" or "unstable" before the test is asked. None where an argument is not what
-    /// [`runs_for_effect`] takes.
+    /// The bound describes the tests alone, and adds the error probabilities of both stages (Bonferroni), which is
+    /// conservative: 0.971 for a loss of 5% at 2% noise. Simulated verdicts reach 0.96 (`tests/simulation.rs`), as a
+    /// few of them are "equivalent" or "unstable" before the test applies. `None` if an argument is invalid for
+    /// [`runs_for_effect`].
     pub fn new(log_sd: f64, effect: f64, alpha: f64) -> Option<Self> {
         let shift = effect.ln_1p().abs();
         let is_shift = shift > 0.0 && shift.is_finite();
         (is_shift && is_answerable(log_sd, alpha, 0.5)).then(|| Stages::new(alpha).for_shift(shift / log_sd))
     }
 
-    /// The smallest increase of throughput that is found so with probability `power` at least, as [`smallest_effect`]; none where an
-    /// argument is not what that takes.
+    /// The smallest increase of throughput that two stages detect with at least probability `power`, as
+    /// [`smallest_effect`]; `None` if an argument is invalid for that.
     pub fn smallest_effect(log_sd: f64, alpha: f64, power: f64) -> Option<f64> {
         if !is_answerable(log_sd, alpha, power) {
             return None;
@@ -121,7 +121,7 @@ impl Stages {
         Self { first: Test::new(STAGE, SECOND_STAGE_P), second: Test::new(2 * STAGE, alpha) }
     }
 
-    /// Power and runs for a change of so many standard deviations.
+    /// Power and runs for a change in units of the standard deviation.
     fn for_shift(&self, shift: f64) -> TwoStages {
         let noncentrality = |n: usize| shift * (n as f64 / 2.0).sqrt();
         let goes_on = self.first.power(noncentrality(STAGE));
@@ -130,7 +130,7 @@ impl Stages {
     }
 }
 
-/// The smallest level of a test: below, the integral of its power with the fewest runs would need too many steps.
+/// The smallest level of a test: below it, the integral of its power with the fewest runs would need too many steps.
 const SMALLEST_ALPHA: f64 = 1e-6;
 
 fn is_answerable(log_sd: f64, alpha: f64, power: f64) -> bool {
@@ -138,23 +138,23 @@ fn is_answerable(log_sd: f64, alpha: f64, power: f64) -> bool {
     is_spread && is_probability(alpha) && alpha >= SMALLEST_ALPHA && is_probability(power)
 }
 
-/// Welch's two-sided test of two samples of n values each, which spread alike without the test knowing.
+/// Welch's two-sided test of two samples of n values each, whose spread is the same, without the test knowing.
 ///
-/// With variances s₁² and s₂², its degrees of freedom (n − 1)/(r² + (1 − r)²) depend on r = s₁²/(s₁² + s₂²) only. Of
-/// normal samples r has the beta distribution with both parameters (n − 1)/2 and is independent of s₁² + s₂², and with
-/// it of t (Lukacs, "A Characterization of the Gamma Distribution", Annals of Mathematical Statistics 26 (1955)). So
-/// the test is, for each r, one of t against the critical value of its own degrees of freedom.
+/// With variances s₁² and s₂², its degrees of freedom (n − 1)/(r² + (1 − r)²) depend only on r = s₁²/(s₁² + s₂²). For
+/// normal samples r has the beta distribution with both parameters (n − 1)/2 and is independent of s₁² + s₂², and thus
+/// of t (Lukacs, "A Characterization of the Gamma Distribution", Annals of Mathematical Statistics 26 (1955)). So for
+/// each r, the test compares t with the critical value of its own degrees of freedom.
 struct Test {
     /// The degrees of freedom of s₁² + s₂².
     nu: f64,
-    /// Critical values, each with its weight.
+    /// Critical values with their weights.
     critical: Vec<(f64, f64)>,
 }
 
 impl Test {
     fn new(n: usize, alpha: f64) -> Self {
         let one_side = n as f64 - 1.0;
-        // With r = (1 + sin φ)/2, the density of φ goes with cos φ to the power of n − 2, alike on both sides of 0.
+        // With r = (1 + sin φ)/2, the density of φ is proportional to cos φ to the power of n − 2, symmetric about 0.
         let to = FRAC_PI_2.min(8.0 / one_side.sqrt());
         let critical = simpson(0.0, to, 32)
             .map(|(phi, weight)| {
@@ -166,7 +166,7 @@ impl Test {
         Self { nu: 2.0 * one_side, critical }
     }
 
-    /// The probability that |t| exceeds its critical value, of t with this noncentrality.
+    /// The probability that |t| exceeds its critical value, for t with this noncentrality.
     fn power(&self, noncentrality: f64) -> f64 {
         mean(
             self.critical
@@ -176,15 +176,15 @@ impl Test {
     }
 }
 
-/// The probability that |t| exceeds `critical`, of t with `nu` degrees of freedom.
+/// The probability that |t| exceeds `critical`, for t with `nu` degrees of freedom.
 ///
-/// t is (Z + noncentrality)/U, with Z normal and nu · U² of the chi-squared distribution: of a given U, the probability
-/// is the normal distribution's.
+/// t is (Z + noncentrality)/U, with Z normal and nu · U² of the chi-squared distribution: for a given U, the
+/// probability follows from the normal distribution.
 fn exceeded(noncentrality: f64, nu: f64, critical: f64) -> f64 {
-    // U has mean 1 and standard deviation 1/√(2 nu), closely; beyond 12 of these the density is nothing.
+    // U has approximately mean 1 and standard deviation 1/√(2 nu); beyond 12 of these the density is negligible.
     let reach = 12.0 / (2.0 * nu).sqrt();
     let (from, to) = ((1.0 - reach).max(0.0), 1.0 + reach);
-    // The probability of a given U falls from 1 to 0 over a distance of about 1/critical.
+    // The probability for a given U falls from 1 to 0 over a distance of about 1/critical.
     let intervals = 2 * 100.0_f64.max(2.0 * (to - from) * critical) as usize;
     mean(simpson(from, to, intervals).map(|(u, weight)| {
         let density = ((nu - 1.0) * u.ln() - nu * (u * u - 1.0) / 2.0).exp();
@@ -193,7 +193,7 @@ fn exceeded(noncentrality: f64, nu: f64, critical: f64) -> f64 {
     }))
 }
 
-/// The points of Simpson's rule with an even number of intervals, and their weights but for a factor.
+/// The points of Simpson's rule with an even number of intervals, and their weights up to a factor.
 fn simpson(from: f64, to: f64, intervals: usize) -> impl Iterator<Item = (f64, f64)> {
     let step = (to - from) / intervals as f64;
     (0..=intervals).map(move |i| {
@@ -206,7 +206,7 @@ fn simpson(from: f64, to: f64, intervals: usize) -> impl Iterator<Item = (f64, f
     })
 }
 
-/// The mean of values with weights.
+/// Weighted mean of values.
 fn mean(weighted: impl Iterator<Item = (f64, f64)>) -> f64 {
     let (sum, weights) =
         weighted.fold((0.0, 0.0), |(sum, weights), (value, weight)| (sum + weight * value, weights + weight));
@@ -265,11 +265,11 @@ mod tests {
 
     #[test]
     fn two_stages_find_about_what_is_simulated() {
-        // tests/simulation.rs: a loss of 5% at 2% noise is found in 96% of cases, by verdicts.
+        // tests/simulation.rs: verdicts detect a loss of 5% at 2% noise in 96% of cases.
         let found = TwoStages::new(0.02, -0.05, 0.01).unwrap();
         assert!((0.96..0.98).contains(&found.least_power), "{found:?}");
         assert!((9.5..10.0).contains(&found.mean_runs), "{found:?}");
-        // Where next to nothing has changed, the first stage is mostly enough.
+        // With almost no change, the first stage is mostly enough.
         let nothing = TwoStages::new(0.02, 1e-9, 0.01).unwrap();
         assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.least_power < 0.01, "{nothing:?}");
     }

@@ -1,52 +1,52 @@
-//! How many runs a cell should have, told from those it has.
+//! The number of runs that a cell should have, from its existing runs.
 //!
-//! Each function tells a number in all, not how many are missing, and depends on the runs alone: asked again after an
-//! interruption, it tells the same.
+//! Each function returns a total, not the number of missing runs, and depends only on the runs: called again after an
+//! interruption, it returns the same.
 
 use std::ops::RangeInclusive;
 
 use crate::cell::LEAST_RUNS;
 use crate::{Cell, Logs, Welch, student};
 
-/// The confidence of the interval that [`runs_needed`] makes narrow enough.
+/// The confidence of the interval that [`runs_needed`] narrows.
 const LEVEL: f64 = 0.95;
-/// More runs than this are not advised to anyone.
+/// The largest number of runs that is recommended.
 pub(crate) const MOST_RUNS: usize = 1_000_000;
-/// How many runs an unstable cell should have: enough to show how often it is in which mode.
+/// The number of runs of an unstable cell: enough to show how often it is in which mode.
 pub const UNSTABLE_RUNS: RangeInclusive<usize> = 15..=20;
-/// Runs of each side in the first stage of a comparison, and further ones in the second.
+/// Runs a side in the first stage of a comparison, and additional ones in the second.
 pub const STAGE: usize = 5;
-/// A comparison goes to its second stage where p is below this after the first.
+/// A comparison continues with its second stage if p is below this after the first.
 pub const SECOND_STAGE_P: f64 = 0.10;
 
 /// Why a cell should have that many runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// With fewer than [`LEAST_RUNS`] a cell cannot be classed.
+    /// With fewer than [`LEAST_RUNS`], a cell has no class.
     TooFew,
-    /// Its interval should be no wider than was asked for.
+    /// Its interval should be no wider than requested.
     Precision,
     /// The cell is [unstable](Cell::is_unstable).
     Unstable,
 }
 
-/// How far the 95% confidence interval of the geometric mean reaches above it, relatively: 0.02 is 2%. None of one
-/// value.
+/// Half width of the 95% confidence interval of the geometric mean, upwards and relative to it: 0.02 is 2%. `None` for
+/// one value.
 pub fn ci_half_width(logs: &Logs) -> Option<f64> {
     logs.half_width(LEVEL).map(f64::exp_m1)
 }
 
-/// How many runs bring the [half width](ci_half_width) down to `half_width`, such as 0.02, if they spread as these do:
-/// the smallest n, from 3, with t(n − 1, 0.975) · s / √n ≤ ln(1 + `half_width`).
+/// The number of runs that reduce the [half width](ci_half_width) to `half_width`, such as 0.02, if they spread as
+/// these do: the smallest n, from 3, with t(n − 1, 0.975) · s / √n ≤ ln(1 + `half_width`).
 ///
-/// None where that is more than a million, of fewer than 2 values, and where `half_width` is not positive.
+/// `None` if that is more than a million, for fewer than 2 values, and if `half_width` is not positive.
 ///
-/// Source: Jain, "The Art of Computer Systems Performance Analysis" (1991), chapter 13, with t for the normal
-/// quantile and on logarithms. As s is itself an estimate, ask again when the runs are there.
+/// Source: Jain, "The Art of Computer Systems Performance Analysis" (1991), chapter 13, with t for the normal quantile
+/// and on logarithms. As s is itself an estimate, call it again with the additional runs.
 pub fn runs_needed(logs: &Logs, half_width: f64) -> Option<usize> {
     let allowed = half_width.ln_1p();
     let sd = logs.standard_deviation().filter(|_| half_width > 0.0)?;
-    // t is never below the normal quantile, and soon hardly above.
+    // t is never below the normal quantile, and soon only slightly above.
     let by_normal = (NORMAL_QUANTILE * sd / allowed).powi(2);
     if by_normal > MOST_RUNS as f64 {
         return None;
@@ -61,11 +61,11 @@ pub fn runs_needed(logs: &Logs, half_width: f64) -> Option<usize> {
 /// The 97.5% quantile of the normal distribution.
 const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 
-/// How many runs a cell with these throughputs should have, for an interval of `half_width` (0.02 is 2%), and why. An
-/// unstable cell gets what the interval takes, but 15 at least and 20 at most.
+/// The number of runs that a cell with these throughputs should have, for an interval of `half_width` (0.02 is 2%),
+/// with the reason. An unstable cell gets what the interval needs, but at least 15 and at most 20.
 ///
-/// None where a throughput is no positive finite number, there is none, `half_width` is not positive, or a stable cell
-/// would take more than a million runs.
+/// `None` if a throughput is not a positive finite number, there is none, `half_width` is not positive, or a stable
+/// cell would need more than a million runs.
 pub fn runs_for_cell(throughputs: &[f64], half_width: f64) -> Option<(usize, Reason)> {
     let cell = Cell::new(throughputs).filter(|_| half_width > 0.0)?;
     if cell.n < LEAST_RUNS {
@@ -79,13 +79,13 @@ pub fn runs_for_cell(throughputs: &[f64], half_width: f64) -> Option<(usize, Rea
     Some((needed?, Reason::Precision))
 }
 
-/// How many runs each side of a comparison should have: 5, and 5 more where those tell p below 0.10.
+/// The number of runs that each side of a comparison should have: 5, and 5 more if their p is below 0.10.
 ///
-/// The throughputs are in the order of measurement: only the first 5 of each side decide, so that what comes later
-/// cannot change what was decided. None where one of these is no positive finite number.
+/// The throughputs are in the order of measurement: only the first 5 of each side decide, so that later runs cannot
+/// change the decision. `None` if one of these is not a positive finite number.
 ///
-/// A single comparison in two stages raises a false alarm in less than 1% of cases, and at 2% noise finds a loss of 5%
-/// in 96%; 5 runs a side alone find it in 68%. Where nothing has changed it takes 5.5 runs on average. Source of the
+/// A single comparison in two stages raises a false alarm in less than 1% of cases, and at 2% noise detects a loss of
+/// 5% in 96%; 5 runs a side alone detect it in 68%. If nothing has changed it takes 5.5 runs on average. Source of the
 /// idea: Stein, "A Two-Sample Test for a Linear Hypothesis Whose Power Is Independent of the Variance", Annals of
 /// Mathematical Statistics 16 (1945); the figures are simulated (`tests/simulation.rs`).
 pub fn runs_for_comparison(a: &[f64], b: &[f64]) -> Option<usize> {
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(runs_needed(&spread, 1e-3), None);
     }
 
-    /// The half width is at most what was asked for with the runs that are needed, not with one less.
+    /// The half width is within the requested one with the runs needed, and not with one less.
     #[test]
     fn the_interval_with_the_runs_needed_is_narrow_enough() {
         let pattern = [100.0, 103.0, 97.0, 101.0, 99.5];
@@ -145,7 +145,7 @@ mod tests {
         let wide =
             |spread: f64| runs_for_cell(&[100.0, 100.0 + spread, 100.0 - spread, 100.0 + spread / 2.0], 0.02);
         assert_eq!(wide(40.0), Some((20, Reason::Unstable)));
-        // Modes close together: the interval alone would take fewer than 15.
+        // Modes close together: the interval alone would need fewer than 15.
         let modes = [100.0, 100.01, 100.0, 100.01, 106.0, 106.01];
         assert_eq!(runs_needed(&logs(&modes), 0.02), Some(12));
         assert_eq!(runs_for_cell(&modes, 0.02), Some((15, Reason::Unstable)));
@@ -160,7 +160,7 @@ mod tests {
         assert_eq!(runs_for_comparison(&a, &a), Some(5));
         assert_eq!(runs_for_comparison(&a, &other), Some(10));
         assert_eq!(runs_for_comparison(&[0.0; 5], &a), None);
-        // Later runs do not count, whatever they are.
+        // Later runs do not count, whatever their values.
         let later = [&a[..], &[500.0, 500.0]].concat();
         assert_eq!(runs_for_comparison(&a, &later), Some(5));
     }

@@ -1,18 +1,18 @@
-//! What can be said of a sample without assuming anything about where it comes from.
+//! Figures of a sample without assumptions about its distribution.
 
-/// The standard deviation of normal values over the median of their distances from the median.
+/// The ratio of the standard deviation to the median absolute deviation, for normal values.
 const NORMAL_MAD: f64 = 1.4826;
 
 /// A sample of at least one finite number, in ascending order.
 ///
-/// Nothing is ever dropped as an outlier: a run that may not be used is left out by its validity, before it gets here.
+/// No value is dropped as an outlier: validity excludes unusable runs before they get here.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sample {
     sorted: Vec<f64>,
 }
 
 impl Sample {
-    /// A sample of these values, in whatever order; none where there is no value, or one of them is NaN or infinite.
+    /// A sample of these values, in any order; `None` if there is no value, or one of them is NaN or infinite.
     pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut sorted: Vec<f64> = values.into_iter().collect();
         if sorted.is_empty() || !sorted.iter().all(|value| value.is_finite()) {
@@ -42,40 +42,40 @@ impl Sample {
         self.sorted[self.n() - 1]
     }
 
-    /// The middle value; of an even number of values, the mean of the two in the middle.
+    /// The middle value; for an even number of values, the mean of the two in the middle.
     ///
     /// Source: Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50 (1996): their
-    /// definitions 2 and 5 to 9 agree on it at p = 1/2. PostgreSQL calls it `percentile_cont(0.5)`.
+    /// definitions 2 and 5 to 9 agree at p = 1/2. It is PostgreSQL's `percentile_cont(0.5)`.
     pub fn median(&self) -> f64 {
         let upper = self.n() / 2;
         match self.n() % 2 {
             1 => self.sorted[upper],
-            // Halved first: the sum of two finite numbers need not be finite.
+            // Halved first: the sum of two finite numbers may be infinite.
             _ => self.sorted[upper - 1] / 2.0 + self.sorted[upper] / 2.0,
         }
     }
 
-    /// The median of the values' distances from their median, times 1.4826: of normal values an estimate of their standard
-    /// deviation, which one run that went astray does not move.
+    /// The median absolute deviation from the median, times 1.4826: for normal values an estimate of the standard
+    /// deviation, which a single outlier does not affect.
     ///
-    /// Source: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation", Journal of the American Statistical
-    /// Association 88 (1993).
+    /// Source: Rousseeuw and Croux, "Alternatives to the Median Absolute Deviation", Journal of the American
+    /// Statistical Association 88 (1993).
     pub fn mad(&self) -> f64 {
         let median = self.median();
         Self::new(self.sorted.iter().map(|value| (value - median).abs()))
             .map_or(f64::INFINITY, |distances| NORMAL_MAD * distances.median())
     }
 
-    /// The geometric mean, exp of the mean of the logarithms; none where a value is zero or negative.
+    /// The geometric mean, exp of the mean of the logarithms; `None` if a value is zero or negative.
     ///
     /// Source: Fleming and Wallace, "How not to lie with statistics: the correct way to summarize benchmark results",
-    /// Communications of the ACM 29 (1986): the mean whose ratios do not depend on what was taken as the reference.
+    /// Communications of the ACM 29 (1986): the mean whose ratios do not depend on the reference.
     pub fn geometric_mean(&self) -> Option<f64> {
         if self.minimum() <= 0.0 {
             return None;
         }
         let mean_ln = self.sorted.iter().map(|value| value.ln()).sum::<f64>() / self.n() as f64;
-        // Rounding in the logarithms must not carry the mean out of the sample.
+        // Rounding of the logarithms must not move the mean outside the sample.
         Some(mean_ln.exp().clamp(self.minimum(), self.maximum()))
     }
 }

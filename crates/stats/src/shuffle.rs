@@ -1,21 +1,21 @@
-//! Random orders and choices, and what they say of chance.
+//! Random permutations and draws, and p-values from permutations.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::Rng;
 
-/// Permutations after which a p that is far from the level is believed, of up to [`FEW`] values and of more. Where it is
-/// near, there are ten times as many.
+/// Permutations after which a p far from the level is accepted, for up to [`FEW`] values and for more. Near the level,
+/// there are ten times as many.
 const PERMUTATIONS: (usize, usize) = (999, 299);
-/// Values whose permutations take next to no time.
+/// Number of values up to which permutations take negligible time.
 const FEW: usize = 200;
-/// A p that is smaller than the level by this factor is far from it, and so is one that is larger by it.
+/// The factor from the level, in either direction, at which p is far from it.
 const FAR: f64 = 3.0;
 
-/// The p of what one permutation of `n` values after the other is or is not as good as, if it is at most `alpha`.
+/// p from successive permutations of `n` values, each of which is as good as observed or not, if it is at most `alpha`.
 ///
-/// It is (1 + k)/(1 + R), with k of R permutations as good. They end as soon as p cannot fall to `alpha`, and early where
-/// it is far from it: there are 999 for up to 200 values and 299 for more (or as many as p can be far below `alpha`
-/// with), and ten times as many where p after these is between a third and three times `alpha`.
+/// It is (1 + k)/(1 + R), with k of R permutations as good. They end as soon as p cannot fall to `alpha`, and early if
+/// p is far from it: there are 999 for up to 200 values and 299 for more (or as many as p needs to be far below
+/// `alpha`), and ten times as many if p after these is between a third and three times `alpha`.
 ///
 /// Sources: Phipson and Smyth, "Permutation P-values Should Never Be Zero", Statistical Applications in Genetics and
 /// Molecular Biology 9 (2010); Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991), and Gandy,
@@ -25,10 +25,10 @@ pub(crate) fn p_of_chance(alpha: f64, n: usize, mut next_is_as_good: impl FnMut(
     let first = if n <= FEW { PERMUTATIONS.0 } else { PERMUTATIONS.1 };
     let first = first.max((FAR / alpha).round() as usize - 1);
     let last = 10 * (first + 1) - 1;
-    // This many make p too large, even if no other follows.
+    // With this many, p is too large even if no other follows.
     let (far_too_many, too_many) =
         ((FAR * alpha * (first + 1) as f64) as usize, (alpha * (last + 1) as f64) as usize);
-    // A third of alpha is far below it, whichever way it is rounded.
+    // A third of alpha is far below it, however it is rounded.
     let is_far_below = |p: f64| p * FAR <= alpha * (1.0 + 1e-9);
     let mut as_good = 0;
     for permutation in 1..=last {
@@ -43,7 +43,7 @@ pub(crate) fn p_of_chance(alpha: f64, n: usize, mut next_is_as_good: impl FnMut(
     None
 }
 
-/// Puts the values in random order, each order as likely as any other.
+/// Shuffles the values, each order with the same probability.
 ///
 /// Source: Durstenfeld, "Algorithm 235: Random Permutation", Communications of the ACM 7 (1964).
 pub(crate) fn shuffle<T>(values: &mut [T], random: &mut Xoshiro256PlusPlus) {
@@ -54,8 +54,8 @@ pub(crate) fn shuffle<T>(values: &mut [T], random: &mut Xoshiro256PlusPlus) {
 
 /// A random number from 0 to `bound` − 1.
 ///
-/// Source: Lemire, "Fast Random Integer Generation in an Interval", ACM Transactions on Modeling and Computer Simulation
-/// 29 (2019), without his rejection, which for bounds below a million takes back less than one draw in 10¹³.
+/// Source: Lemire, "Fast Random Integer Generation in an Interval", ACM Transactions on Modeling and Computer
+/// Simulation 29 (2019), without its rejection, which for bounds below a million affects less than one draw in 10¹³.
 pub(crate) fn below(bound: usize, random: &mut Xoshiro256PlusPlus) -> usize {
     ((u128::from(random.next_u64()) * bound as u128) >> 64) as usize
 }

@@ -1,4 +1,4 @@
-//! Seconds in which next to nothing was done.
+//! Stalls: seconds with almost no throughput.
 
 use std::collections::VecDeque;
 
@@ -8,26 +8,26 @@ use crate::Sample;
 const SHARE: f64 = 0.2;
 /// The baseline is the median of this many preceding seconds without a stall.
 const BASELINE_SECONDS: usize = 60;
-/// The fewest seconds that make a baseline.
+/// The fewest seconds for a baseline.
 const LEAST_SECONDS: usize = 10;
 
-/// Neighbouring seconds in which next to nothing was done.
+/// Consecutive seconds with almost no throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stall {
-    /// The first of them, counted from 0.
+    /// Index of the first of them.
     pub from: usize,
-    /// How many there are.
+    /// Number of seconds.
     pub seconds: usize,
     /// The baseline: the median of up to 60 preceding seconds.
     pub baseline: f64,
 }
 
 /// The stalls of a run with this many transactions in each second: seconds below 20% of the median of the last 60 that
-/// were no stalls. The baseline of the first ten seconds is their median. None where fewer than 10 seconds are
-/// given, or one is NaN or infinite.
+/// were not stalls. The baseline of the first ten seconds is their median. `None` for fewer than 10 seconds, or if one
+/// is NaN or infinite.
 ///
-/// A median, as Tukey's running medians ("Exploratory Data Analysis" (1977), chapter 7), does not follow what happens in
-/// less than half of its seconds; as stalls are not in it, neither a long one nor many soon become the baseline.
+/// A median, as Tukey's running medians ("Exploratory Data Analysis" (1977), chapter 7), ignores changes in less than
+/// half of its seconds; as stalls are excluded, neither a long one nor frequent ones become the baseline.
 pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
     let first = seconds.first_chunk::<LEAST_SECONDS>()?;
     if seconds.iter().any(|value| !value.is_finite()) {

@@ -1,10 +1,10 @@
-//! How throughput grows with the number of clients.
+//! Throughput by number of clients.
 
-/// The knee is where throughput is this share of its peak.
+/// The knee is at this share of the peak throughput.
 const KNEE: f64 = 0.95;
-/// The largest root of the mean squared residual of a law that [fits](Usl::fits).
+/// The largest root mean square residual of a law that [fits](Usl::fits).
 const RMS: f64 = 0.05;
-/// The largest residual of one that does.
+/// The largest residual of a law that fits.
 const WORST: f64 = 0.10;
 
 /// Throughputs by number of clients, ascending.
@@ -20,7 +20,7 @@ pub struct Step {
     pub from: u32,
     /// The next larger one.
     pub to: u32,
-    /// The throughput with the larger number over that with the smaller.
+    /// The ratio of the throughput with the larger number to that with the smaller.
     pub ratio: f64,
 }
 
@@ -29,22 +29,22 @@ pub struct Step {
 /// Source: Gunther, "Guerrilla Capacity Planning" (2007), chapter 4.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Usl {
-    /// λ: what one client would do alone.
+    /// λ: the throughput of a single client.
     pub lambda: f64,
-    /// σ: contention, the share of work that only one can do at a time.
+    /// σ: contention, the share of serialized work.
     pub sigma: f64,
-    /// κ: coherency, what each has to wait for each other.
+    /// κ: coherency, the cost of each pair of clients.
     pub kappa: f64,
     /// The root of the mean squared residual, of logarithms: 0.05 is 5%.
     pub rms: f64,
-    /// The largest residual without its sign.
+    /// The largest absolute residual.
     pub worst: f64,
 }
 
 impl Sweep {
-    /// A sweep of these numbers of clients with their throughputs (geometric means or medians of the runs), in whatever
-    /// order; none where there are none, a number of clients is 0 or there twice, or a throughput is no positive finite
-    /// number.
+    /// A sweep of these numbers of clients with their throughputs (geometric means or medians of the runs), in any
+    /// order; `None` if there are none, a number of clients is 0 or occurs twice, or a throughput is not a positive
+    /// finite number.
     pub fn new(points: impl IntoIterator<Item = (u32, f64)>) -> Option<Self> {
         let mut points: Vec<(u32, f64)> = points.into_iter().collect();
         points.sort_by_key(|(clients, _)| *clients);
@@ -53,14 +53,14 @@ impl Sweep {
         (!points.is_empty() && !is_twice && points.iter().all(is_good)).then_some(Self { points })
     }
 
-    /// The largest throughput and its number of clients; the fewest of several.
+    /// The largest throughput and its number of clients; the fewest clients if there are several.
     pub fn peak(&self) -> (u32, f64) {
         self.points[1..]
             .iter()
             .fold(self.points[0], |peak, point| if point.1 > peak.1 { *point } else { peak })
     }
 
-    /// The fewest clients with at least 95% of the peak: more bring little but waiting.
+    /// The fewest clients with at least 95% of the peak: more add little but waiting.
     pub fn knee(&self) -> u32 {
         let enough = KNEE * self.peak().1;
         self.points
@@ -69,7 +69,7 @@ impl Sweep {
             .map_or(self.points[0].0, |(clients, _)| *clients)
     }
 
-    /// The greatest loss from one number of clients to the next; none where throughput never falls.
+    /// The greatest loss from one number of clients to the next; `None` if throughput never falls.
     pub fn steepest_step(&self) -> Option<Step> {
         let steps = self.points.windows(2).map(|pair| Step {
             from: pair[0].0,
@@ -79,17 +79,17 @@ impl Sweep {
         steps.filter(|step| step.ratio < 1.0).min_by(|a, b| a.ratio.total_cmp(&b.ratio))
     }
 
-    /// The universal scalability law, σ and κ not negative, with the smallest squared residuals of logarithms; none of
-    /// fewer than 4 points. Show it only where it [fits](Usl::fits).
+    /// Fits the universal scalability law, σ and κ not negative, by least squares of logarithms; `None` for fewer than
+    /// 4 points. Show it only if it [fits](Usl::fits).
     ///
-    /// By the steps of Levenberg and Marquardt (Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
-    /// Parameters", Journal of the Society for Industrial and Applied Mathematics 11 (1963)), cut off at 0.
+    /// By the method of Levenberg and Marquardt (Marquardt, "An Algorithm for Least-Squares Estimation of Nonlinear
+    /// Parameters", Journal of the Society for Industrial and Applied Mathematics 11 (1963)), clamped at 0.
     pub fn usl(&self) -> Option<Usl> {
-        // Three are always met.
+        // Three points always fit exactly.
         if self.points.len() < 4 {
             return None;
         }
-        // Where the steps end may depend on where they begin, as parameters may not be negative.
+        // The result may depend on the start, as parameters may not be negative.
         let starts = [[0.0, 0.0], [0.05, 0.0], [0.0, 1e-4], [0.05, 1e-4], [0.5, 1e-2]];
         let best = starts.map(|start| Fit::new(&self.points, start).improved());
         let best = best.into_iter().min_by(|a, b| a.squares.total_cmp(&b.squares))?;
@@ -105,8 +105,8 @@ impl Sweep {
 }
 
 impl Usl {
-    /// Whether the law describes what was measured: residuals of 5% at most on average (the root of their mean square), and
-    /// none beyond 10%. Where it does not, its parameters mean nothing.
+    /// Whether the law describes the measurement: a root mean square residual of at most 5%, and none beyond 10%.
+    /// Otherwise, its parameters mean nothing.
     pub fn fits(&self) -> bool {
         self.rms <= RMS && self.worst <= WORST
     }
@@ -116,13 +116,13 @@ impl Usl {
         self.lambda * clients / (1.0 + (clients - 1.0) * (self.sigma + self.kappa * clients))
     }
 
-    /// The number of clients with the largest throughput; none where κ is 0, and more are never worse.
+    /// The number of clients with the largest throughput; `None` if κ is 0: more are never worse.
     pub fn peak_clients(&self) -> Option<f64> {
         (self.kappa > 0.0).then(|| ((1.0 - self.sigma).max(0.0) / self.kappa).sqrt().max(1.0))
     }
 }
 
-/// The law with some σ and κ, and the λ that suits them best.
+/// The law with given σ and κ, and the best λ for them.
 #[derive(Clone)]
 struct Fit<'p> {
     points: &'p [(u32, f64)],
@@ -175,7 +175,7 @@ impl<'p> Fit<'p> {
             })
             .collect();
         for i in 0..2 {
-            // λ takes the mean away.
+            // Subtracting the mean accounts for λ.
             let mean = slopes.iter().map(|slope| slope[i]).sum::<f64>() / slopes.len() as f64;
             slopes.iter_mut().for_each(|slope| slope[i] -= mean);
         }
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(Usl { kappa: 0.0, ..usl }.peak_clients(), None);
     }
 
-    /// A cliff is no law.
+    /// A cliff does not follow the law.
     #[test]
     fn what_is_no_such_law_does_not_fit() {
         let cliff = Sweep::new([(1, 100.0), (2, 200.0), (4, 400.0), (8, 150.0), (16, 160.0)]).unwrap();

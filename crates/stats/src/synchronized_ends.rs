@@ -1,33 +1,33 @@
-//! Tasks that end together though they began apart.
+//! Tasks that end together although they began apart.
 
-/// Ends that follow each other by at most this share of the tasks' mean length are together; and so are beginnings that lie
-/// within it.
+/// Successive ends at most this share of the tasks' mean length apart are together; so are beginnings within such a
+/// span.
 const TOGETHER: f64 = 0.01;
-/// The largest probability of a group of such a size by chance.
+/// The largest probability that a group of that size is due to chance.
 const CHANCE: f64 = 0.01;
 
-/// When a task began and when it ended, in one unit of time.
+/// Start and end of a task, in one unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Task {
-    /// Its beginning.
+    /// Start.
     pub start: f64,
-    /// Its end.
+    /// End.
     pub end: f64,
 }
 
-/// Groups of tasks that end together, as places in `tasks`: in order of their ends, each of at least two tasks.
+/// Groups of tasks that end together, as indices into `tasks`: in order of their ends, each of at least two tasks.
 ///
-/// Ends are together where each is at most 1% of the tasks' mean length after the one before. Such a group of *m* of *n*
-/// tasks is a clump where its tasks began apart, over more than that 1%, and where chance would hardly give it: tasks that do
-/// not meet keep the distances at which they began, and so their ends lie in a span that is at least as long as that of all
-/// beginnings. Of *n* points that are scattered evenly over a span, *m* chosen ones lie within its part *p* with probability m·pᵐ⁻¹ − (m−1)·pᵐ (the distribution of a sample's
-/// range: David and Nagaraja, "Order Statistics" (2003), 2.3), and any *m* of them with at most C(n, m) times that
-/// (Bonferroni; the tail of the scan statistic, Naus (1965), "The distribution of the size of the maximum cluster of points on
-/// a line"). Where that is at most 1%, the group is a clump. Of ten ends that are scattered evenly, 2% of all sets have one,
-/// of whatever size; beginnings at regular distances spread ends more evenly than chance. Tasks that begin at once are no
-/// clump, whenever they end.
+/// Ends are together if each is at most 1% of the tasks' mean length after the previous one. Such a group of *m* of *n*
+/// tasks is a clump if its tasks began apart, over more than that 1%, and chance is unlikely to produce it: tasks that
+/// do not meet keep the distances at which they began, so their ends lie in a span at least as long as that of all
+/// beginnings. Of *n* points scattered evenly over a span, *m* chosen ones lie within a fraction *p* of it with
+/// probability m·pᵐ⁻¹ − (m−1)·pᵐ (the distribution of a sample's range: David and Nagaraja, "Order Statistics" (2003),
+/// 2.3), and any *m* of them with at most C(n, m) times that (Bonferroni; the tail of the scan statistic, Naus (1965),
+/// "The distribution of the size of the maximum cluster of points on a line"). If that is at most 1%, the group is a
+/// clump. Of sets of ten evenly scattered ends, 2% have one of any size; beginnings at regular distances spread ends
+/// more evenly than chance. Tasks that begin at once are no clump, whenever they end.
 ///
-/// None where a time is NaN or infinite.
+/// `None` if a time is NaN or infinite.
 pub fn synchronized_ends(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
     if tasks.iter().any(|task| !task.start.is_finite() || !task.end.is_finite()) {
         return None;
@@ -52,7 +52,7 @@ pub fn synchronized_ends(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
     Some(groups.filter(is_clump).map(<[usize]>::to_vec).collect())
 }
 
-/// At most how likely it is that some `m` of `n` points on a line of length 1 lie within `p`.
+/// An upper bound of the probability that any `m` of `n` points on a line of length 1 lie within `p`.
 fn chance(n: usize, m: usize, p: f64) -> f64 {
     if p >= 1.0 {
         return 1.0;
@@ -66,7 +66,7 @@ fn chance(n: usize, m: usize, p: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Tasks that begin so long after each other and take so long.
+    /// Tasks that begin `stagger` apart, with these lengths.
     fn tasks(stagger: f64, lengths: &[f64]) -> Vec<Task> {
         let task = |(at, length): (usize, &f64)| {
             let start = at as f64 * stagger;
@@ -75,8 +75,8 @@ mod tests {
         lengths.iter().enumerate().map(task).collect()
     }
 
-    /// PostgreSQL 8.2.5, ten scans 30 s apart, and 8.3beta1, the same, as published in 2007. (That the sixth of 8.2 took
-    /// 681.5 s is a slip of the source: by its clock it ended with the others.)
+    /// PostgreSQL 8.2.5, ten scans 30 s apart, and 8.3beta1, the same, as published in 2007. (The sixth of 8.2 at 681.5
+    /// s is an error of the source: by its clock it ended with the others.)
     const TEN_8_2: [f64; 10] =
         [508.99, 479.01, 781.84, 751.84, 721.83, 691.83, 661.83, 631.83, 601.83, 571.82];
     const TEN_8_3: [f64; 10] =
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn two_that_meet_by_chance_are_no_clump() {
-        // Of eight ends 2 s apart two meet within 0.3 s.
+        // Of eight ends 2 s apart, two meet within 0.3 s.
         let mut some = tasks(2.0, &[80.0; 8]);
         some[3].end = some[4].end + 0.3;
         assert_eq!(synchronized_ends(&some), Some(vec![]));
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(synchronized_ends(&some), Some(vec![vec![2, 4, 5, 3]]));
     }
 
-    /// Of ends that are scattered evenly over the beginnings' span.
+    /// Ends scattered evenly over the span of the beginnings.
     #[test]
     fn chance_seldom_makes_a_clump() {
         let mut state = 42_u64;

@@ -1,4 +1,4 @@
-//! Where a series leaves its level and comes back to it.
+//! Transients: windows in which a series leaves its level and returns to it.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
@@ -7,32 +7,32 @@ use crate::e_divisive::{LEAST_SIDE, LEAST_VALUES};
 use crate::moments::Moments;
 use crate::shuffle::{p_of_chance, shuffle};
 
-/// p at or below this is an transient. It is asked where no change is found that stays, and adds to the false alarms of
-/// that question.
+/// p at or below this is a transient. The test is applied if no lasting change is found, and adds to the false alarms
+/// of that test.
 const ALPHA: f64 = 0.005;
-/// The most cells of the grid on which windows begin and end.
+/// The largest number of cells of the grid on which windows begin and end.
 const MOST_CELLS: usize = 2000;
-/// Windows of one length, and their lengths, differ by this share of the length.
+/// Steps between windows of one length, and between lengths, are the length divided by this.
 const FINENESS: usize = 8;
 
-/// Values that came and went.
+/// A significant transient.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Transient {
-    /// How many values are before it.
+    /// Number of values before it.
     pub(crate) from: usize,
-    /// How many values are before its end.
+    /// Number of values before its end.
     pub(crate) to: usize,
-    /// The share of all orders of the values that have as good a window, as estimated from permutations.
+    /// The share of permutations with a window at least as good, as estimated.
     pub(crate) p: f64,
 }
 
-/// The window of these values that differs most from those before and after it together, if p is at most 0.005; none of
-/// fewer than 10 values.
+/// The window of these values that differs most from the values before and after it together, if p is at most 0.005;
+/// `None` for fewer than 10 values.
 ///
-/// A level that was left and come back to makes no split of which the parts differ much. The statistic is the difference
-/// of means in units of its standard error, as all values together give it: the largest over the windows is compared with
-/// that of the values in random orders, and p [estimated from permutations](p_of_chance). Windows of up to 16 values are all tried, of
-/// longer ones an eighth of their length apart; of more than 2000 values, those that begin and end on a grid of 2000 cells.
+/// A level that was left and resumed gives no split with very different parts. The statistic is the difference of means
+/// in units of its standard error, estimated from all values together: the maximum over the windows is compared with
+/// that of random permutations, and p [estimated from these](p_of_chance). Windows of up to 16 values are all tried,
+/// longer ones at steps of an eighth of their length; for more than 2000 values, only those on a grid of 2000 cells.
 ///
 /// Sources: Levin and Kline, "The CUSUM Test of Homogeneity with an Application in Spontaneous Abortion Epidemiology",
 /// Statistics in Medicine 4 (1985); Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the
@@ -47,7 +47,7 @@ pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Transie
     let mut windows = Windows::new(n);
     let (at, observed) = windows.best(&values);
     let (from, to) = windows.lines[at];
-    // The same values in another order do not add up to quite the same sum.
+    // The same values in another order have a slightly different sum, due to rounding.
     let as_good = observed * (1.0 - 1e-9);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let p = p_of_chance(ALPHA, n, || {
@@ -57,11 +57,11 @@ pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Transie
     Some(Transient { from: windows.grid[from], to: windows.grid[to], p })
 }
 
-/// The windows that are tried.
+/// The windows tried.
 struct Windows {
-    /// How many values are before each line of the grid.
+    /// Number of values before each line of the grid.
     grid: Vec<usize>,
-    /// The lines that each window lies between.
+    /// The grid lines at both ends of each window.
     lines: Vec<(usize, usize)>,
     /// For each window of m of n values, 1/m(n − m).
     weights: Vec<f64>,
@@ -70,7 +70,7 @@ struct Windows {
 }
 
 impl Windows {
-    /// Of `n` values, at least [`LEAST_VALUES`].
+    /// For `n` values, at least [`LEAST_VALUES`].
     fn new(n: usize) -> Self {
         let cell = n.div_ceil(MOST_CELLS);
         let grid: Vec<usize> = (LEAST_SIDE.div_ceil(cell)..)
@@ -92,8 +92,8 @@ impl Windows {
         Self { grid, lines, weights, sums }
     }
 
-    /// The window whose mean is farthest from that of the others, by its place, and the square of how far that is; the
-    /// first of equal ones. The mean of all values is 0.
+    /// The index of the window whose mean differs most from that of the others, and the square of that difference in
+    /// units of its standard error, up to a factor; the first of equal ones. The mean of all values must be 0.
     fn best(&mut self, values: &[f64]) -> (usize, f64) {
         let (mut done, mut sum) = (0, 0.0);
         for (before, &at) in self.sums.iter_mut().zip(&self.grid) {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(significant_excursion(&(0..90).map(wobble).collect::<Vec<_>>(), 1), None);
     }
 
-    /// The mean of a window against that of the others, by the definition.
+    /// The mean of a window compared with that of the others, by the definition.
     #[test]
     fn the_best_window_is_the_definitions() {
         let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];

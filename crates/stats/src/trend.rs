@@ -1,10 +1,10 @@
-//! Whether what was measured at equal distances in time goes up or down.
+//! Trend of values measured at equal distances in time.
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use crate::Sample;
 
-/// A monotonic trend: how sure, and how steep.
+/// A monotonic trend: significance and slope.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Trend {
     /// The two-sided p-value of the hypothesis that there is none.
@@ -13,14 +13,14 @@ pub struct Trend {
     pub slope: f64,
 }
 
-/// The fewest values that the normal approximation of the test is good for.
+/// The fewest values for the normal approximation of the test.
 const LEAST_VALUES: usize = 10;
 
 impl Trend {
-    /// The test of Mann and Kendall on values in order of time, by the normal approximation with its corrections for ties
-    /// and continuity, and the slope of Theil and Sen. It takes the values to be independent of each other but for the
-    /// trend: give it means over spans that are longer than what makes neighbours alike. None of fewer than 10 values,
-    /// and where one is not a number.
+    /// The test of Mann and Kendall on values in order of time, by the normal approximation with corrections for ties
+    /// and continuity, and the slope of Theil and Sen. It assumes values independent of each other except for the
+    /// trend: pass means over spans longer than their autocorrelation. `None` for fewer than 10 values, and if one is
+    /// NaN or infinite.
     ///
     /// Sources: Mann, "Nonparametric Tests Against Trend", Econometrica 13 (1945); Kendall, "Rank Correlation Methods",
     /// 4th edition (1975), chapter 4; Sen, "Estimates of the Regression Coefficient Based on Kendall's Tau", Journal of
@@ -39,7 +39,7 @@ impl Trend {
             }
         }
         let sure = (score.abs() - 1).max(0) as f64 / variance(values).sqrt();
-        // Of equal values, the variance is 0, and there is no trend.
+        // For equal values, the variance is 0, and there is no trend.
         let p = if sure.is_finite() { 2.0 * Normal::standard().sf(sure) } else { 1.0 };
         Some(Self { p: p.min(1.0), slope: Sample::new(slopes)?.median() })
     }

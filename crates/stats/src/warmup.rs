@@ -1,20 +1,19 @@
-//! How much of the beginning of a run is not yet what the rest is.
+//! Estimated warm-up at the beginning of a run.
 
 use crate::moments::{Moments, suffixes};
 
 /// Values in a batch.
 const BATCH: usize = 5;
-/// The fewest batches that tell anything.
+/// The fewest batches for an estimate.
 const LEAST_BATCHES: usize = 10;
 
-/// How many of the first values to leave out, so that the mean of the rest is told as surely as can be: a multiple of
-/// 5. None of fewer than 50 values, where one is NaN or infinite, and where it would take half of them or more: then the
-/// run has not settled.
+/// The number of initial values to omit so that the mean of the rest is most precise: a multiple of 5. `None` for fewer
+/// than 50 values, if one is NaN or infinite, and if it would be half of them or more: then the run has not settled.
 ///
-/// Sources: White, "An Effective Truncation Heuristic for Bias Reduction in Simulation Output", Simulation 69 (1997), and
-/// White, Cobb and Spratt, "A Comparison of Five Steady-State Truncation Heuristics for Simulation", Winter Simulation
-/// Conference (2000), who name it MSER-5: of means of five values each, leave out as many as makes the squared deviations
-/// of the rest, over their squared number, smallest.
+/// Sources: White, "An Effective Truncation Heuristic for Bias Reduction in Simulation Output", Simulation 69 (1997),
+/// and White, Cobb and Spratt, "A Comparison of Five Steady-State Truncation Heuristics for Simulation", Winter
+/// Simulation Conference (2000), who name it MSER-5: of means of five values each, omit as many as minimizes the sum of
+/// squared deviations of the rest, divided by the square of their number.
 pub fn warmup_cut(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();

@@ -1,4 +1,4 @@
-//! Two cells side by side: the ratio of their throughputs, and how sure it is.
+//! Comparison of two cells: the ratio of their throughputs, and its confidence.
 
 use crate::logs::is_probability;
 use crate::{Interval, Logs, student};
@@ -10,23 +10,23 @@ use crate::{Interval, Logs, student};
 /// Estimates of Variance Components", Biometrics Bulletin 2 (1946). It assumes that the logarithms of each side are
 /// normal, not that both spread alike.
 ///
-/// Where all values of one side are equal, only the other side's spread counts. Where that is so on both sides, there
-/// is no spread to judge by, and the figures are what they tend to as it goes to zero: the interval is the ratio
-/// itself, and p is 1 for equal sides and 0 for others.
+/// If all values of one side are equal, only the other side's spread counts. If that holds for both sides, there is no
+/// spread to estimate noise from, and the figures are the limits as it goes to zero: the interval is the ratio itself,
+/// and p is 1 for equal sides and 0 for others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Welch {
     /// The geometric mean of the second sample over that of the first.
     pub ratio: f64,
     /// The standard error of the ratio's logarithm.
     pub standard_error: f64,
-    /// The Welch–Satterthwaite degrees of freedom. Without any spread, the least they can be.
+    /// The Welch–Satterthwaite degrees of freedom. Without any spread, the smallest possible number.
     pub degrees_of_freedom: f64,
     /// The two-sided p-value of the hypothesis that the ratio is 1.
     pub p: f64,
 }
 
 impl Welch {
-    /// Compares `b` with `a`; none where either has fewer than 2 values.
+    /// Compares `b` with `a`; `None` if either has fewer than 2 values.
     pub fn new(a: &Logs, b: &Logs) -> Option<Self> {
         let difference = b.mean() - a.mean();
         let (n_a, n_b) = (a.n() as f64, b.n() as f64);
@@ -43,8 +43,7 @@ impl Welch {
         Some(Self { ratio: difference.exp(), standard_error, degrees_of_freedom, p })
     }
 
-    /// The interval that holds the ratio with this confidence, such as 0.95; none where `level` is not between 0
-    /// and 1.
+    /// The confidence interval of the ratio at this level, such as 0.95; `None` if `level` is not between 0 and 1.
     pub fn confidence_interval(&self, level: f64) -> Option<Interval> {
         let tail = is_probability(level).then_some((1.0 - level) / 2.0)?;
         let factor = (student::upper_quantile(tail, self.degrees_of_freedom) * self.standard_error).exp();
@@ -82,7 +81,7 @@ mod tests {
         assert_eq!(one.degrees_of_freedom, 3.0);
     }
 
-    /// p = 0 would be a claim; the tail of t is there to about 1e-300.
+    /// p = 0 would claim too much; the tail of t is computed down to about 1e-300.
     #[test]
     fn a_tiny_p_is_not_rounded_to_0() {
         let spread: Vec<f64> = (0..20).map(|i| 100.0 + f64::from(i) * 0.01).collect();

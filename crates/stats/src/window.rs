@@ -1,42 +1,42 @@
-//! The mean of one run, from what it did each second, and how sure it is.
+//! Mean of one run's window from its seconds, and its confidence.
 
 use crate::moments::Moments;
 use crate::{Interval, Trend, student};
 
-/// The fewest seconds that a mean is given a confidence.
+/// The fewest seconds for an interval.
 const LEAST_SECONDS: usize = 30;
-/// How many seconds are averaged before a trend is looked for: neighbouring seconds are alike.
+/// Number of seconds averaged before the test for a trend: neighbouring seconds are correlated.
 const SPAN: usize = 30;
-/// p up to which a trend is one, where it also moves the values by more than [`DRIFT`].
+/// The largest p of a trend, if it also moves the values by more than [`DRIFT`].
 const TREND_P: f64 = 0.01;
-/// How far the values may drift over the window, as a share of their mean.
+/// The largest tolerated drift over the window, as a share of the mean.
 const DRIFT: f64 = 0.05;
 /// The confidence of the interval.
 const LEVEL: f64 = 0.95;
-/// Values this far apart are taken to have nothing to do with each other.
+/// Values this far apart are assumed to be uncorrelated.
 const MOST_LAGS: usize = 1000;
 
-/// The mean of a window of one value a second. It is of this run alone: between runs, see [`Cell`](crate::Cell).
+/// Mean of a window with one value per second. It describes this run alone: between runs, see [`Cell`](crate::Cell).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WindowMean {
     /// Number of seconds.
     pub n: usize,
     /// The mean.
     pub mean: f64,
-    /// How many independent values would tell the mean as surely. None of fewer than 30 seconds, and where what makes
-    /// neighbours alike goes on for so long that the window cannot tell.
+    /// Number of independent values that would give the mean the same precision. `None` for fewer than 30 seconds, or
+    /// if the correlation of neighbours lasts too long for the window to show.
     pub effective_n: Option<f64>,
-    /// The trend of means over 30 seconds. None of fewer than ten of these.
+    /// The trend of means over 30 seconds; `None` for fewer than ten of these.
     pub trend: Option<Trend>,
-    /// The interval that holds the mean with 95% confidence. None where the window is not stationary or there is no
-    /// `effective_n` of at least 2.
+    /// The 95% confidence interval of the mean; `None` if the window is not stationary or there is no `effective_n` of
+    /// at least 2.
     pub interval: Option<Interval>,
 }
 
 impl WindowMean {
-    /// The mean of these values, one a second in order; none where there are none, or one is NaN or infinite.
+    /// The mean of these values, one per second in order; `None` if there are none, or one is NaN or infinite.
     ///
-    /// Sources: [`effective_sample_size`]; Student's t with as many degrees of freedom as that has, less one.
+    /// Sources: [`effective_sample_size`]; Student's t with one degree of freedom less than that.
     pub fn new(seconds: &[f64]) -> Option<Self> {
         if seconds.is_empty() || seconds.iter().any(|value| !value.is_finite()) {
             return None;
@@ -58,33 +58,33 @@ impl WindowMean {
         Some(window)
     }
 
-    /// How far the values drifted over the window by their [trend](Self::trend), as a share of the mean: −0.05 is a
-    /// loss of 5%. None without trend or where the mean is not positive.
+    /// The drift of the values over the window by their [trend](Self::trend), as a share of the mean: −0.05 is a loss
+    /// of 5%. `None` without trend or if the mean is not positive.
     pub fn drift(&self) -> Option<f64> {
         let steps = (self.n / SPAN) as f64 - 1.0;
         self.trend.filter(|_| self.mean > 0.0).map(|trend| trend.slope * steps / self.mean)
     }
 
-    /// Whether the mean is of something that stayed: not with a trend of p at most 0.01 that moves the values by more
-    /// than 5% over the window. None where there are less than five minutes to tell it from.
+    /// Whether the window is stationary: no trend with p at most 0.01 that moves the values by more than 5% over the
+    /// window. `None` for less than five minutes.
     pub fn is_stationary(&self) -> Option<bool> {
         let (trend, drift) = (self.trend?, self.drift()?);
         Some(trend.p > TREND_P || drift.abs() <= DRIFT)
     }
 }
 
-/// How many independent values would tell the mean of these as surely: n over the sum of all autocorrelations, at most n.
+/// Effective number of independent values: n over the sum of all autocorrelations, at most n.
 ///
-/// Autocorrelations are summed in neighbouring pairs as long as these are positive, and none is taken to be larger than
-/// the one before it. None of fewer than 10 values, where one is NaN or infinite, and where the sum goes on beyond a
-/// quarter of the values or a thousand. Equal values are as sure as n.
+/// Autocorrelations are summed in adjacent pairs while these are positive, each limited to the one before it. `None`
+/// for fewer than 10 values, if one is NaN or infinite, and if the sum continues beyond a quarter of the values or a
+/// thousand. For equal values it is n.
 ///
-/// Values that go up and down in turn have a sum below 1, and would be worth more than there are; the few pairs that are
-/// summed may even make it negative. How much more is too uncertain to rely on: they count as n.
+/// Values that alternate have a sum below 1, and would count more than n; the few pairs summed may even make it
+/// negative. That gain is too uncertain to rely on: they count as n.
 ///
 /// Source: Geyer, "Practical Markov Chain Monte Carlo", Statistical Science 7 (1992), the initial monotone sequence. It
 /// has no bound of its own; Stan bounds the same sum by 1 / log₁₀(n) (Reference Manual, "Effective Sample Size"), where
-/// here it is 1.
+/// the bound here is 1.
 pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 10 || values.iter().any(|value| !value.is_finite()) {
@@ -109,8 +109,8 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
         smallest = pair.min(smallest);
         sum += 2.0 * smallest;
     }
-    // Where values go up and down exactly in turn, all pairs are positive, and so small that what is left of them, of
-    // which none is larger than the last, does not bring the sum to 1.
+    // If values alternate exactly, all pairs are positive, and so small that the remaining ones, none of which exceeds
+    // the last, do not bring the sum to 1.
     (sum + (n - lags) as f64 * smallest <= 1.0).then_some(n as f64)
 }
 
@@ -118,7 +118,7 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// Seconds that differ by up to 5%, as if by chance.
+    /// Seconds that differ pseudorandomly by up to 5%.
     fn seconds(n: usize, level: impl Fn(usize) -> f64) -> Vec<f64> {
         (0..n).map(|i| level(i) * (1.0 + ((i * i * 37 % 101) as f64 - 50.0) / 1000.0)).collect()
     }
@@ -157,7 +157,7 @@ mod tests {
         );
     }
 
-    /// Each value four times tells no more than each once.
+    /// Each value four times carries no more information than each once.
     #[test]
     fn seconds_that_are_alike_count_less() {
         let once = seconds(400, |_| 1000.0);
@@ -166,7 +166,7 @@ mod tests {
         assert!(n > 250.0 && (60.0..140.0).contains(&fewer), "{n} {fewer}");
     }
 
-    /// Half of the run at another level: that goes on for too long to say anything of the mean.
+    /// Half of the run at another level: the correlation lasts too long for an estimate.
     #[test]
     fn what_lasts_as_long_as_the_run_leaves_no_confidence() {
         let halves = seconds(200, |i| if i < 100 { 1000.0 } else { 2000.0 });
@@ -182,7 +182,7 @@ mod tests {
         assert!(interval.low > 980.0 && interval.high < 1020.0, "{interval:?}");
     }
 
-    /// As at a rate of 100.5 transactions a second.
+    /// As at a rate of 100.5 transactions per second.
     #[test]
     fn seconds_of_two_values_in_turn_have_an_interval() {
         for n in [30, 31, 300, 5001] {

@@ -1,5 +1,5 @@
 //! The client sweep of 2008, five kernels by thirteen numbers of clients: `data/client-sweep-2008.csv` holds the runs,
-//! the files beside it what they say by the rules, to six digits.
+//! the files next to it the results by the rules, to six digits.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -10,7 +10,7 @@ use stats::{
     runs_needed, share_smaller, verdicts,
 };
 
-/// The rows of a file, each a map from a column's name to the field.
+/// The rows of a file, each a map from column names to fields.
 fn rows(csv: &str) -> Vec<BTreeMap<&str, &str>> {
     let mut lines = csv.lines();
     let names: Vec<&str> = lines.next().unwrap().split(',').collect();
@@ -30,7 +30,7 @@ fn runs() -> BTreeMap<(&'static str, &'static str), Vec<f64>> {
     runs
 }
 
-/// Equal to the six digits that the files have.
+/// Equal to six digits, the precision of the files.
 #[track_caller]
 fn equal(row: &BTreeMap<&str, &str>, column: &str, ours: f64) {
     let theirs = number(row, column);
@@ -74,7 +74,7 @@ fn every_cell_is_classed_as_expected() {
 fn every_pair_of_kernels_gets_the_expected_verdicts() {
     let runs = runs();
     let expected = rows(include_str!("data/client-sweep-2008.expected-compare.csv"));
-    // Each pair of kernels is a matrix of its own.
+    // Each pair of kernels is a separate matrix.
     let matrices: Vec<_> =
         expected.chunk_by(|one, next| (one["a"], one["b"]) == (next["a"], next["b"])).collect();
     assert_eq!(matrices.len(), 4);

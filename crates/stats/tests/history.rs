@@ -1,8 +1,8 @@
 //! A real history: pgbench read-only on 29 Linux kernels, 2.6.39 to 4.6, three runs of each of nine cells (three scales
 //! by three numbers of clients). The data are those of the article "PostgreSQL vs. Linux kernel versions" (2016).
 //!
-//! The file's rows are sorted as text, 3.10 before 3.2: a history is in the order of versions. Its four kernels with
-//! "-stats" are others' second builds, and are left out.
+//! The file's rows are sorted as text, 3.10 before 3.2, but a history is in order of versions. Its four kernels with
+//! "-stats" are second builds by others, and are omitted.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -12,7 +12,7 @@ use stats::{Event, change_points, events, medians};
 
 type Version = (u32, u32, u32, u32);
 
-/// A release candidate is before its release.
+/// A release candidate precedes its release.
 fn version(kernel: &str) -> Version {
     let (release, candidate) = kernel.split_once("-rc").unwrap_or((kernel, "99"));
     let mut numbers = release.split('.').map(|number| number.parse().unwrap()).chain([0, 0]);
@@ -59,19 +59,19 @@ fn the_kernels_that_changed_throughput_are_found() {
     let events = events(&series);
     let members = |event: &Event| event.changes.iter().map(|(i, _)| *names[*i]).collect::<Vec<_>>();
 
-    // What is read from memory got slower, in six cells by 9% to 12%.
+    // Cached reads got slower, in six cells by 9% to 12%.
     let cached = between(&events, &versions, (3, 7), (3, 8));
     assert_eq!(members(cached), [(30, 1), (30, 4), (300, 1), (300, 4), (300, 16), (1500, 1)]);
     assert!((0.88..0.91).contains(&cached.ratio), "{cached:?}");
-    // With more clients than processors it recovers.
+    // With more clients than CPUs, throughput recovers.
     let many_clients = between(&events, &versions, (3, 10), (3, 11));
     assert_eq!(members(many_clients), [(30, 16), (300, 16)]);
     assert!(many_clients.largest > 1.15, "{many_clients:?}");
-    // What is read from the disk got faster, the more so the more clients.
+    // Reads from disk got faster, more so with more clients.
     let from_disk = between(&events, &versions, (3, 11), (3, 12));
     assert_eq!(members(from_disk), [(1500, 1), (1500, 4), (1500, 16)]);
     assert!(from_disk.smallest > 1.2 && from_disk.largest > 2.4, "{from_disk:?}");
-    // Two more, in one cell each. Each run of 16 clients on 3.4 is faster than any on 3.3; between 4.4 and 4.5 those
+    // Two more, in one cell each. Each run of 16 clients on 3.4 is faster than any on 3.3; between 4.4 and 4.5 the runs
     // of one client are 6% apart, with noise below 1%.
     let more = between(&events, &versions, (3, 3), (3, 4));
     assert_eq!(members(more), [(1500, 16)]);
@@ -82,8 +82,8 @@ fn the_kernels_that_changed_throughput_are_found() {
     assert_eq!(events.len(), 5);
 }
 
-/// In the order of the file's rows, second builds included, levels come and go: what was lost in 3.8 is there again where
-/// 3.2 follows 3.19.
+/// In the order of the file's rows, second builds included, levels come and go: the loss of 3.8 is recovered where 3.2
+/// follows 3.19.
 #[test]
 fn what_comes_and_goes_in_the_order_of_the_rows_is_found() {
     let mut kernels: Vec<&str> = Vec::new();

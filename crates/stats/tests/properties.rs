@@ -1,4 +1,4 @@
-//! What holds for any sample.
+//! Properties that hold for any sample.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -18,7 +18,7 @@ fn logs(values: &[f64]) -> Logs {
     Logs::new(values.iter().copied()).unwrap()
 }
 
-/// Each deal tried, one after the other.
+/// By enumerating all assignments.
 fn permutation_p_by_trial(a: &[f64], b: &[f64]) -> f64 {
     let values: Vec<f64> = a.iter().chain(b).map(|value| value.ln()).collect();
     let distance = |deal: u32| {
@@ -70,7 +70,7 @@ proptest! {
         prop_assert_eq!(verdict(&a, &b), mirror(verdict(&b, &a)));
     }
 
-    /// The interval holds 1 just where p says that 1 is not to be excluded.
+    /// The interval contains 1 exactly if p does not exclude 1.
     #[test]
     fn interval_and_p_agree(a in throughputs(), b in throughputs()) {
         let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
@@ -99,7 +99,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
 
-    /// The runs for an effect find that effect, and one run less does not.
+    /// The runs for an effect detect that effect, and one run less does not.
     #[test]
     fn runs_and_effect_fit(
         log_sd in 0.005_f64..0.1,
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// A series with a change or none, of values that are often equal.
+/// A series with or without a change, with many equal values.
 fn series() -> impl Strategy<Value = Vec<f64>> {
     let part = |from: u32| vec((from..from + 6).prop_map(f64::from), 0..25);
     (part(95), part(95_u32), part(105)).prop_map(|(a, b, c)| [a, b, c].concat())
@@ -155,7 +155,7 @@ proptest! {
         prop_assert!(matches!(verdict, Verdict::Equivalent | Verdict::Insufficient));
     }
 
-    /// A place is always where it says: between two points that are there, and its interval holds it.
+    /// A position is always consistent: between two existing points, and within its interval.
     #[test]
     fn a_change_point_is_within_its_interval(values in series()) {
         for change in change_points(&known(&values)).unwrap() {
@@ -165,7 +165,7 @@ proptest! {
     }
 }
 
-/// Seconds of a run, some of them with nothing.
+/// Seconds of a run, some of them without transactions.
 fn seconds() -> impl Strategy<Value = Vec<f64>> {
     vec(prop_oneof![9 => (90_u32..110).prop_map(f64::from), 1 => Just(0.0)], 50..400)
 }
@@ -173,7 +173,7 @@ fn seconds() -> impl Strategy<Value = Vec<f64>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// A power of two, as other factors round.
+    /// A power of two, because other factors cause rounding.
     #[test]
     fn a_run_says_the_same_in_any_unit(seconds in seconds(), power in -10_i32..20) {
         let unit = 2.0_f64.powi(power);
@@ -188,7 +188,7 @@ proptest! {
         prop_assert_eq!(places(&seconds), places(&scaled));
     }
 
-    /// Blocks of ten seconds are drawn; within one, the order of seconds does not matter.
+    /// Blocks of ten seconds are drawn; within a block, the order of seconds does not matter.
     #[test]
     fn percentiles_are_in_order_and_in_their_intervals(counts in vec(vec(1_u64..50, 0..8), 60..130)) {
         let seconds: Vec<Vec<(u64, u64)>> = counts

@@ -1,5 +1,5 @@
-//! What is reckoned here is what SciPy, NumPy, diptest, Apache Otava and R reckon. `data/reference.py` and
-//! `data/reference.R` make the values.
+//! Results agree with those of SciPy, NumPy, diptest, Apache Otava and R. `data/reference.py` and `data/reference.R`
+//! compute the reference values.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -9,7 +9,7 @@ use stats::{
     percentiles, permutation_p, runs_for_effect, runs_needed, smallest_effect, warmup_cut,
 };
 
-/// What Python and R reckon alike.
+/// Results computed by both Python and R.
 #[derive(Deserialize)]
 struct Both {
     confidence: Vec<Confidence>,
@@ -344,8 +344,8 @@ fn a_change_lies_where_the_likelihood_ratio_in_r_leaves_it() {
     }
 }
 
-/// Of 100 samples each, how many our rule says have modes, how many the dip test says so at the level of 1%, and how many
-/// the dip test alone finds. `docs/statistics.md` has these figures.
+/// For 100 samples each: how often our rule detects modes, how often the dip test at the 1% level does, and how often
+/// the dip test alone does. `docs/statistics.md` has these figures.
 #[test]
 fn modes_are_found_that_the_dip_test_misses() {
     let samples = python().modes;

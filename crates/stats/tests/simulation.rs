@@ -1,4 +1,4 @@
-//! What the rules promise, by simulation: runs whose logarithms are normal, of a fixed seed.
+//! The rules' error and detection rates, by simulation: runs with normal logarithms, with a fixed seed.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "tests fail by panicking and print their seed")]
 
@@ -14,7 +14,7 @@ use stats::{
 
 const SEED: u64 = 2026;
 
-/// Runs of a cell, one after the other.
+/// Successive runs of a cell.
 struct Runs {
     random: Xoshiro256PlusPlus,
 }
@@ -36,7 +36,7 @@ impl Runs {
     }
 }
 
-/// The share of `times` trials in which something happens.
+/// The share of `times` trials in which an event happens.
 fn share(times: usize, mut happens: impl FnMut() -> bool) -> f64 {
     (0..times).filter(|_| happens()).count() as f64 / times as f64
 }
@@ -47,7 +47,7 @@ fn p(a: &[f64], b: &[f64]) -> f64 {
     Welch::new(&logs(a), &logs(b)).unwrap().p
 }
 
-/// `data/critical-split.csv` is what `examples/critical_split.rs` wrote.
+/// `data/critical-split.csv` is the output of `examples/critical_split.rs`.
 #[test]
 fn the_critical_splits_are_those_that_were_simulated() {
     let simulated: Vec<Vec<f64>> = include_str!("data/critical-split.csv")
@@ -59,14 +59,14 @@ fn the_critical_splits_are_those_that_were_simulated() {
     for row in &simulated {
         let (n, value, standard_error) = (row[0] as usize, row[1], row[2]);
         let critical = critical_split(n).unwrap();
-        // Some are from a simulation of a tenth of the samples, all are rounded.
+        // Some are from a simulation with a tenth of the samples, all are rounded.
         let tolerance = 4.0 * 11.0_f64.sqrt() * standard_error + 0.005;
         assert!(
             (critical - value).abs() <= tolerance,
             "n = {n}: {critical}, simulated {value} ± {standard_error}"
         );
     }
-    // Of three values, t is the cotangent of an angle that is uniform between 0 and 30 degrees.
+    // For three values, t is the cotangent of an angle that is uniform between 0 and 30 degrees.
     let exact = 1.0 / (PI / 600.0).tan();
     assert!((simulated[0][1] - exact).abs() <= 4.0 * simulated[0][2], "{exact}");
 }
@@ -127,7 +127,7 @@ fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
     assert!(found_by_five < 0.75, "{found_by_five}");
 }
 
-/// The level is what a permutation test keeps by itself: normal values and such that are often equal alike.
+/// The level that a permutation test guarantees: for normal values as for many equal ones.
 #[test]
 fn a_series_without_change_hardly_ever_has_a_change_point() {
     let mut runs = Runs::new();
@@ -142,7 +142,7 @@ fn a_series_without_change_hardly_ever_has_a_change_point() {
     }
 }
 
-/// A loss of 2.5 times the noise is found from ten points on at the end of a hundred.
+/// A loss of 2.5 times the noise is detected if it covers the last ten points of a hundred.
 #[test]
 fn a_late_change_is_found() {
     let mut runs = Runs::new();
@@ -154,7 +154,7 @@ fn a_late_change_is_found() {
     assert!(found >= 0.95, "{found}");
 }
 
-/// A regression that was mended: as large beside the noise, for ten points.
+/// A regression that was fixed: as large relative to the noise, for ten points.
 #[test]
 fn what_comes_and_goes_is_found() {
     let mut runs = Runs::new();
@@ -169,8 +169,7 @@ fn what_comes_and_goes_is_found() {
     assert!(found >= 0.85, "{found}");
 }
 
-/// Seconds of a run, each like the one before it: an interval that took them for independent would hold the mean in six
-/// of ten cases.
+/// Correlated seconds of a run: an interval that treats them as independent would contain the mean in six of ten cases.
 #[test]
 fn the_interval_of_a_run_holds_its_mean() {
     let mut runs = Runs::new();

@@ -1,5 +1,4 @@
-//! What people made of shifts in histories: `accepted/<id>.json`, a file each, so that stores can be put together by
-//! copying.
+//! Accepted shifts of histories: `accepted/<id>.json`, one file each, so that stores can be merged by copying.
 
 use std::fs;
 use std::io;
@@ -12,11 +11,11 @@ use crate::error::{Problem, StoreError};
 use crate::format::acceptance;
 use crate::id::is_id;
 
-/// The directory within the store.
+/// Directory within the store.
 const DIRECTORY: &str = "accepted";
 const ENDING: &str = ".json";
 
-/// Writes an acceptance: under another name, synced, renamed.
+/// Writes an acceptance atomically: temporary file, sync, rename.
 pub(crate) fn write(root: &Path, acceptance: &Acceptance) -> Result<(), StoreError> {
     let directory = root.join(DIRECTORY);
     fs::create_dir_all(&directory).map_err(StoreError::io("make the directory", &directory))?;
@@ -28,13 +27,13 @@ pub(crate) fn write(root: &Path, acceptance: &Acceptance) -> Result<(), StoreErr
         .map_err(StoreError::io("write", &partial))
         .and_then(|()| fs::rename(&partial, &path).map_err(StoreError::io("rename", &partial)));
     written.inspect_err(|_| {
-        // It is never taken for an acceptance.
+        // A leftover is never read as an acceptance.
         let _ = fs::remove_file(&partial);
     })?;
     sync_directory(&directory)
 }
 
-/// All of them, oldest first.
+/// Reads all acceptances, oldest first.
 pub(crate) fn read(root: &Path) -> Result<Vec<Acceptance>, StoreError> {
     let (acceptances, problems) = list(root)?;
     match problems.into_iter().next() {
@@ -43,12 +42,12 @@ pub(crate) fn read(root: &Path) -> Result<Vec<Acceptance>, StoreError> {
     }
 }
 
-/// What is wrong with those that can't be read.
+/// The acceptances that can't be read, and why.
 pub(crate) fn problems(root: &Path) -> Result<Vec<Problem>, StoreError> {
     Ok(list(root)?.1)
 }
 
-/// Removes one.
+/// Removes an acceptance.
 pub(crate) fn remove(root: &Path, acceptance: &Acceptance) -> Result<(), StoreError> {
     let path = path_of(root, acceptance);
     fs::remove_file(&path).map_err(StoreError::io("remove", &path))?;
@@ -59,7 +58,7 @@ fn path_of(root: &Path, acceptance: &Acceptance) -> PathBuf {
     root.join(DIRECTORY).join(format!("{}{ENDING}", acceptance.id))
 }
 
-/// A file's name within the store.
+/// Path of a file relative to the store.
 fn name(path: &Path) -> String {
     format!("{DIRECTORY}/{}", path.file_name().unwrap_or_default().to_string_lossy())
 }

@@ -1,4 +1,4 @@
-//! A bundle as a directory: it exists whole or not at all, and what is in it is what was written.
+//! Bundles as directories: atomic, and verified by checksums.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File, TryLockError};
@@ -14,15 +14,15 @@ use crate::files::Files;
 use crate::format::{self, environment, setting};
 use crate::{id, spans, sums};
 
-/// How the name of a directory begins in which a bundle is being written, or was when its writer died.
+/// Prefix of the directory of a bundle that is being written, or that a dead writer left.
 const PARTIAL: &str = ".partial-";
-/// Every writer holds a shared lock on this file, so that who gets it alone knows that no partial has an owner.
+/// Every writer holds a shared lock on this file: an exclusive lock on it proves that no partial bundle has a writer.
 const WRITERS: &str = ".writers";
 
-/// Writes the bundle of a record into the directory of trials: under a temporary name, synced, renamed, synced.
+/// Writes the bundle of a record into the directory of trials: temporary name, sync, rename, sync.
 ///
 /// # Errors
-/// Nothing of the bundle is left then.
+/// On an error, nothing of the bundle remains.
 pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, StoreError> {
     let id = &record.trial.id;
     let not_written = |source| StoreError::NotWritten { id: id.clone(), source: Box::new(source) };
@@ -38,22 +38,21 @@ pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, Stor
     let partial = trials.join(format!("{PARTIAL}{id}"));
     make_directory(&partial).map_err(not_written)?;
     publish(trials, &partial, &bundle, &files).map_err(|error| {
-        // What can't be removed now is swept later, and is never taken for a bundle.
+        // If the removal fails, `sweep` removes it later; it is never read as a bundle.
         let _ = fs::remove_dir_all(&partial);
         not_written(error)
     })?;
     Ok(bundle)
 }
 
-/// Reads a bundle whole. Every file must be what was written.
+/// Reads a whole bundle. Every file must match its checksum.
 pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
     let record = content::decode(files(bundle)?)?;
     named_as_its_trial(bundle, &record.trial)?;
     Ok(record)
 }
 
-/// Reads a bundle but for the files that are not wanted, as if they were not there. What every bundle has is read in any
-/// case.
+/// Reads a bundle as if the unwanted files were absent. The files that every bundle has are always read.
 pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<TrialRecord, Defect> {
     let needed = |name: &str| [format::TRIAL, CAMPAIGN, environment::FILE].contains(&name) || is_wanted(name);
     let listed = list_of_files(bundle)?.into_iter().filter(|(name, _)| needed(name));
@@ -70,20 +69,20 @@ pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
     Ok(trial)
 }
 
-/// Reads of a bundle in which environment its trial ran.
+/// Reads the environment of a bundle's trial.
 pub(crate) fn read_environment(bundle: &Path) -> Result<Environment, Defect> {
     content::environment(&mut some_files(bundle, [environment::FILE])?)
 }
 
-/// Reads a log of a bundle; none where it has no such log.
+/// Reads a log of a bundle; `None` if it has no such log.
 pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defect> {
     let log = content::log_file(name)?;
     let listed = list_of_files(bundle)?;
     listed.get(&log).map(|sum| content::log(&log, &file(bundle, &log, sum)?)).transpose()
 }
 
-/// Where a trial ran, and with which settings. Settings that are to the byte those of a bundle before are not read again:
-/// `known` has them by their sums.
+/// Reads the environment and the settings of a trial. Settings identical to those of an earlier bundle are not read
+/// again: `known` holds them by checksum.
 pub(crate) fn read_context(
     bundle: &Path,
     known: &mut HashMap<String, Arc<Vec<Setting>>>,
@@ -110,7 +109,7 @@ pub(crate) fn read_context(
     })
 }
 
-/// Every file of a bundle that is missing or not what was written.
+/// Files of a bundle that are missing or don't match their checksums.
 pub(crate) fn changed(bundle: &Path) -> Vec<Defect> {
     match list_of_files(bundle) {
         Ok(listed) => listed.iter().filter_map(|(name, sum)| file(bundle, name, sum).err()).collect(),
@@ -118,7 +117,7 @@ pub(crate) fn changed(bundle: &Path) -> Vec<Defect> {
     }
 }
 
-/// Files in a bundle that were not there when it was written.
+/// Files in a bundle that its checksum list doesn't contain.
 pub(crate) fn strangers(bundle: &Path) -> Vec<String> {
     let Ok(listed) = list_of_files(bundle) else { return Vec::new() };
     let mut found = BTreeSet::new();
@@ -133,7 +132,7 @@ pub(crate) fn list(trials: &Path) -> Result<Vec<String>, StoreError> {
     Ok(names)
 }
 
-/// Everything else in the directory of trials: partials, and what does not belong there.
+/// Everything else in the directory of trials: partial bundles, and files that pgdyno did not write.
 pub(crate) fn others(trials: &Path) -> Result<Others, StoreError> {
     let mut others = Others::default();
     for name in entries(trials)?.into_iter().filter(|name| !id::is_id(name) && name != WRITERS) {
@@ -142,16 +141,16 @@ pub(crate) fn others(trials: &Path) -> Result<Others, StoreError> {
     Ok(others)
 }
 
-/// What is in the directory of trials and is not a bundle.
+/// Entries of the directory of trials that are not bundles.
 #[derive(Debug, Default)]
 pub(crate) struct Others {
-    /// Bundles that are being written, or were when their writer died.
+    /// Bundles that are being written, or that a dead writer left.
     pub(crate) partials: Vec<String>,
-    /// What pgdyno did not put there.
+    /// Files that pgdyno did not write.
     pub(crate) strangers: Vec<String>,
 }
 
-/// Removes what dead writers left, where no writer is alive. A store that can't be written to is left as it is.
+/// Removes the remains of dead writers, unless a writer is alive. A read-only store stays as it is.
 pub(crate) fn sweep(trials: &Path) {
     let Ok(others) = others(trials) else { return };
     if others.partials.is_empty() {
@@ -165,13 +164,13 @@ pub(crate) fn sweep(trials: &Path) {
     }
 }
 
-/// Whether a process is writing a bundle now.
+/// Whether a process is currently writing a bundle.
 pub(crate) fn is_being_written(trials: &Path) -> bool {
     let Ok(lock) = lock_file(trials) else { return false };
     matches!(lock.try_lock(), Err(TryLockError::WouldBlock))
 }
 
-/// A writer's share of the lock, held until it is dropped or its process dies.
+/// A writer's shared lock, held until it is dropped or its process dies.
 struct Writing(#[expect(dead_code, reason = "holds the lock")] File);
 
 impl Writing {
@@ -219,7 +218,7 @@ pub(crate) fn write_synced(path: &Path, content: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes the names in a directory durable.
+/// Makes the entries of a directory durable.
 pub(crate) fn sync_directory(path: &Path) -> Result<(), StoreError> {
     File::open(path)
         .and_then(|directory| directory.sync_all())
@@ -253,7 +252,7 @@ fn files(bundle: &Path) -> Result<Files, Defect> {
         .collect()
 }
 
-/// Files that every bundle has.
+/// Reads files that every bundle has.
 fn some_files<const N: usize>(bundle: &Path, names: [&str; N]) -> Result<Files, Defect> {
     let sums = list_of_files(bundle)?;
     let mut files = Files::new();

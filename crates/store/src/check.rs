@@ -1,4 +1,4 @@
-//! Is everything in the store what it should be? Reads all of it, and trusts nothing.
+//! Verifies a whole store: reads every file and trusts none.
 
 use std::path::Path;
 
@@ -9,12 +9,12 @@ use crate::error::{Defect, Problem, StoreError};
 use crate::format;
 use crate::{acceptances, bundle, hlog, index, series};
 
-/// What a check found.
+/// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Check {
-    /// Bundles that were read.
+    /// Number of bundles read.
     pub bundles: usize,
-    /// Everything that is wrong; empty where all is well.
+    /// All problems; empty if there are none.
     pub problems: Vec<Problem>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) fn check(root: &Path, trials: &Path) -> Result<Check, StoreError> {
         .iter()
         .flat_map(|id| check_bundle(&trials.join(id)).into_iter().map(|defect| defect.in_bundle(id)))
         .collect();
-    // Brings the index up to date; what it says of bundles that did not change is compared below.
+    // Updates the index; its rows of unchanged bundles are compared below.
     index::listing(root, trials)?;
     problems.extend(index::differing(root, trials).into_iter().map(|id| Problem {
         bundle: None,
@@ -53,7 +53,7 @@ fn check_bundle(bundle: &Path) -> Vec<Defect> {
     defects
 }
 
-/// The same transactions are counted in the histograms, in the series and in the summary.
+/// Compares the transaction counts of histograms, series and summary.
 fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     let mut defects = Vec::new();
     let (mut window, mut all) = (0, 0);
@@ -83,8 +83,8 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     defects
 }
 
-/// Transactions in the interval's histograms, of its workload and of background workloads, which must be those of the
-/// series. An imported series may have none, and its totals are not its own.
+/// Transactions in the interval's histograms, of its workload and of background workloads; they must equal those of the
+/// series. An imported trial may have no histograms, and its totals may come from another source.
 fn check_interval(interval: &Interval, imported: bool) -> Result<(u64, u64), Defect> {
     let count = |scripts| check_scripts(scripts, interval.start_us, imported);
     Ok((count(&interval.scripts)?, count(&interval.background)?))

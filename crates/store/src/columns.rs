@@ -1,6 +1,6 @@
-//! Tables of columns as Parquet files: what the `.parquet` files of a bundle have in common.
+//! Column tables as Parquet files: the basis of all `.parquet` files of a bundle.
 //!
-//! Readers find columns by name, ignore those they do not know, and take one that is absent for null in every row.
+//! Readers find columns by name, ignore unknown ones, and treat an absent one as null in every row.
 
 use std::io::{self, Write};
 use std::panic;
@@ -41,23 +41,23 @@ impl Column {
     }
 }
 
-/// A text that many rows share.
+/// A text shared by many rows.
 pub type Text = Rc<str>;
 
-/// One value for each row; none for null.
+/// One value per row; `None` is null.
 pub enum Values {
-    /// Whole numbers.
+    /// Integers.
     Whole(Vec<Option<i64>>),
-    /// Numbers.
+    /// Floating-point numbers.
     Real(Vec<Option<f64>>),
     /// Texts.
     Text(Vec<Option<Text>>),
-    /// Moments, in microseconds after the Unix epoch.
+    /// Times, in microseconds since the Unix epoch.
     Time(Vec<Option<i64>>),
 }
 
 impl Values {
-    /// Counts, of which the largest that fit a column of 64-bit integers are 2⁶³−1.
+    /// Counts, of at most 2⁶³−1: the column's type is a signed 64-bit integer.
     pub(crate) fn counts(file: &str, values: impl Iterator<Item = Option<u64>>) -> Result<Self, Defect> {
         let stored = |value: u64| {
             i64::try_from(value).map_err(|_| {
@@ -83,7 +83,7 @@ impl Values {
         }
     }
 
-    /// Whether every figure is one: neither NaN nor infinite.
+    /// Whether no value is NaN or infinite.
     fn is_finite(&self) -> bool {
         match self {
             Self::Real(values) => values.iter().flatten().all(|value| value.is_finite()),
@@ -92,10 +92,10 @@ impl Values {
     }
 }
 
-/// Key of the trial's id in the file's metadata: a file that was copied out of its bundle still says whose it is.
+/// Key of the trial's id in the file's metadata: identifies the trial of a file that was copied out of its bundle.
 const TRIAL_KEY: &str = "pgdyno.trial";
 
-/// The file of these columns, which are equally long.
+/// Encodes columns of equal length as a file.
 pub(crate) fn write(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, Defect> {
     check(file, columns)?;
     encode(file, trial, columns).map_err(|error| Defect::damaged(file, error))
@@ -103,13 +103,13 @@ pub(crate) fn write(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u
 
 /// Reads a file into a table.
 pub(crate) fn read(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
-    // The crate `parquet` 60 panics on some malformed files. The sums keep accidents away from it, not makers of files.
+    // The crate `parquet` 60 panics on some malformed files. Checksums protect from accidents, not from crafted files.
     panic::catch_unwind(|| decode(file, content)).unwrap_or_else(|_| {
         Err(Defect::damaged(file, "it can't be read: it is not a well-formed Parquet file"))
     })
 }
 
-/// What a file holds, by the names of the columns.
+/// The columns of a file.
 pub(crate) struct Table {
     file: &'static str,
     rows: usize,
@@ -136,19 +136,19 @@ impl Table {
         }
     }
 
-    /// A column of integers that are not below 0.
+    /// A column of non-negative integers.
     pub(crate) fn counts(&self, name: &str) -> Result<Vec<Option<u64>>, Defect> {
         let count = |value: i64| u64::try_from(value).map_err(|_| self.not(name, "counts"));
         self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
     }
 
-    /// As [`Table::counts`], of up to 32 bits.
+    /// As [`Table::counts`], up to 32 bits.
     pub(crate) fn small_counts(&self, name: &str) -> Result<Vec<Option<u32>>, Defect> {
         let count = |value: i64| u32::try_from(value).map_err(|_| self.not(name, "counts of 32 bits"));
         self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
     }
 
-    /// A column of numbers.
+    /// A column of floating-point numbers.
     pub(crate) fn reals(&self, name: &str) -> Result<Vec<Option<f64>>, Defect> {
         match self.values(name) {
             None => Ok(vec![None; self.rows]),
@@ -166,7 +166,7 @@ impl Table {
         }
     }
 
-    /// A column that has a value in every row, read by one of the others.
+    /// A column with a value in every row, read by one of the methods above.
     pub(crate) fn required<T>(
         &self,
         name: &str,
@@ -215,30 +215,30 @@ fn encode(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u8>, Parque
     Ok(content)
 }
 
-/// A file that is written piece by piece, for tables that are larger than memory.
+/// Writes a file in pieces, for tables larger than memory.
 pub struct Writer<W: Write + Send>(SerializedFileWriter<W>);
 
 impl<W: Write + Send> Writer<W> {
-    /// Begins a file of columns with these names and kinds; their values do not matter.
+    /// Begins a file of columns with these names and types; their values are ignored.
     ///
     /// # Errors
-    /// It can't be written to.
+    /// Writing fails.
     pub fn new(out: W, name: &str, columns: &[Column]) -> io::Result<Self> {
         begin(out, name, None, columns).map(Self).map_err(io_error)
     }
 
-    /// Appends rows: a value for each column in each of them.
+    /// Appends rows: one value per row in each column.
     ///
     /// # Errors
-    /// It can't be written to.
+    /// Writing fails.
     pub fn append(&mut self, columns: &[Column]) -> io::Result<()> {
         append_group(&mut self.0, columns).map_err(io_error)
     }
 
-    /// Ends the file, and gives back what it was written to.
+    /// Ends the file, and returns the underlying writer.
     ///
     /// # Errors
-    /// It can't be written to.
+    /// Writing fails.
     pub fn end(self) -> io::Result<W> {
         self.0.into_inner().map_err(io_error)
     }
@@ -266,7 +266,7 @@ fn begin<W: Write + Send>(
     let mut properties =
         WriterProperties::builder().set_compression(Compression::SNAPPY).set_key_value_metadata(metadata);
     for Column { name, values, .. } in columns {
-        // Figures differ in their last bytes: with the first ones together, a file of metrics is half as large.
+        // Values differ mostly in their last bytes: with the first bytes grouped, a metrics file is half as large.
         if let Values::Real(_) = values {
             let path = ColumnPath::from(name.as_str());
             properties = properties
@@ -333,7 +333,7 @@ fn encode_column<W: Write + Send>(
     column.close()
 }
 
-/// The values that are there, and for each row its definition level: 1 where there is one, 0 for null.
+/// The non-null values, and the definition level of each row: 1 for a value, 0 for null.
 fn present<V, T>(values: &[Option<V>], of: impl Fn(&V) -> T) -> (Vec<T>, Vec<i16>) {
     (
         values.iter().flatten().map(of).collect(),
@@ -362,7 +362,7 @@ fn decode(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
     Ok(Table { file, rows, columns })
 }
 
-/// Room for the values of a column; none where it is nested or of a type that no table here has.
+/// An empty column of the field's type; `None` if the field is nested or of an unsupported type.
 fn values_of(field: &ColumnDescriptor) -> Option<Values> {
     match (field.max_rep_level(), field.max_def_level(), field.physical_type()) {
         (0, 0 | 1, PhysicalType::INT64) => Some(Values::Whole(Vec::new())),
@@ -397,7 +397,7 @@ fn decode_column(
     Ok(values)
 }
 
-/// Appends the rows that a row group has of a column.
+/// Appends the rows of a column in a row group.
 fn append<D: DataType, V>(
     mut column: ColumnReaderImpl<D>,
     to: &mut Vec<Option<V>>,

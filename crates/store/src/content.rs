@@ -1,4 +1,4 @@
-//! A trial's record as the files of a bundle, and back: everything that is stored, in memory.
+//! Conversion between a trial's record and the files of its bundle, in memory.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
 use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 
-/// The campaign of the run, to the letter.
+/// Text of the run's campaign, verbatim.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
-/// Where a trial ran, and with which settings.
+/// Environment and settings of a trial.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredContext {
     /// The machine.
     pub environment: Environment,
-    /// The server's settings, one value for all trials in whose bundles they are the same.
+    /// The server's settings, shared by all trials with identical ones.
     pub settings: Arc<Vec<Setting>>,
-    /// Whether its transactions were kept one by one.
+    /// Whether the bundle has the spans of its transactions.
     pub has_spans: bool,
 }
 
-/// The files of a record, which are known to give the same record again.
+/// Encodes a record as files, and verifies that they decode to the same record.
 pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     if !id::is_id(&record.trial.id) {
         return Err(StoreError::NotStorable { what: format!("\"{}\" is not a ULID", record.trial.id) });
@@ -40,28 +40,28 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
     expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
-        // Such as a figure that is not a number, or a log that is there twice.
+        // For example, a figure that is NaN, or two logs of the same name.
         let what = "what would be read back differs from what was to be written".to_owned();
         return Err(StoreError::NotStorable { what });
     }
     Ok(files)
 }
 
-/// The environment among a bundle's files.
+/// Reads the environment from a bundle's files.
 pub(crate) fn environment(files: &mut Files) -> Result<Environment, Defect> {
     let stored: format::Environment =
         format::from_json(environment::FILE, &required(files, environment::FILE)?)?;
     Ok(Environment::from(stored))
 }
 
-/// The server's settings; none where there is no such file.
+/// Reads the server's settings; empty if there is no such file.
 pub(crate) fn settings(file: Option<Vec<u8>>) -> Result<Vec<Setting>, Defect> {
     let stored: Vec<format::Setting> =
         file.map_or(Ok(Vec::new()), |text| format::from_json(setting::FILE, &text))?;
     Ok(stored.into_iter().map(Setting::from).collect())
 }
 
-/// The record of a bundle's files.
+/// Decodes a bundle's files into a record.
 pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     let head = head(&mut files)?;
     let environment = environment(&mut files)?;
@@ -81,7 +81,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     })
 }
 
-/// The head of a bundle: needs `trial.json` and `campaign.toml` only.
+/// Reads the head of a bundle: needs only `trial.json` and `campaign.toml`.
 pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
     let document = required(files, format::TRIAL)?;
     let campaign = text(CAMPAIGN, required(files, CAMPAIGN)?)?;
@@ -128,7 +128,7 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     Ok(files)
 }
 
-/// What the histograms' times are after; the epoch's beginning where an imported log does not say.
+/// Base time of the histogram log; the Unix epoch if an imported log does not contain one.
 fn base_time(record: &TrialRecord) -> Timestamp {
     record.trial.load_started.or(record.trial.started).unwrap_or(Timestamp::UNIX_EPOCH)
 }
@@ -141,7 +141,7 @@ fn text(file: &str, content: Vec<u8>) -> Result<String, Defect> {
     String::from_utf8(content).map_err(|error| Defect::damaged(file, format!("it is not UTF-8: {error}")))
 }
 
-/// The series, each row with the histograms that `latency.hlog` has for it.
+/// The series, each row with its histograms from `latency.hlog`.
 fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
     let mut intervals = files.remove(series::FILE).map_or(Ok(Vec::new()), series::read)?;
     let Some(log) = files.remove(hlog::FILE) else { return Ok(intervals) };
@@ -170,10 +170,10 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
 
 const LOGS: &str = "logs/";
 const LOG_ENDING: &str = ".log.zst";
-/// zstd's own default: logs are small and written during the next trial's preparation.
+/// zstd's default: logs are small and written while the next trial is prepared.
 const LOG_LEVEL: i32 = 3;
 
-/// Where the log of this name is kept.
+/// Path of a log within the bundle.
 pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
     let file = format!("{LOGS}{name}{LOG_ENDING}");
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
@@ -183,7 +183,7 @@ pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
     Ok(file)
 }
 
-/// Every log among what is left of a bundle's files, by name.
+/// All logs among a bundle's remaining files, by name.
 fn logs(files: Files) -> Result<Vec<Log>, Defect> {
     files
         .into_iter()
@@ -198,7 +198,7 @@ fn compress(text: &str) -> Result<Vec<u8>, Defect> {
     zstd::encode_all(text.as_bytes(), LOG_LEVEL).map_err(|error| Defect::damaged(LOGS, error))
 }
 
-/// The text of a log's file.
+/// Decompresses a log.
 pub(crate) fn log(file: &str, content: &[u8]) -> Result<String, Defect> {
     let plain = zstd::decode_all(content)
         .map_err(|error| Defect::damaged(file, format!("it can't be decompressed: {error}")))?;

@@ -1,4 +1,4 @@
-//! Contexts of many trials, read fast: a few files of each bundle.
+//! Contexts of many trials, read quickly: a few files of each bundle.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,21 +9,21 @@ use crate::content::StoredContext;
 use crate::store::Store;
 use crate::{StoreError, bundle, id, metrics, series, spans, stacks};
 
-/// Reads the contexts of one trial after the other.
+/// Reads the contexts of trials one after another.
 #[derive(Debug)]
 pub struct ContextReader<'a> {
     store: &'a Store,
     settings: HashMap<String, Arc<Vec<Setting>>>,
 }
 
-/// A part of a bundle that is large.
+/// A large part of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Throughput by interval, without its histograms.
+    /// Throughput per interval, without histograms.
     Series,
-    /// Transactions one by one.
+    /// Start and end of each transaction.
     Spans,
-    /// What collectors read.
+    /// Readings of the collectors.
     Metrics,
     /// Profiles.
     Stacks,
@@ -46,8 +46,7 @@ impl Store {
         ContextReader { store: self, settings: HashMap::new() }
     }
 
-    /// As [`Store::load`], with no more of the large parts than these, and without settings, events and logs: what is not
-    /// asked for is empty.
+    /// As [`Store::load`], with only the head, the environment and these parts; everything else is empty.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -57,7 +56,7 @@ impl Store {
 }
 
 impl ContextReader<'_> {
-    /// The context of the trial with this id.
+    /// Reads the context of the trial with this id.
     ///
     /// # Errors
     /// As [`Store::load`].

@@ -1,37 +1,37 @@
-//! What can go wrong with a store, said so that nobody needs the source: what was tried, on what, why, what next.
+//! Errors of a store: the failed action, its object, the reason, and the remedy.
 
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the store could not do what it was asked.
+/// Error of an operation on the store.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or directory could not be read or written.
     #[error("could not {doing} {}: {source}; {}", path.display(), advice(source))]
     Io {
-        /// What was tried, such as `write`.
+        /// The failed action, such as `write`.
         doing: &'static str,
-        /// On what.
+        /// The path it failed on.
         path: PathBuf,
-        /// Why it failed.
+        /// The reason.
         source: io::Error,
     },
-    /// The trial could not be written; nothing of it was kept.
+    /// The trial could not be written; nothing of it remains.
     #[error("trial {id} was not stored and nothing of it was kept: {source}")]
     NotWritten {
         /// The trial.
         id: String,
-        /// Why.
+        /// The reason.
         source: Box<StoreError>,
     },
-    /// The record holds something that a bundle can't hold.
+    /// The record contains something that a bundle can't store.
     #[error("the record can't be stored: {what}; this is a defect of pgdyno, please report it")]
     NotStorable {
-        /// What.
+        /// Description of that.
         what: String,
     },
-    /// A bundle of this trial is there already, and bundles are never changed.
+    /// The trial already has a bundle, and bundles are never changed.
     #[error("there is already a bundle of trial {id} in {}; give the new trial an id of its own", path.display())]
     Exists {
         /// The trial.
@@ -48,47 +48,47 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
-    /// Another process executes the run.
+    /// Another process is executing the run.
     #[error("run {run} is being run by another pgdyno\nWait for its end, or end it; then resume")]
     Claimed {
-        /// Which.
+        /// Id of the run.
         run: String,
     },
-    /// No trial's id begins like this.
+    /// No trial's id has this prefix.
     #[error(
         "no trial in {} has an id that begins with \"{prefix}\" ({trials} trials are there); `pgdyno store list` shows their ids",
         path.display()
     )]
     NotFound {
-        /// What was looked for.
+        /// The requested prefix.
         prefix: String,
         /// The store's directory of trials.
         path: PathBuf,
-        /// How many trials there are.
+        /// Number of trials in the store.
         trials: usize,
     },
-    /// The ids of several trials begin like this.
+    /// Several trials' ids have this prefix.
     #[error("{} trials have ids that begin with \"{prefix}\": {}; give more of the id", candidates.len(), some(candidates))]
     Ambiguous {
-        /// What was looked for.
+        /// The requested prefix.
         prefix: String,
-        /// The ids.
+        /// The matching ids.
         candidates: Vec<String>,
     },
-    /// A bundle is damaged, or of a newer format than this release reads.
+    /// A bundle is damaged, or its format is newer than this release can read.
     #[error("{0}")]
     Unreadable(Box<Problem>),
 }
 
 impl StoreError {
-    /// Turns an I/O error into one that says what was being done to which path.
+    /// Converts an I/O error into one with the action and the path.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
         move |source| Self::Io { doing, path, source }
     }
 }
 
-/// What the user can do about an I/O error.
+/// The user's remedy for an I/O error.
 fn advice(error: &io::Error) -> &'static str {
     use io::ErrorKind::*;
     match error.kind() {
@@ -112,16 +112,16 @@ fn some(ids: &[String]) -> String {
     text
 }
 
-/// Something wrong in a store: where, why, and what to do about it.
+/// A problem in a store: its place, the reason, and the remedy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Name of the bundle's directory; none where the problem is not a bundle's.
+    /// Name of the bundle's directory; `None` if the problem is outside bundles.
     pub bundle: Option<String>,
-    /// The file, relative to the bundle, or to the store where there is no bundle; none where it is the whole bundle.
+    /// The file, relative to the bundle, or to the store if there is no bundle; `None` if it is the whole bundle.
     pub file: Option<String>,
-    /// What is wrong.
+    /// Reason.
     pub reason: String,
-    /// What to do about it.
+    /// Remedy.
     pub advice: String,
 }
 
@@ -137,7 +137,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// What is wrong with one file of a bundle, before it is known whose bundle it is.
+/// A problem in one file of a bundle, before the bundle is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Defect {
     pub(crate) file: String,
@@ -146,7 +146,7 @@ pub(crate) struct Defect {
 }
 
 impl Defect {
-    /// A file that is not what was written.
+    /// A file that does not match what was written.
     pub(crate) fn damaged(file: &str, reason: impl fmt::Display) -> Self {
         Self {
             file: file.to_owned(),
@@ -155,7 +155,7 @@ impl Defect {
         }
     }
 
-    /// A file that a newer pgdyno wrote.
+    /// A file written by a newer pgdyno.
     pub(crate) fn newer(file: &str, reason: impl fmt::Display) -> Self {
         Self {
             file: file.to_owned(),

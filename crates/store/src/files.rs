@@ -2,5 +2,5 @@
 
 use std::collections::BTreeMap;
 
-/// The content of each file, by its path within the bundle. A file without content is not there.
+/// Contents of files by path within the bundle. An empty file is absent.
 pub(crate) type Files = BTreeMap<String, Vec<u8>>;

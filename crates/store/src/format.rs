@@ -1,12 +1,12 @@
-//! The JSON files of a bundle, as they are stored: types of their own, so that the program may change without the
-//! bundles, and bundles may be read years later.
+//! The JSON files of a bundle: storage types, separate from the program's, so that the program may change without the
+//! bundles, and bundles remain readable for years.
 //!
-//! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores fields, columns and files that it
-//! does not know, so that additions need no new number; it refuses a bundle with another number than [`MEASURED`] and
-//! [`IMPORTED`] with a message that says so. A missing value is null, never zero.
+//! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores unknown fields, columns and files,
+//! so that additions need no new number; it refuses a bundle with a number other than [`MEASURED`] and [`IMPORTED`] and
+//! reports the reason. A missing value is null, never zero.
 
-/// Conversion both ways between a stored type and the program's own of the same fields; those after `into` are
-/// converted themselves, those after `each` are lists of what is.
+/// Conversions between a stored type and the model's type with the same fields. Fields after `into` are converted,
+/// lists after `each` and options after `maybe` item by item.
 macro_rules! mirrors {
     (
         $stored:ident,
@@ -81,11 +81,11 @@ use crate::error::Defect;
 /// The format of bundles of trials that pgdyno measured.
 pub const MEASURED: u32 = 2;
 
-/// The format of bundles of trials that were imported: as [`MEASURED`], but that nearly everything may be null, which
-/// older releases can't read.
+/// The format of bundles of imported trials: as [`MEASURED`], except that nearly everything may be null, which older
+/// releases can't read.
 pub const IMPORTED: u32 = 3;
 
-/// A document as text: indented, for people read it too, with a line break at the end.
+/// Encodes a document as indented JSON, for human readers, with a final line break.
 pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, Defect> {
     let mut text = serde_json::to_vec_pretty(document).map_err(|error| Defect::damaged(file, error))?;
     text.push(b'\n');
@@ -97,7 +97,7 @@ pub(crate) fn from_json<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<
     serde_json::from_slice(text).map_err(|error| Defect::damaged(file, format!("it can't be read: {error}")))
 }
 
-/// A word of a fixed list.
+/// Parses a name of a fixed list.
 pub(crate) fn known<T: FromStr>(file: &str, what: &str, name: &str) -> Result<T, Defect> {
     name.parse().map_err(|_| Defect::newer(file, format!("this release knows no {what} \"{name}\"")))
 }

@@ -1,10 +1,10 @@
-//! `latency.hlog`: an HdrHistogram interval log, format 1.3, as the Java `HistogramLogReader` and
-//! `HistogramLogProcessor` and every port of them read it.
+//! `latency.hlog`: an HdrHistogram interval log, format 1.3, readable by the Java `HistogramLogReader` and
+//! `HistogramLogProcessor` and all their ports.
 //!
-//! One line for each script of each interval. Its tag is the script's name in the measured window, `<name>:warmup`
-//! before and `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` sees what was measured and nothing
-//! else. Values are nanoseconds from the intended start; times are seconds after the log's `BaseTime`. In an open loop
-//! a second line follows, whose tag ends in `:service`: the same from the start as it was.
+//! One line per script and interval. Its tag is the script's name in the measured window, `<name>:warmup` before and
+//! `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` reads exactly the window. Values are
+//! nanoseconds from the intended start; times are seconds after the log's `BaseTime`. In an open loop a second line
+//! follows, whose tag ends in `:service`: the same from the actual start.
 //!
 //! Source of the format: HdrHistogram 2.2 (Java), `HistogramLogWriter` and `HistogramLogReader`.
 
@@ -27,9 +27,9 @@ pub(crate) const FILE: &str = "latency.hlog";
 pub(crate) struct Line {
     pub(crate) script: String,
     pub(crate) phase: Phase,
-    /// Whether it is of service times.
+    /// Whether the values are service times.
     pub(crate) service: bool,
-    /// Microseconds after the load's start.
+    /// Start of the interval, in microseconds after the load's start.
     pub(crate) start_us: u64,
     pub(crate) width_us: u64,
     /// The compressed histogram, base64.
@@ -37,13 +37,13 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    /// Whether it is a line of this interval.
+    /// Whether the line belongs to this interval.
     pub(crate) fn is_of(&self, interval: &Interval) -> bool {
         (self.phase, self.start_us, self.width_us) == (interval.phase, interval.start_us, interval.width_us)
     }
 }
 
-/// The log of these intervals; none where no script has a histogram.
+/// Encodes intervals as a log; `None` if no script has a histogram.
 pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<Option<String>, Defect> {
     let mut log = header(load_started);
     let mut lines = 0;
@@ -66,7 +66,7 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
     Ok((lines > 0).then_some(log))
 }
 
-/// Reads a log that [`write`] wrote.
+/// Parses a log that [`write`] wrote.
 pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
     let mut lines = Vec::new();
     for (number, text) in log.lines().enumerate() {
@@ -81,19 +81,19 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
     Ok(lines)
 }
 
-/// The latencies of the measured workload's scripts in an interval, in nanoseconds, each with how often it was recorded; none where a
+/// Latencies of the measured workload's scripts in an interval, in nanoseconds, each with its count; `None` if a
 /// histogram can't be read.
 pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
     let payloads = interval.scripts.iter().map(|script| script.latency_ns.as_str());
     all_values(payloads.filter(|payload| !payload.is_empty()))
 }
 
-/// As [`latencies`], of one script.
+/// As [`latencies`], for one script.
 pub fn latencies_of(script: &ScriptInterval) -> Option<Vec<(u64, u64)>> {
     all_values([script.latency_ns.as_str()].into_iter().filter(|payload| !payload.is_empty()))
 }
 
-/// The same from the start as it was: service times. There are none in a closed loop, where they are no others.
+/// Service times, as [`latencies`]: from the actual start. Empty in a closed loop, where they equal latencies.
 pub fn service_times(interval: &Interval) -> Option<Vec<(u64, u64)>> {
     all_values(interval.scripts.iter().filter_map(|script| script.service_ns.as_deref()))
 }
@@ -103,8 +103,8 @@ fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Vec<(u64, u
     Some(values.collect::<Option<Vec<_>>>()?.concat())
 }
 
-/// The values of a compressed histogram in nanoseconds, ascending, each with how often it was recorded. A value stands for
-/// all that the histogram does not tell from it, and is the largest of these, as in its percentiles.
+/// The values of a compressed histogram in nanoseconds, ascending, each with its count. A value represents all values
+/// of its bucket, and is the largest of these, as in the histogram's percentiles.
 fn values(payload: &str) -> Result<Vec<(u64, u64)>, HistogramError> {
     let histogram = decode(payload)?;
     Ok(histogram
@@ -113,15 +113,15 @@ fn values(payload: &str) -> Result<Vec<(u64, u64)>, HistogramError> {
         .collect())
 }
 
-/// How many values the histogram of a line holds.
+/// Number of values in the histogram of a line.
 pub(crate) fn count(payload: &str) -> Result<u64, HistogramError> {
     Ok(decode(payload)?.len())
 }
 
-/// The unit of the column `Interval_Max` is the millisecond, that of the values the nanosecond.
+/// Nanoseconds, the unit of the values, per millisecond, the unit of the column `Interval_Max`.
 const NS_PER_MS: f64 = 1e6;
 
-/// What a log begins with.
+/// Head of a log.
 pub fn header(load_started: Timestamp) -> String {
     let seconds = load_started.as_millisecond() as f64 / 1e3;
     format!(
@@ -133,7 +133,7 @@ pub fn header(load_started: Timestamp) -> String {
     )
 }
 
-/// A line with its end. Times are after the log's `BaseTime`; `payload` is the compressed histogram, base64.
+/// A line with its line break. Times are relative to `BaseTime`; `payload` is the compressed histogram, base64.
 pub fn written(tag: &str, start_us: u64, width_us: u64, max_ns: u64, payload: &str) -> String {
     let max_ms = max_ns as f64 / NS_PER_MS;
     format!("Tag={tag},{},{},{max_ms:.6},{payload}\n", Seconds(start_us), Seconds(width_us))
@@ -160,7 +160,7 @@ fn decode(payload: &str) -> Result<Histogram<u64>, HistogramError> {
     Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
 }
 
-/// A text that is not a compressed histogram.
+/// The text is not a compressed histogram.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HistogramError {
     #[error("it is not base64: {0}")]
@@ -171,11 +171,11 @@ pub(crate) enum HistogramError {
 
 const WARMUP: &str = ":warmup";
 const DRAIN: &str = ":drain";
-/// What the tag of service times ends in.
+/// Suffix of tags of service times.
 pub const SERVICE: &str = ":service";
 
-/// The tag of a script in a phase. It has no other colon than that before the phase: what would end the field or look
-/// like a phase is percent-encoded.
+/// Tag of a script in a phase. Its only colon is the one before the phase: characters that would end the field or look
+/// like a phase are percent-encoded.
 pub fn tag(script: &str, phase: Phase) -> String {
     let mut tag = String::with_capacity(script.len() + WARMUP.len());
     for c in script.chars() {
@@ -215,7 +215,7 @@ fn untag(tag: &str) -> Option<(String, Phase)> {
     Some((script, phase))
 }
 
-/// Microseconds, written as seconds to the last one.
+/// Microseconds, formatted as seconds with six decimals.
 struct Seconds(u64);
 
 impl std::fmt::Display for Seconds {

@@ -4,14 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use ulid::{Generator, Ulid};
 
-/// A new id: larger than every id this process drew before, unlike any that another process draws.
+/// Returns a new id: larger than all earlier ids of this process, and different from those of any other process.
 pub fn new_id() -> String {
     static GENERATOR: Mutex<Generator> = Mutex::new(Generator::new());
     let mut generator = GENERATOR.lock().unwrap_or_else(PoisonError::into_inner);
     generator.generate().unwrap_or_else(|overflow| overflow.commit_overflow_increment()).to_string()
 }
 
-/// Whether `text` is an id as [`new_id`] writes it, and so may name a bundle's directory.
+/// Whether `text` is an id in the form of [`new_id`], and thus may be the name of a bundle's directory.
 pub fn is_id(text: &str) -> bool {
     Ulid::from_string(text).is_ok_and(|ulid| ulid.to_string() == text)
 }

@@ -1,9 +1,9 @@
-//! `index.sqlite`: the heads of the bundles in one file, so that a list of thousands of trials reads one file and not
+//! `index.sqlite`: the heads of the bundles in one file, so that listing thousands of trials reads one file instead of
 //! thousands.
 //!
-//! A pure cache. Before each use it is compared with the directory of trials and mended; where it is missing, damaged or
-//! of another version it is made anew; where it can't be used at all (a store that is mounted read-only) the bundles
-//! are read instead. Nothing is ever known from the index alone.
+//! A pure cache. Before each use it is compared with the directory of trials and updated; if it is missing, damaged or
+//! of another version, it is rebuilt; if it can't be used at all (a store mounted read-only), the bundles are read
+//! instead. No information exists only in the index.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,9 +21,9 @@ use crate::format::{self, trial};
 
 /// Name of the index within a store.
 pub(crate) const FILE: &str = "index.sqlite";
-/// Who holds a lock on this file has the index for itself.
+/// The holder of the lock on this file has exclusive use of the index.
 const LOCK: &str = "index.lock";
-/// Version of the tables below; an index of another version is made anew.
+/// Version of the tables below; an index of another version is rebuilt.
 const VERSION: i64 = 1;
 
 const TABLES: &str = "
@@ -35,29 +35,29 @@ const TABLES: &str = "
     ) WITHOUT ROWID;
 ";
 
-/// What a store holds.
+/// Contents of a store.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// The trials that can be read, oldest first.
+    /// Readable trials, oldest first.
     pub trials: Vec<Trial>,
-    /// One problem for each bundle that can't.
+    /// One problem for each unreadable bundle.
     pub rejected: Vec<Problem>,
 }
 
-/// What a rebuilt index holds.
+/// Contents of a rebuilt index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reindexed {
     /// Bundles in the index.
     pub bundles: usize,
-    /// One problem for each bundle that can't be read, and so is not in it.
+    /// One problem for each unreadable bundle; these are not in the index.
     pub rejected: Vec<Problem>,
 }
 
-/// The heads of all bundles, by way of the index where that can be.
+/// The heads of all bundles, from the index if possible.
 pub(crate) fn listing(root: &Path, trials: &Path) -> Result<Listing, StoreError> {
     let ids = bundle::list(trials)?;
     let indexed = Index::lock(root).ok().and_then(|index| {
-        // What sqlite says is wrong with an index is of no interest: it is made anew, once.
+        // The reason of sqlite's error does not matter: the index is rebuilt, once.
         index
             .listing(trials, &ids)
             .or_else(|_| index.remove().and_then(|()| index.listing(trials, &ids)))
@@ -66,7 +66,7 @@ pub(crate) fn listing(root: &Path, trials: &Path) -> Result<Listing, StoreError>
     Ok(indexed.unwrap_or_else(|| read_all(trials, &ids)))
 }
 
-/// Makes the index anew.
+/// Rebuilds the index.
 pub(crate) fn rebuild(root: &Path, trials: &Path) -> Result<Reindexed, StoreError> {
     let ids = bundle::list(trials)?;
     let index = Index::lock(root)?;
@@ -77,7 +77,7 @@ pub(crate) fn rebuild(root: &Path, trials: &Path) -> Result<Reindexed, StoreErro
     Ok(Reindexed { bundles: trials.len(), rejected })
 }
 
-/// The bundles of which the index says something else than they do.
+/// Bundles whose row in the index differs from the bundle.
 pub(crate) fn differing(root: &Path, trials: &Path) -> Vec<String> {
     let Ok(index) = Index::lock(root) else { return Vec::new() };
     let Ok(rows) = index.connect().and_then(|connection| rows(&connection)) else { return Vec::new() };
@@ -110,14 +110,14 @@ impl From<Failure> for io::Error {
     }
 }
 
-/// The index, for as long as no other process has it.
+/// The index, locked against other processes.
 struct Index {
     path: PathBuf,
     #[expect(dead_code, reason = "holds the lock")]
     lock: File,
 }
 
-/// What the index holds of one bundle.
+/// A bundle's row in the index.
 struct Row {
     stamp: String,
     head: Vec<u8>,
@@ -149,7 +149,7 @@ impl Index {
         Ok(())
     }
 
-    /// Mends what is out of step, and answers from the rest.
+    /// Updates outdated rows, and returns the listing.
     fn listing(&self, trials: &Path, ids: &[String]) -> Result<Listing, Failure> {
         let mut connection = self.connect()?;
         let mut rows = rows(&connection)?;
@@ -173,7 +173,7 @@ impl Index {
                     listing.trials.push(trial);
                 }
                 Err(defect) => {
-                    // Not kept: a bundle that is mended must not be rejected on.
+                    // Not stored: a repaired bundle must not stay rejected.
                     changes.execute("DELETE FROM trial WHERE id = ?1", [id])?;
                     listing.rejected.push(defect.in_bundle(id));
                 }
@@ -188,7 +188,7 @@ impl Index {
 
     fn connect(&self) -> Result<Connection, Failure> {
         let connection = Connection::open(&self.path)?;
-        // Durability is the bundles' business: an index that a crash of the machine damages is made anew.
+        // Durability is up to the bundles: an index damaged by a crash of the machine is rebuilt.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if version == VERSION {
@@ -222,7 +222,7 @@ fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> 
     Ok(())
 }
 
-/// Something that changes when the head of a bundle does; none where the bundle can't be looked at.
+/// A value that changes with the head of the bundle; `None` if the bundle can't be inspected.
 fn stamp(bundle: &Path) -> Option<String> {
     let stamp = |name| {
         let file = fs::metadata(bundle.join(name)).ok()?;

@@ -1,11 +1,10 @@
-//! The store: a directory of bundles, one a trial, and an index over them.
+//! The store: a directory of bundles, one per trial, and an index over them.
 //!
-//! The bundles are the truth; the index is a cache of their heads that is made anew whenever it is missing, damaged
-//! or behind. docs/bundle.md describes every file of a bundle. Read in the way of the data: [`Store`] → `bundle` (a
-//! directory that exists whole or not at all) → `content` (a record as files) → `format`, `hlog`, `series`,
-//! `spans`, `metrics`, `waits`, `statements` (each file's own form; `columns` is what the Parquet files share), and next to it
-//! `index` and `check`; `acceptances` are what people made of shifts in histories; `live` is what runs tell while they
-//! go on.
+//! The bundles are the source of truth; the index is a cache of their heads, rebuilt if it is missing, damaged or
+//! outdated. docs/bundle.md describes every file of a bundle. In the order of the data: [`Store`] → `bundle` (an atomic
+//! directory) → `content` (a record as files) → `format`, `hlog`, `series`, `spans`, `metrics`, `waits`, `statements`
+//! (the form of each file; `columns` is common to the Parquet files), and next to it `index` and `check`; `acceptances`
+//! are accepted shifts of histories; `live` is the progress of running runs.
 
 mod acceptances;
 mod bundle;

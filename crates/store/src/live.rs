@@ -1,8 +1,8 @@
-//! The live file of a run: who runs it tells there what happens, and others read it meanwhile.
+//! The live file of a run: the running process writes its progress, and others read it meanwhile.
 //!
-//! It is begun anew with each trial, under another name that then takes its place, so that a reader sees one that is
-//! whole up to its last line, and it never grows beyond [`MOST`] lines. Its writer holds a lock on it: one that nobody
-//! holds was left by a process that was killed.
+//! It is rewritten at the start of each trial, as a new file that replaces the old one, so that a reader always sees a
+//! file that is complete up to its last line; it never exceeds [`MOST`] lines. Its writer holds a lock on it: a file
+//! without a lock was left by a killed process.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
@@ -16,24 +16,24 @@ use crate::id;
 
 const PREFIX: &str = ".live-";
 const SUFFIX: &str = ".jsonl";
-/// What the name of a file ends in that is to take the place of another.
+/// Suffix of a file that is about to replace another.
 const NEW: &str = ".new";
 
-/// Lines after the beginning of a trial, at most: an hour of a load. Then the older half of them is left out.
+/// Largest number of lines after the start of a trial: an hour of a load. Beyond it, the older half is dropped.
 const MOST: usize = 3600;
 
-/// Tells what a run does. The file goes with it.
+/// Writes the progress of a run. Dropping it removes the file.
 #[derive(Debug)]
 pub struct LiveWriter {
     path: PathBuf,
     file: File,
-    /// What the file begins with: the run, and the trial where there is one.
+    /// Head of the file: the run, and the current trial, if any.
     head: Vec<u8>,
     lines: VecDeque<Vec<u8>>,
 }
 
 impl LiveWriter {
-    /// Begins the file of a run.
+    /// Creates the file of a run.
     ///
     /// # Errors
     /// It can't be written.
@@ -44,10 +44,10 @@ impl LiveWriter {
         Ok(Self { path, file, head, lines: VecDeque::new() })
     }
 
-    /// Begins it anew with a trial.
+    /// Rewrites the file for a new trial.
     ///
     /// # Errors
-    /// It can't be written; what it was before may be left.
+    /// It can't be written; the previous file may remain.
     pub fn trial(&mut self, run: Run, trial: TrialBegins) -> Result<(), StoreError> {
         let mut head = text(&self.path, &Line::Run(run))?;
         head.append(&mut text(&self.path, &Line::TrialBegins(trial))?);
@@ -72,9 +72,9 @@ impl LiveWriter {
         Ok(())
     }
 
-    /// Says how the run has ended, and takes the file away: who reads it has it open.
+    /// Writes the end of the run, and removes the file; readers still have it open.
     pub fn end(mut self, ended: Ended) {
-        // Nobody is there who could do more about it.
+        // No caller could handle the error.
         let _ = self.append(&Line::Ended(ended));
     }
 }
@@ -89,7 +89,7 @@ fn text(path: &Path, line: &Line) -> Result<Vec<u8>, StoreError> {
     live::write(line).map_err(|error| StoreError::io("write", path)(error.into()))
 }
 
-/// Puts a new file in a place, locked before anybody can see it.
+/// Replaces a file by a new one, locked before it becomes visible.
 fn replace(path: &Path, content: &[u8]) -> Result<File, StoreError> {
     let new = PathBuf::from(format!("{}{NEW}", path.display()));
     let mut file = File::create(&new).map_err(StoreError::io("make", &new))?;
@@ -102,7 +102,7 @@ fn path(root: &Path, run: &str) -> PathBuf {
     root.join(format!("{PREFIX}{run}{SUFFIX}"))
 }
 
-/// The runs that have a live file, oldest first, those among them whose process was killed.
+/// Runs with a live file, oldest first, including those of killed processes.
 pub(crate) fn runs(root: &Path) -> Vec<String> {
     let run = |name: &String| Some(name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX)?.to_owned());
     let mut runs: Vec<String> = names(root).iter().filter_map(run).filter(|run| id::is_id(run)).collect();
@@ -110,13 +110,13 @@ pub(crate) fn runs(root: &Path) -> Vec<String> {
     runs
 }
 
-/// Those that a process is running.
+/// Runs that a process is executing.
 pub(crate) fn running(root: &Path) -> Vec<String> {
     let is_running = |run: &String| File::open(path(root, run)).is_ok_and(|file| is_held(&file));
     runs(root).into_iter().filter(is_running).collect()
 }
 
-/// Removes what processes left that were killed.
+/// Removes the files of killed processes.
 pub(crate) fn sweep(root: &Path) {
     for path in names(root).into_iter().map(|name| root.join(name)) {
         if File::open(&path).is_ok_and(|file| !is_held(&file)) {
@@ -125,14 +125,14 @@ pub(crate) fn sweep(root: &Path) {
     }
 }
 
-/// Live files, and those that are to take the place of one.
+/// Names of live files, and of those about to replace one.
 fn names(root: &Path) -> Vec<String> {
     let Ok(entries) = fs::read_dir(root) else { return Vec::new() };
     let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(PREFIX)).collect()
 }
 
-/// Whether the writer of a file is there. A shared lock, for several may look at the same time.
+/// Whether the writer of a file is alive. Uses a shared lock, because several readers may test at the same time.
 fn is_held(file: &File) -> bool {
     match file.try_lock_shared() {
         Ok(()) => {
@@ -140,31 +140,31 @@ fn is_held(file: &File) -> bool {
             false
         }
         Err(TryLockError::WouldBlock) => true,
-        // Where nothing can be locked nothing is known: better a run that is gone than none.
+        // Without support for locks nothing is known: better to show a dead run than none.
         Err(TryLockError::Error(_)) => true,
     }
 }
 
-/// Reads what a run does.
+/// Reads the progress of a run.
 #[derive(Debug)]
 pub struct LiveReader {
     path: PathBuf,
     file: File,
-    /// The beginning of a line whose end has not been written.
+    /// The beginning of an incomplete line.
     rest: Vec<u8>,
 }
 
-/// What a run has told since it was last asked.
+/// Progress of a run since the previous call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct News {
-    /// Line by line. A [`Line::Run`] says everything anew.
+    /// The new lines. A [`Line::Run`] replaces all earlier ones.
     pub lines: Vec<Line>,
-    /// Whether its process is there still.
+    /// Whether the run's process is still alive.
     pub alive: bool,
 }
 
 impl LiveReader {
-    /// Opens the file of a run.
+    /// Opens the live file of a run.
     ///
     /// # Errors
     /// There is none, or it can't be read.
@@ -174,14 +174,14 @@ impl LiveReader {
         Ok(Self { path, file, rest: Vec::new() })
     }
 
-    /// The lines since the last call, at first all. Never waits.
+    /// Returns the lines since the previous call, initially all. Never blocks.
     ///
     /// # Errors
     /// The file can't be read.
     pub fn news(&mut self) -> Result<News, StoreError> {
         let mut lines = Vec::new();
         loop {
-            // In this order: who finds the writer gone then sees what it did last, be it a line or another file.
+            // In this order: a reader that finds the writer gone still sees its last line, or its last file.
             let alive = is_held(&self.file);
             let successor = self.successor();
             self.read(&mut lines).map_err(StoreError::io("read", &self.path))?;
@@ -192,7 +192,7 @@ impl LiveReader {
         }
     }
 
-    /// The file that has taken the place of this one.
+    /// The file that has replaced this one.
     fn successor(&self) -> Option<File> {
         let file = File::open(&self.path).ok()?;
         let id = |file: &File| file.metadata().ok().map(|is| (is.dev(), is.ino()));
@@ -321,7 +321,7 @@ mod tests {
         sweep(root.path());
         assert_eq!(runs(root.path()), [RUN], "its writer is alive");
         let mut reader = LiveReader::open(root.path(), RUN).unwrap();
-        // As the kernel does it: the lock goes, the file stays.
+        // As the kernel does it: the lock is released, the file remains.
         let content = fs::read(path(root.path(), RUN)).unwrap();
         drop(writer);
         assert!(!reader.news().unwrap().alive);

@@ -1,7 +1,7 @@
-//! `metrics.parquet`: what the collectors read, one row for each reading.
+//! `metrics.parquet`: the collectors' readings, one row each.
 //!
-//! The readings of a series are together and in order of time, and the series are in the order of the record: what is
-//! alike stands together, which makes the file small, and what is read back is equal to what was written.
+//! The readings of a series are contiguous and in order of time, and the series are in the order of the record: similar
+//! values are adjacent, which makes the file small, and a record is read back unchanged.
 
 use model::metrics::{Metrics, Point, Series};
 
@@ -18,7 +18,7 @@ const OF: &str = "of";
 const KIND: &str = "kind";
 const VALUE: &str = "value";
 
-/// The file of these readings.
+/// Encodes readings as a file.
 pub(crate) fn write(trial: &str, metrics: &Metrics) -> Result<Vec<u8>, Defect> {
     let text = |of: fn(&Series) -> Option<&str>| {
         let each = |series| std::iter::repeat_n(of(series).map(Text::from), series.points.len());
@@ -67,8 +67,8 @@ mod tests {
 
     use super::*;
 
-    /// Ten minutes of 400 series as a busy server gives them: five sources that are read at slightly other moments, 60%
-    /// counters of which a third never move, and gauges.
+    /// Ten minutes of 400 series as from a busy server: five sources, read at slightly different times; 60% counters,
+    /// of which a third never change, and gauges.
     fn ten_minutes() -> Metrics {
         let mut state = 1_u64;
         let mut random = move |below: u64| {

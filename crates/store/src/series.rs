@@ -1,8 +1,8 @@
-//! `series.parquet`: the trial's metrics, one row for each interval of the load (1 s, the last of a phase shorter).
+//! `series.parquet`: the load's metrics, one row per interval (1 s, or less at the end of a phase).
 //!
 //! `start_us`, `width_us` and `phase` are in every row. Every other column is a metric that may be null, named
-//! `<source>.<metric>[.<of what>]` with its unit at the end of the metric's name. Readers find columns by name and
-//! ignore those they do not know. docs/bundle.md lists them.
+//! `<source>.<metric>[.<label>]`, with the unit as suffix of the metric's name. Readers find columns by name and ignore
+//! unknown ones. docs/bundle.md lists them.
 
 use model::message::{Interval, ScriptInterval};
 
@@ -25,7 +25,7 @@ const RESPONSES: &str = "driver.responses";
 const LAG_MEAN: &str = "driver.lag_mean_us";
 const SEND_LAG_MAX: &str = "driver.send_lag_max_us";
 
-/// The series of these intervals.
+/// Encodes intervals as a file.
 pub(crate) fn write(trial: &str, intervals: &[Interval]) -> Result<Vec<u8>, Defect> {
     columns::write(FILE, trial, &columns(intervals)?)
 }
@@ -90,7 +90,7 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     Ok(columns)
 }
 
-/// Two columns for each script, in the load's order.
+/// Adds two columns per script, in the load's order.
 fn script_columns(
     columns: &mut Vec<Column>,
     intervals: &[Interval],
@@ -134,7 +134,7 @@ impl Script {
         table.names().filter_map(|column| column.strip_prefix(transactions)).map(series).collect()
     }
 
-    /// What it did in a row; none where it was not part of it.
+    /// The script's results in a row; `None` if it was not part of the interval.
     fn interval(&self, row: usize) -> Option<ScriptInterval> {
         Some(ScriptInterval {
             script: self.name.clone(),

@@ -14,7 +14,7 @@ const START: &str = "start_us";
 const END: &str = "end_us";
 const FAILED: &str = "failed";
 
-/// The file of these.
+/// Encodes spans as a file.
 pub(crate) fn write(trial: &str, spans: &[TransactionSpan]) -> Result<Vec<u8>, Defect> {
     let counts =
         |of: fn(&TransactionSpan) -> u64| Values::counts(FILE, spans.iter().map(|span| Some(of(span))));

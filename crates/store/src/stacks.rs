@@ -1,19 +1,19 @@
-//! `stacks/<role>.folded.zst` and `off-cpu/<role>.folded.zst`: folded stacks of each role, as flame-graph tools read them.
+//! `stacks/<role>.folded.zst` and `off-cpu/<role>.folded.zst`: folded stacks of each role, for flame-graph tools.
 
 use model::profile::Stacks;
 
 use crate::error::Defect;
 use crate::files::Files;
 
-/// Of what runs.
+/// Directory of stacks of running threads.
 pub(crate) const STACKS: &str = "stacks/";
-/// Of what waits.
+/// Directory of stacks of waiting threads.
 pub(crate) const OFF_CPU: &str = "off-cpu/";
 const ENDING: &str = ".folded.zst";
-/// zstd's own default.
+/// zstd's default.
 const LEVEL: i32 = 3;
 
-/// Adds the files of these stacks, in a directory. A role's name has hyphens for its spaces there.
+/// Adds the files of these stacks to a directory. File names have hyphens for the spaces of roles.
 pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
     for stacks in stacks {
         let file = format!("{directory}{}{ENDING}", stacks.role.replace(' ', "-"));
@@ -28,7 +28,7 @@ pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Res
     Ok(())
 }
 
-/// Takes the stacks of every role from a bundle's files in a directory, by role.
+/// Removes the stacks of all roles in a directory from a bundle's files and returns them, by role.
 pub(crate) fn read(directory: &str, files: &mut Files) -> Result<Vec<Stacks>, Defect> {
     let names: Vec<String> = files.keys().filter(|file| role(directory, file).is_some()).cloned().collect();
     let mut all = Vec::new();

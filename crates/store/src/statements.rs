@@ -1,4 +1,4 @@
-//! `statements.parquet`: what each statement cost during the load, as `pg_stat_statements` has it.
+//! `statements.parquet`: cost of each statement during the load, from `pg_stat_statements`.
 
 use model::waits::StatementUse;
 
@@ -18,7 +18,7 @@ const READ: &str = "shared_read_blocks";
 const DIRTIED: &str = "shared_dirtied_blocks";
 const WAL: &str = "wal_bytes";
 
-/// The file of these.
+/// Encodes statements as a file.
 pub(crate) fn write(trial: &str, statements: &[StatementUse]) -> Result<Vec<u8>, Defect> {
     let counts = |of: fn(&StatementUse) -> u64| Values::counts(FILE, statements.iter().map(|s| Some(of(s))));
     let reals = |of: fn(&StatementUse) -> Option<f64>| Values::Real(statements.iter().map(of).collect());

@@ -1,4 +1,4 @@
-//! The store as the rest of the program sees it.
+//! The store's public interface.
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -15,27 +15,27 @@ use crate::format::live::Run;
 use crate::index::{self, Listing, Reindexed};
 use crate::live::{self, LiveReader, LiveWriter};
 
-/// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use one store at
-/// the same time.
+/// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use a store
+/// concurrently.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
     trials: PathBuf,
 }
 
-/// A run that is this process's to execute. The lock goes with the process, however it ends.
+/// The exclusive right of this process to execute a run. The lock ends with the process, however that ends.
 #[derive(Debug)]
 pub struct Claim {
     path: PathBuf,
     _file: File,
 }
 
-/// When the directory of trials last changed.
+/// Time of the last change of the directory of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(SystemTime);
 
 impl Stamp {
-    /// Whether what happens now gets another stamp: clocks of file systems go in steps.
+    /// Whether a change now would result in another stamp: file system clocks advance in steps.
     pub fn is_settled(&self) -> bool {
         self.0.elapsed().is_ok_and(|since| since > Duration::from_secs(2))
     }
@@ -48,10 +48,10 @@ impl Drop for Claim {
 }
 
 impl Store {
-    /// Opens the store in `root`, and makes it where there is none. What dead writers left is swept.
+    /// Opens the store in `root`, and creates it if necessary. Removes the remains of dead writers.
     ///
     /// # Errors
-    /// The directories can't be made.
+    /// The directories can't be created.
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let store = Self::at(root);
         if !store.trials.is_dir() {
@@ -62,7 +62,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens the store in `root`, which must be there.
+    /// Opens the existing store in `root`.
     ///
     /// # Errors
     /// There is none.
@@ -89,11 +89,11 @@ impl Store {
         &self.root
     }
 
-    /// Claims a run for this process, as long as the claim lives: two processes would run its trials twice, each
+    /// Claims a run for this process, for the lifetime of the claim: two processes would run its trials twice, each
     /// during the other's load.
     ///
     /// # Errors
-    /// Another process has it; the store can't be written.
+    /// Another process has claimed it, or the store can't be written to.
     pub fn claim(&self, run: &str) -> Result<Claim, StoreError> {
         let path = self.root.join(format!(".run-{run}.lock"));
         let file = File::options()
@@ -109,7 +109,7 @@ impl Store {
         }
     }
 
-    /// Begins the live file of a run, whose [`Claim`] this process has.
+    /// Creates the live file of a run that this process has [claimed](Claim).
     ///
     /// # Errors
     /// It can't be written.
@@ -117,12 +117,12 @@ impl Store {
         LiveWriter::begin(&self.root, run, head)
     }
 
-    /// The runs that have a live file, oldest first; whether one is [alive](crate::News::alive) its file says.
+    /// Runs with a live file, oldest first; the file shows whether a run is [alive](crate::News::alive).
     pub fn live_runs(&self) -> Vec<String> {
         live::runs(&self.root)
     }
 
-    /// The runs that a process is running now, oldest first.
+    /// Runs that a process is executing, oldest first.
     pub fn running(&self) -> Vec<String> {
         live::running(&self.root)
     }
@@ -135,16 +135,16 @@ impl Store {
         LiveReader::open(&self.root, run)
     }
 
-    /// Writes the bundle of a trial and returns its directory. It exists whole, or not at all.
+    /// Writes the bundle of a trial atomically and returns its directory.
     ///
     /// # Errors
-    /// The record can't be stored (an id that is no ULID, a figure that is not a number), there is a bundle of this
-    /// trial already, or the directory can't be written; nothing of the bundle is left then.
+    /// The record can't be stored (an id that is no ULID, a figure that is not a number), the trial already has a
+    /// bundle, or the directory can't be written; nothing of the bundle remains.
     pub fn write(&self, record: &TrialRecord) -> Result<PathBuf, StoreError> {
         bundle::write(&self.trials, record)
     }
 
-    /// Reads the trial whose id is, or alone begins with, `prefix`; upper and lower case are the same.
+    /// Reads the trial whose id is `prefix`, or the only one whose id begins with it; case is ignored.
     ///
     /// # Errors
     /// There is none or more than one, or its bundle can't be read.
@@ -152,7 +152,7 @@ impl Store {
         self.read(prefix, bundle::read)
     }
 
-    /// Reads of such a trial in which environment it ran, and no more of its bundle.
+    /// Reads only the environment of a trial.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -160,7 +160,7 @@ impl Store {
         self.read(prefix, bundle::read_environment)
     }
 
-    /// Reads the log of this name, and no more of the trial's bundle; none where it has no such log.
+    /// Reads only one log of a trial; `None` if it has no such log.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -168,7 +168,7 @@ impl Store {
         self.read(prefix, |bundle| bundle::read_log(bundle, name))
     }
 
-    /// The head of one trial.
+    /// Reads the head of a trial.
     ///
     /// # Errors
     /// As [`Store::load`].
@@ -176,12 +176,12 @@ impl Store {
         self.read(prefix, bundle::read_head)
     }
 
-    /// Something that changes when a bundle comes or goes; none where the directory of trials can't be looked at.
+    /// A value that changes when a bundle is added or removed; `None` if the directory of trials can't be inspected.
     pub fn stamp(&self) -> Option<Stamp> {
         Some(Stamp(fs::metadata(&self.trials).ok()?.modified().ok()?))
     }
 
-    /// The ids of all trials, oldest first, be their bundles readable or not.
+    /// Ids of all trials, oldest first, whether or not their bundles are readable.
     ///
     /// # Errors
     /// The directory of trials can't be listed.
@@ -197,7 +197,7 @@ impl Store {
         self.read_whole_id(&self.find(prefix)?, what)
     }
 
-    /// As [`Store::read`], without looking for a trial whose id begins so.
+    /// As [`Store::read`], for a complete id.
     pub(crate) fn read_whole_id<T>(
         &self,
         id: &str,
@@ -206,16 +206,16 @@ impl Store {
         what(&self.trials.join(id)).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))
     }
 
-    /// The head of every trial that can be read, oldest first, by way of the index.
+    /// The heads of all readable trials, oldest first, by way of the index.
     ///
     /// # Errors
-    /// The directory of trials can't be listed. A bundle that can't be read, or an index, is not an error: see
+    /// The directory of trials can't be listed. Unreadable bundles, or an unusable index, are not errors: see
     /// [`Store::list`].
     pub fn trials(&self) -> Result<Vec<Trial>, StoreError> {
         Ok(self.list()?.trials)
     }
 
-    /// As [`Store::trials`], and why the other bundles can't be read.
+    /// As [`Store::trials`], with the reasons why other bundles can't be read.
     ///
     /// # Errors
     /// The directory of trials can't be listed.
@@ -223,7 +223,7 @@ impl Store {
         index::listing(&self.root, &self.trials)
     }
 
-    /// Makes the index anew from the bundles alone.
+    /// Rebuilds the index from the bundles.
     ///
     /// # Errors
     /// The directory of trials can't be listed, or the index can't be written.
@@ -231,7 +231,7 @@ impl Store {
         index::rebuild(&self.root, &self.trials)
     }
 
-    /// Reads every bundle whole and names all that is wrong with the store.
+    /// Reads every bundle completely and reports all problems of the store.
     ///
     /// # Errors
     /// The directory of trials can't be listed.
@@ -239,7 +239,7 @@ impl Store {
         check::check(&self.root, &self.trials)
     }
 
-    /// Keeps that somebody accepted a shift. It is there whole, or not at all.
+    /// Stores the acceptance of a shift, atomically.
     ///
     /// # Errors
     /// The store can't be written to.
@@ -247,15 +247,15 @@ impl Store {
         acceptances::write(&self.root, acceptance)
     }
 
-    /// All shifts that were accepted, oldest first.
+    /// All accepted shifts, oldest first.
     ///
     /// # Errors
-    /// One of them can't be read: what was accepted must not become a failure unnoticed.
+    /// One of them can't be read: an accepted shift must not silently become a failure.
     pub fn acceptances(&self) -> Result<Vec<Acceptance>, StoreError> {
         acceptances::read(&self.root)
     }
 
-    /// Takes back an acceptance.
+    /// Withdraws an acceptance.
     ///
     /// # Errors
     /// It can't be removed.

@@ -1,4 +1,4 @@
-//! `SHA256SUMS`: which files a bundle has, and what they held when it was written. `sha256sum --check` reads it.
+//! `SHA256SUMS`: the files of a bundle and their checksums when it was written, in the format of `sha256sum --check`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,7 +10,7 @@ use crate::error::Defect;
 /// Name of the list within a bundle.
 pub(crate) const FILE: &str = "SHA256SUMS";
 
-/// The list of these files.
+/// Formats the list of files.
 pub(crate) fn list(files: &BTreeMap<String, Vec<u8>>) -> String {
     files.iter().fold(String::new(), |mut list, (name, content)| {
         let _ = writeln!(list, "{}  {name}", sum(content));
@@ -18,7 +18,7 @@ pub(crate) fn list(files: &BTreeMap<String, Vec<u8>>) -> String {
     })
 }
 
-/// Reads a list: name → sum.
+/// Parses a list into checksums by name.
 pub(crate) fn parse(list: &str) -> Result<BTreeMap<String, String>, Defect> {
     list.lines()
         .map(|line| match line.split_once("  ") {
@@ -30,7 +30,7 @@ pub(crate) fn parse(list: &str) -> Result<BTreeMap<String, String>, Defect> {
         .collect()
 }
 
-/// Checks a file against its sum.
+/// Checks a file against its checksum.
 pub(crate) fn verify(name: &str, content: &[u8], expected: &str) -> Result<(), Defect> {
     if sum(content) == expected {
         return Ok(());
@@ -48,7 +48,7 @@ fn sum(content: &[u8]) -> String {
     })
 }
 
-/// A relative path that leads to nowhere but into the bundle.
+/// Whether a path is relative and stays within the bundle.
 fn stays_inside(name: &str) -> bool {
     !name.is_empty() && name.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }

@@ -1,5 +1,5 @@
-//! `waits.parquet`: what the server's sessions were seen doing, one row for each kind of session, state and wait event in
-//! each second.
+//! `waits.parquet`: states and wait events of the server's sessions, one row per second, kind of session, state and
+//! wait event.
 
 use model::waits::{SessionKind, Waits};
 
@@ -18,7 +18,7 @@ const EVENT_TYPE: &str = "event_type";
 const EVENT: &str = "event";
 const SEEN: &str = "seen";
 
-/// The file of these.
+/// Encodes waits as a file.
 pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
     let counts = |of: fn(&Waits) -> u64| Values::counts(FILE, waits.iter().map(|waits| Some(of(waits))));
     let texts = |of: fn(&Waits) -> Option<&str>| {

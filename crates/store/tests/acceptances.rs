@@ -1,4 +1,4 @@
-//! Shifts that somebody accepted are kept, listed and taken back.
+//! Accepted shifts are stored, listed and withdrawn.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;

@@ -1,7 +1,6 @@
-//! A bundle exists whole or not at all: with a full disk, a file too large, a killed writer, many writers at once.
+//! Bundles are atomic: with a full disk, a file size limit, a killed writer, concurrent writers.
 //!
-//! Writers that are to die or to be limited are processes of their own: this test program once more, running only the
-//! test [`writer`].
+//! Writers that are killed or limited are separate processes: this test program, restricted to the test [`writer`].
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod sample;
@@ -16,7 +15,7 @@ use sample::{noise, record, stored};
 use skip::skip;
 use store::{Store, StoreError, new_id};
 
-/// Where [`writer`] writes, how many bundles, and how long a log each has, in bytes.
+/// Directory, number of bundles, and length of each log in bytes for [`writer`].
 const ROOT: &str = "STORE_TEST_ROOT";
 const BUNDLES: &str = "STORE_TEST_BUNDLES";
 const LOG_BYTES: &str = "STORE_TEST_LOG_BYTES";
@@ -35,7 +34,7 @@ fn writer() {
     }
 }
 
-/// The command that runs [`writer`], behind a shell that first runs `limits`.
+/// The command that runs [`writer`], in a shell that first executes `limits`.
 fn command(root: &Path, bundles: usize, log_bytes: usize, limits: &str) -> Command {
     let mut command = Command::new("sh");
     command
@@ -53,7 +52,7 @@ fn with_log(text: &str) -> TrialRecord {
     record
 }
 
-/// What is in the directory of trials, but for the writers' lock.
+/// Entries of the directory of trials, without the writers' lock.
 fn entries(root: &Path) -> Vec<String> {
     let names = fs::read_dir(root.join("trials")).unwrap();
     let names = names.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -164,7 +163,7 @@ fn several_processes_write_at_once_while_another_reads() {
     assert_eq!(store.check().unwrap().problems, []);
 }
 
-/// A filesystem of 256 KiB, where this process may mount one.
+/// A filesystem of 256 KiB, if this process may mount one.
 struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {

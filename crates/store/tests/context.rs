@@ -39,7 +39,7 @@ fn only_the_parts_that_are_asked_for_are_read() {
     let store = Store::open(root.path()).unwrap();
     let id = new_id();
     let bundle = store.write(&record(&id)).unwrap();
-    // What is not asked for may even be damaged.
+    // Parts that are not requested may even be damaged.
     fs::write(bundle.join("metrics.parquet"), "nonsense").unwrap();
     fs::write(bundle.join("latency.hlog"), "nonsense").unwrap();
     let whole = stored(record(&id));

@@ -1,4 +1,4 @@
-//! Damaged bundles and indexes: each is found and named, and none makes another trial unreadable.
+//! Damaged bundles and indexes: each is detected and named, and none makes another trial unreadable.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod sample;
@@ -67,7 +67,7 @@ fn every_damaged_file_is_found_by_name_and_the_other_trial_stays_readable() {
                 !damaged.is_empty() && damaged.iter().all(|problem| !problem.reason.is_empty()),
                 "{file}"
             );
-            // A list that is damaged may name another file, and leave one out.
+            // A damaged list may name another file, and omit one.
             if file != "SHA256SUMS" {
                 assert_eq!(problems.len(), 1, "{file}: {problems:?}");
                 assert_eq!(problems[0].file.as_deref(), Some(file));
@@ -232,7 +232,7 @@ fn an_index_that_lies_is_found_by_check_and_mended_by_reindex() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A file that is damaged and yet has the right sum is refused or read, and nothing worse.
+    /// A damaged file with a correct checksum is rejected or read, but never crashes the reader.
     #[test]
     fn no_content_of_a_file_brings_the_reader_down(
         file in prop::sample::select(&FILES[..12]),

@@ -1,6 +1,6 @@
-//! Bundles of an earlier release are read as that release read them, and written again to the byte.
+//! Bundles of an earlier release are read with the same result, and rewritten byte for byte.
 //!
-//! `golden/README.md` says how they were made. `BLESS=1` writes `golden/read.json` anew.
+//! `golden/README.md` describes their origin. `BLESS=1` regenerates `golden/read.json`.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use store::Store;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
 
-/// The files of a directory by their paths within it.
+/// Files of a directory by their relative paths.
 fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![root.to_owned()];
@@ -43,7 +43,7 @@ fn golden() -> (tempfile::TempDir, Store) {
     (root, store)
 }
 
-/// What was read of a trial, by what every release can say of it.
+/// The contents of a trial that every release can report.
 fn rendered(record: &TrialRecord) -> Value {
     let trial = &record.trial;
     let levels: BTreeMap<&str, Option<String>> =

@@ -1,4 +1,4 @@
-//! What is stored is what is read back, and other programs read it too.
+//! Records are read back unchanged, and other programs can read them.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 mod sample;
@@ -295,7 +295,7 @@ proptest! {
     }
 }
 
-/// Readings of a few metrics of a few subjects, of each at most once.
+/// Readings of a few metrics with a few labels, each at most once.
 fn any_metrics() -> impl Strategy<Value = Metrics> {
     let value = prop::option::of(prop::num::f64::NORMAL | prop::num::f64::ZERO | prop::num::f64::SUBNORMAL);
     let points = prop::collection::vec((any::<i64>(), value), 1..5);

@@ -1,4 +1,4 @@
-//! What else differs between two sides, other than the factors by which they are compared.
+//! Differences between two sides other than the compared factors.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,14 +13,14 @@ use crate::context::{TrialContext, kernel_options};
 use crate::facts::{facts_of, facts_of_machine};
 use crate::layout::place;
 
-/// Facts of one trial for each place of each run: they are the same in the others. Kernels' configurations by their hashes.
+/// Facts of one trial per place: the other trials there have the same. Kernel options by configuration hash.
 #[derive(Default)]
 pub(super) struct KnownFacts {
     facts: HashMap<Place, Facts>,
     options: HashMap<String, Option<KernelOptions>>,
 }
 
-/// What a trial's contexts hang on: its run, and its levels of factors that are of no load.
+/// The key of a trial's context: its run, and its levels of the factors that determine server and machine.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Place {
     run: String,
@@ -38,22 +38,22 @@ impl Place {
     }
 }
 
-/// What differs between two sides other than the factors by which they are compared.
+/// Differences between two sides other than the compared factors.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Differences {
-    /// What no factor asks for.
+    /// Differences that no factor explains.
     pub undeclared: Vec<Undeclared>,
-    /// What the other kernel brings, where the sides differ in the kernel or the host.
+    /// Differences due to the kernel, if the sides differ in kernel or host.
     pub of_kernel: Vec<Undeclared>,
     /// Options in which the kernels' configurations differ: first those that matter to a server.
     pub kernel_options: Vec<Undeclared>,
 }
 
-/// The hash of the kernel's configuration.
+/// The fact with the hash of the kernel's configuration.
 const CONFIG: &str = "machine kernel.config";
 
 impl KnownFacts {
-    /// What differs in the shared cells, each difference once.
+    /// Differences in the shared cells, each once.
     pub(super) fn differences(
         &mut self,
         store: &Store,
@@ -94,7 +94,7 @@ impl KnownFacts {
         Ok(&self.facts[&place])
     }
 
-    /// The configuration that has this hash, which is also that of this trial's kernel.
+    /// The configuration with this hash, which is that of this trial's kernel.
     fn options(
         &mut self,
         store: &Store,
@@ -135,7 +135,7 @@ fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }
 
-/// Whether a difference is what another level of these factors is about. The guard itself knows of settings and kernels.
+/// Whether these factors explain a difference. The guard itself covers settings and kernels.
 fn is_asked_for(what: &str, factors: &[Factor]) -> bool {
     match what {
         "server's programs" => factors.contains(&Factor::Server),

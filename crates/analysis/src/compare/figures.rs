@@ -1,4 +1,4 @@
-//! The figures of the trials that are compared, and the verdicts on them.
+//! Figures of the compared trials, and the verdicts on them.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,10 @@ use super::{CompareError, MetricRows, Request};
 use crate::judgement::{Row, Runs, is_usable, judged, runs};
 use crate::metric::{Metric, metrics_like};
 
-/// The figures of a trial, one for each metric, and the kinds that these were found to be.
+/// Figures of a trial, one per metric, with the kinds found for these.
 type Figures = Vec<(Option<f64>, Option<Kind>)>;
 
-/// All metrics that are asked for, by request or by gates, each a matrix of its own.
+/// All metrics of the request and its gates, each a separate matrix.
 pub(super) fn of_metrics(
     store: &Store,
     request: &Request,

@@ -1,4 +1,4 @@
-//! Gates: which change is too much.
+//! Gates: bounds on changes.
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,36 +12,36 @@ use crate::metric::Metric;
 /// A bound on the change of a metric, such as `tps < -5%`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gate {
-    /// Of which metric.
+    /// The metric.
     pub metric: Metric,
-    /// Which changes are beyond the bound.
+    /// The side of the bound that hits the gate.
     pub beyond: Beyond,
-    /// The bound, as a share: −0.05 is a change by −5%.
+    /// The bound as a share: −0.05 is a change of −5%.
     pub bound: f64,
 }
 
-/// On which side of its bound a gate is hit.
+/// The side of its bound on which a gate is hit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beyond {
-    /// Below it.
+    /// Below the bound.
     Below,
-    /// Above it.
+    /// Above the bound.
     Above,
 }
 
-/// Why a text is no gate. It is what a usage error has to say.
+/// The text is not a gate. Holds the message of the usage error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct GateError(String);
 
-/// What a gate comes to.
+/// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateOutcome {
     /// The gate.
     pub gate: Gate,
-    /// The rows of its metric that hit it: they changed, and by more than the bound.
+    /// Indices of the metric's rows that hit it: they changed, and by more than the bound.
     pub hit: Vec<usize>,
-    /// The rows of its metric that are not decided: no change is shown, but one beyond the bound can't be ruled out.
+    /// Indices of the undecided rows: no change is shown, but one beyond the bound can't be excluded.
     pub undecided: Vec<usize>,
 }
 
@@ -77,7 +77,7 @@ impl Gate {
         };
         match row.judged.outcome {
             Outcome::Change { .. } | Outcome::Equivalent => false,
-            // What is unstable has no interval that can be relied on.
+            // Unstable runs have no reliable interval.
             Outcome::Unstable
             | Outcome::Insufficient
             | Outcome::Emulated
@@ -105,7 +105,7 @@ impl FromStr for Gate {
         let percent = figure
             .strip_suffix('%')
             .ok_or_else(|| wrong(format!("\"{figure}\" is no change in per cent")))?
-            // As people and tables write it.
+            // The minus sign of people and tables.
             .replace('−', "-");
         let percent: f64 = percent
             .trim()
@@ -117,14 +117,14 @@ impl FromStr for Gate {
     }
 }
 
-/// As the command line has it.
+/// The form of the command line.
 impl fmt::Display for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let beyond = match self.beyond {
             Beyond::Below => '<',
             Beyond::Above => '>',
         };
-        // 0.07 × 100 is not 7 in binary.
+        // 0.07 × 100 is not exactly 7 in binary.
         let percent = (self.bound * 1e8).round() / 1e6;
         write!(f, "{} {beyond} {percent}%", self.metric)
     }

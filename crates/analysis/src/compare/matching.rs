@@ -1,4 +1,4 @@
-//! Which cells of two selections stand side by side: those alike in all factors that the selectors do not fix.
+//! Matching of the cells of two selections: those with equal levels in all factors that the selectors do not fix.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::layout::in_order;
 use crate::levels::{Levels, in_words, key, shown};
 use crate::select::Selector;
 
-/// A selector with the trials that it selects.
+/// A selector with its trials.
 pub(super) struct Selected<'a> {
     /// `A` is the baseline, the others are variants.
     pub(super) name: char,
@@ -18,14 +18,14 @@ pub(super) struct Selected<'a> {
     pub(super) trials: Vec<&'a Trial>,
 }
 
-/// A cell that both sides have.
+/// A cell of both sides.
 pub(super) struct Shared<'a> {
     pub(super) levels: Levels,
     pub(super) a: Vec<&'a Trial>,
     pub(super) b: Vec<&'a Trial>,
 }
 
-/// The cells of two sides.
+/// The matched cells of two sides.
 pub(super) struct Matched<'a> {
     pub(super) fixed: Vec<Factor>,
     pub(super) shared: Vec<Shared<'a>>,
@@ -34,7 +34,7 @@ pub(super) struct Matched<'a> {
 }
 
 impl Selected<'_> {
-    /// The factors that it fixes: those of which it names a level; where it names trials, those in which they agree.
+    /// The fixed factors: those whose levels it names; if it names trials, those in which they agree.
     fn fixed(&self) -> BTreeSet<Factor> {
         if !self.selector.is_by_id() {
             return self.selector.levels().keys().copied().collect();
@@ -61,7 +61,7 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
         });
     }
     let mut fixed: BTreeSet<Factor> = a.fixed().union(&b.fixed()).copied().collect();
-    // A nanosecond is a time in one, and an instruction in the other.
+    // A nanosecond is a unit of time with one acceleration, and an instruction with another.
     fixed.remove(&Factor::Acceleration);
     let free: Vec<Factor> = Factor::ALL.into_iter().filter(|factor| !fixed.contains(factor)).collect();
     let (cells_a, cells_b) = (by_key(a, &free)?, by_key(b, &free)?);

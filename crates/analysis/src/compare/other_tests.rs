@@ -1,22 +1,22 @@
-//! Other tests of the runs of two cells, for readers who judge by them: no verdict is made of these.
+//! Other tests of the runs of two cells, for readers who prefer them: verdicts do not use them.
 
 use stats::{Logs, benjamini_hochberg, holm, mann_whitney_p, permutation_p, share_smaller};
 
 use crate::judgement::Row;
 
-/// The most runs of both sides together of which exact tests are made without need.
+/// Largest number of runs of both sides together for which exact tests are always made.
 const MOST_RUNS: usize = 20;
 
-/// Results of other tests of a row; none where there are too few runs, or too many.
+/// Results of other tests of a row; `None` for too few or too many runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OtherTests {
     /// Welch's p, adjusted by Benjamini and Hochberg.
     pub p_benjamini_hochberg: Option<f64>,
     /// p of the exact permutation test.
     pub p_permutation: Option<f64>,
-    /// The same, adjusted by Holm.
+    /// The p above, adjusted by Holm.
     pub p_permutation_holm: Option<f64>,
-    /// The same, adjusted by Benjamini and Hochberg.
+    /// The p above, adjusted by Benjamini and Hochberg.
     pub p_permutation_benjamini_hochberg: Option<f64>,
     /// p of the Mann-Whitney test.
     pub p_mann_whitney: Option<f64>,
@@ -24,7 +24,7 @@ pub struct OtherTests {
     pub share_smaller: Option<f64>,
 }
 
-/// Other tests of each row. The rows together are the matrix over which p is adjusted, as far as they were tested.
+/// Other tests of each row. The tested rows together are the matrix for the adjustment of p.
 pub fn other_tests(rows: &[Row]) -> Vec<OtherTests> {
     let mut all: Vec<OtherTests> = rows.iter().map(of_row).collect();
     let is_tested = |row: &Row| row.judged.p_holm.is_some();
@@ -61,7 +61,7 @@ fn of_row(row: &Row) -> OtherTests {
     }
 }
 
-/// Those that are there, adjusted, each in its place.
+/// Adjusts the p that exist, keeping their positions.
 fn adjusted(p: &[Option<f64>], adjust: impl Fn(&[f64]) -> Vec<f64>) -> impl Iterator<Item = Option<f64>> {
     let mut adjusted = adjust(&p.iter().flatten().copied().collect::<Vec<f64>>()).into_iter();
     p.iter().map(move |p| p.and_then(|_| adjusted.next()))

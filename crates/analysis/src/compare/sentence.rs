@@ -1,4 +1,4 @@
-//! What a comparison comes to, in sentences.
+//! Results of a comparison, in sentences.
 
 use model::metrics::Better;
 use plaintext::figures::{change, counted};
@@ -8,7 +8,7 @@ use crate::emulation::NO_VERDICT;
 use crate::judgement::{Outcome, Row};
 use crate::levels::{in_words, part, varied};
 
-/// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, of one pair in one metric.
+/// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, for one pair and metric.
 pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
@@ -56,7 +56,7 @@ pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     text
 }
 
-/// The cell that lost most; where nobody can say what is a loss, the one that changed most.
+/// The cell with the largest loss; if the metric has no better direction, the one with the largest change.
 fn extreme<'r>(rows: &[&'r Row], better: Better) -> Option<(&'static str, &'r Row)> {
     let size = |row: &&&Row| row.ratio().map_or(0.0, |ratio| ratio.ln().abs());
     let most = |is: &dyn Fn(Outcome) -> bool| {
@@ -68,7 +68,7 @@ fn extreme<'r>(rows: &[&'r Row], better: Better) -> Option<(&'static str, &'r Ro
     }
 }
 
-/// A cell by what tells it from the pair's others.
+/// The levels that distinguish a cell from the pair's others.
 pub fn cell_of(row: &Row, pair: &Pair) -> String {
     let levels = &pair.cells[row.cell];
     match pair.cells.len() {
@@ -94,12 +94,12 @@ fn of_change(row: &Row) -> Option<String> {
 /// The 95% interval of the change.
 pub fn interval(row: &Row) -> Option<String> {
     let interval = row.judged.comparison.as_ref()?.welch?.confidence_interval(0.95)?;
-    // Beyond this it says no more than that nothing is known.
+    // A wider interval carries no information.
     let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
     Some(format!("{} to {high}", change(interval.low - 1.0)))
 }
 
-/// What a gate comes to, one line for each thing to say.
+/// Outcome of a gate, one line per statement.
 pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String> {
     const SHOWN: usize = 8;
     let GateOutcome { gate, hit, undecided } = outcome;

@@ -1,4 +1,4 @@
-//! Which shifts are accepted, and accepting one.
+//! Acceptance of shifts.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use store::{Store, new_id};
 use super::{History, HistoryError, Shift, step};
 use crate::levels::Levels;
 
-/// What is decided about the shifts at a step.
+/// A decision about the shifts at a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// They are as they are to be.
+    /// They are intended.
     Accept {
         /// The first step after the shift, by key or label.
         at: String,
-        /// Why.
+        /// The reason.
         note: String,
-        /// Who says so; none where that is not known.
+        /// Who accepts it; `None` if unknown.
         by: Option<String>,
     },
-    /// They were accepted, and are no longer.
+    /// They are no longer accepted.
     Withdraw {
         /// The first step after the shift, by key or label.
         at: String,
@@ -30,8 +30,8 @@ pub enum Decision {
 }
 
 impl History {
-    /// Finds for each change point what it is accepted by: an acceptance of this metric, control and kind of history,
-    /// which has its cell and direction, and whose place and its own have something in common.
+    /// Finds the acceptance of each change point: one of this metric, control and kind of history, with its cell and
+    /// direction, and with an overlapping range of steps.
     pub(super) fn mark_accepted(&mut self, acceptances: Vec<Acceptance>) {
         let is_ours = |acceptance: &Acceptance| {
             acceptance.metric == self.metric.to_string()
@@ -58,10 +58,10 @@ impl History {
         }
     }
 
-    /// Carries out a decision about all shifts at a step, of the cells that this history has, and marks them.
+    /// Applies a decision to all shifts at a step, for the cells of this history, and marks them.
     ///
     /// # Errors
-    /// No such step, nothing shifted there or is accepted there, or the store can't be written to.
+    /// There is no such step, no shift or acceptance there, or the store can't be written to.
     pub fn decide(&mut self, store: &Store, decision: Decision) -> Result<(), HistoryError> {
         match decision {
             Decision::Accept { at, note, by } => self.accept(store, &at, &note, by)?,
@@ -123,7 +123,7 @@ fn levels(cell: &Levels) -> BTreeMap<String, String> {
     cell.iter().map(|(factor, level)| (factor.name().to_owned(), level.clone())).collect()
 }
 
-/// Whether an accepted cell is this one, in all factors that it names: later releases may know more of them.
+/// Whether an accepted cell is this one, in all factors that it names: later releases may have more factors.
 fn is_cell(accepted: &BTreeMap<String, String>, cell: &Levels) -> bool {
     let cell = levels(cell);
     accepted.iter().all(|(factor, level)| cell.get(factor) == Some(level))

@@ -1,4 +1,4 @@
-//! Why there is no history, said so that the user can do something about it.
+//! Errors of histories, with the remedies.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::Over;
 use crate::metric::Metric;
 use crate::select::SelectError;
 
-/// Why there is no history.
+/// Error of a history.
 #[derive(Debug, thiserror::Error)]
 pub enum HistoryError {
     /// Nothing is selected.
@@ -17,30 +17,30 @@ pub enum HistoryError {
     /// The store can't be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The control is not named by levels.
+    /// The control has no levels.
     #[error(
         "\"{0}\" is no control: name the levels in which the control differs from what is measured against it, \
          such as server=15"
     )]
     Control(String),
-    /// A gate is of another metric.
+    /// A gate is on another metric.
     #[error(
         "the gate \"{gate}\" is of {of}, and the history of {metric}: a gate has the metric of its history"
     )]
     Gate {
-        /// As it was written.
+        /// The gate as written.
         gate: String,
         /// Its metric.
         of: Metric,
-        /// The history's.
+        /// The history's metric.
         metric: Metric,
     },
-    /// No trial says where it stands.
+    /// No trial has a known step.
     #[error("none of {trials} says its {over}: {next}")]
     NoStep {
-        /// How many trials, in words.
+        /// Number of trials, in words.
         trials: String,
-        /// What was to be gone over.
+        /// The requested axis.
         over: Over,
         /// What to do.
         next: &'static str,
@@ -51,25 +51,25 @@ pub enum HistoryError {
         .refs.join(", ")
     )]
     Repository {
-        /// The repository.
+        /// Path of the repository.
         path: PathBuf,
         /// Refs of the history's steps.
         refs: Vec<String>,
     },
-    /// A step that is named is not there.
+    /// A named step does not exist.
     #[error("there is no step \"{wanted}\"; there are {known}")]
     UnknownStep {
-        /// What was asked for.
+        /// The requested step.
         wanted: String,
-        /// What there is.
+        /// The existing steps.
         known: String,
     },
-    /// Several cells would be one.
+    /// Several servers would be treated as one.
     #[error("{step} has the servers {levels} in one cell ({cell}): name one of them, as in `server=…`")]
     Together {
         /// The step.
         step: String,
-        /// The servers.
+        /// Names of the servers.
         levels: String,
         /// The cell.
         cell: String,
@@ -77,33 +77,33 @@ pub enum HistoryError {
     /// No trial has a metric.
     #[error("no trial of this history has the metric {metric}: {known}")]
     NoFigure {
-        /// The metric.
+        /// The requested metric.
         metric: Metric,
-        /// What there is.
+        /// The available metrics.
         known: String,
     },
-    /// No trial has a control measured with it.
+    /// No trial has a control in its run.
     #[error(
         "no trial has a control {control} in its run: it is the cell that is like the trial's in all other factors. \
          Measure it in the same campaign, or name more of its levels"
     )]
     NoControl {
-        /// The selector.
+        /// The control's selector.
         control: String,
     },
-    /// Nothing but the control is left.
+    /// Only the control was selected.
     #[error("all trials are of the control {control}: there is nothing to measure against it")]
     OnlyControl {
-        /// The selector.
+        /// The control's selector.
         control: String,
     },
-    /// Nothing shifted at this step, so nothing can be accepted or withdrawn.
+    /// There is no shift at this step to accept or withdraw.
     #[error("{0}")]
     NoShift(String),
 }
 
 impl HistoryError {
-    /// Whether the command line is wrong, whatever the store has.
+    /// Whether the command line is wrong, regardless of the store's contents.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::Control(_) | Self::Gate { .. })
     }

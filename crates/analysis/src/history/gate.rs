@@ -1,17 +1,17 @@
-//! Gates on a history: which shifts that nobody accepted are too much.
+//! Gates on a history: bounds on shifts that are not accepted.
 
 use super::{History, Series, Tested};
 use crate::compare::Gate;
 
-/// What a gate comes to.
+/// Outcome of a gate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GateOutcome {
     /// The gate.
     pub gate: Gate,
-    /// What hits it, as the places of a series and of its change point: it changed by more than the bound, in one of
-    /// the newest steps, and nobody accepted that.
+    /// Indices of the series and of its change point for each hit: a change by more than the bound, in one of the
+    /// newest steps, and not accepted.
     pub hit: Vec<(usize, usize)>,
-    /// The series that could not be searched for changes.
+    /// Indices of the series that could not be searched for changes.
     pub undecided: Vec<usize>,
 }
 

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-/// The refs in the order of the repository's history, ancestors first; none if git, the repository or a ref is missing.
+/// Sorts refs by the repository's history, ancestors first; `None` if git, the repository or a ref is missing.
 pub(super) fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     let commits: Vec<String> = refs.iter().map(|name| format!("{name}^{{commit}}")).collect();
     let resolve = ["rev-parse", "--end-of-options"].into_iter().chain(commits.iter().map(String::as_str));
-    // Before 2.30, rev-parse echoes the end of its options.
+    // Before 2.30, rev-parse also prints the option.
     let hashes: Vec<String> =
         lines(repository, resolve)?.into_iter().filter(|line| line != "--end-of-options").collect();
     let walk = ["rev-list", "--topo-order", "--reverse"].into_iter().chain(hashes.iter().map(String::as_str));
@@ -47,7 +47,7 @@ mod tests {
         String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
-    /// A repository whose missing commit is to be fetched from a remote that is a command.
+    /// A repository whose missing commit would be fetched from a remote that is a command.
     #[test]
     fn a_crafted_repository_runs_no_command() {
         let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! The histories that a run's report has: of its campaign over time, and of what it goes over itself.
+//! The histories in a run's report: of its campaign over time, and over the run's own factors.
 
 use std::collections::BTreeSet;
 
@@ -11,11 +11,11 @@ use crate::metric::Metric;
 use crate::select::ReadError;
 use crate::select::{SelectError, Selector};
 
-/// Fewer steps are no history.
+/// The fewest steps of a history.
 const LEAST_STEPS: usize = 4;
 
-/// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run; each
-/// where there are at least four steps.
+/// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run;
+/// each if it has at least four steps.
 ///
 /// # Errors
 /// The store can't be read.
@@ -47,7 +47,7 @@ pub fn histories_of_run(store: &Store, run: &str) -> Result<Vec<History>, StoreE
         };
         match history(store, &request) {
             Ok(history) if history.steps.len() >= LEAST_STEPS => found.push(history),
-            // What can't be said of this run is not said.
+            // Histories that this run does not support are omitted.
             Ok(_) => {}
             Err(
                 HistoryError::Store(error)

@@ -1,4 +1,4 @@
-//! The series of each cell: its runs at each step, relative to the control where there is one, and their change points.
+//! The series of each cell: its runs at each step, relative to the control if there is one, and their change points.
 
 use std::collections::HashMap;
 
@@ -14,8 +14,8 @@ use crate::layout::in_order;
 use crate::levels::{Levels, in_words, key, shown};
 use crate::select::Selector;
 
-/// Figures by trial, each over the median of its control: the usable trials of the same run that are like it in all
-/// factors which the control does not name. A trial without a control has none.
+/// Figures by trial, each divided by the median of its control: the usable trials of the same run with equal levels in
+/// all factors that the control does not name. A trial without a control has none.
 pub(super) fn relative<'a>(
     control: &Selector,
     trials: &[(&'a Trial, String)],
@@ -65,7 +65,7 @@ pub(super) fn of_cells(
     let mut series = Vec::new();
     let all: Vec<&Trial> = trials.iter().map(|(trial, _)| *trial).collect();
     for cell in in_order(&all) {
-        // A cell of another server comes again, and is the same series.
+        // A cell with another server belongs to the same series.
         let Some(points) = by_cell.remove(&key(&cell, &free)) else { continue };
         let levels = shown(&cell, &free);
         for (step, trials) in steps.iter().zip(&points) {
@@ -76,13 +76,13 @@ pub(super) fn of_cells(
     Ok(series)
 }
 
-/// Of one version or commit there may be two servers, built in two ways: they are not runs of one thing.
+/// A version or commit may have two servers, built in two ways: these must not be averaged.
 fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Result<(), HistoryError> {
     if over.factor() != Some(Factor::Server) {
         return Ok(());
     }
     let mut servers = Factor::Server.levels(trials.iter().map(|trial| &trial.cell));
-    // 18 and 18.1 are the same where the server says 18.1.
+    // 18 and 18.1 are the same if the server reports 18.1.
     let is_version = |server: &String| server.starts_with(|c: char| c.is_ascii_digit());
     let mut seen = false;
     servers.retain(|server| !is_version(server) || !std::mem::replace(&mut seen, true));
@@ -99,7 +99,7 @@ fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Resu
 fn of_points(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Option<f64>) -> Series {
     let points: Vec<_> = points.iter().map(|trials| runs(trials, &figure)).collect();
     let values: Vec<&[f64]> = points.iter().map(|runs| runs.values.as_slice()).collect();
-    // Figures that are not finite are not stored; should one be there, nothing is said of it.
+    // Non-finite figures are not stored; if there is one anyway, all medians are unknown.
     let medians = medians(&values).unwrap_or_else(|| vec![None; points.len()]);
     let known = medians.iter().flatten().count();
     let usable = points.iter().any(|runs| runs.without > 0 || !runs.values.is_empty());

@@ -1,4 +1,4 @@
-//! What a history goes over: the steps that trials belong to, and their order.
+//! Steps of a history: the axis, the steps of trials, and their order.
 
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
@@ -13,21 +13,21 @@ use super::git::in_order;
 use crate::layout::plan;
 use crate::version::Version;
 
-/// What a history goes over.
+/// Axis of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Over {
-    /// The server's own version.
+    /// The server's version, as reported by the server.
     Version,
-    /// The git ref that the server was built from, as its campaign has it.
+    /// The git ref that the server was built from, as written in its campaign.
     Commit,
-    /// The kernel that the machine had, else the factor's level.
+    /// The machine's kernel, else the factor's level.
     Kernel,
-    /// Time: a step is a run, of imported trials a day.
+    /// Time: a step is a run, or a day for imported trials.
     Date,
 }
 
 impl Over {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Version => "version",
@@ -37,7 +37,7 @@ impl Over {
         }
     }
 
-    /// The factor that says it, which is no part of the cells then.
+    /// The factor that corresponds to the axis, and is then not part of the cells.
     pub(super) const fn factor(self) -> Option<Factor> {
         match self {
             Self::Version | Self::Commit => Some(Factor::Server),
@@ -53,33 +53,33 @@ impl fmt::Display for Over {
     }
 }
 
-/// One place of a history.
+/// A step of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// What tells it from others: the version, ref or kernel, of a date the run's id or the day.
+    /// Identifies the step: the version, ref or kernel; for dates the run's id, or the day.
     pub key: String,
-    /// How it is shown: of a run its date, with the time where that date has several; of a kernel the version that
-    /// campaigns ask for it by, where that is this kernel alone; else the key.
+    /// Display form: for a run its date, with the time if the date has several; for a kernel the version by which
+    /// campaigns request it, if that is only this kernel; else the key.
     pub label: String,
-    /// When its first trial began; none where that is not known of imported ones.
+    /// When its first trial began; `None` if unknown for imported ones.
     pub began: Option<Timestamp>,
 }
 
-/// Why steps have the order that they have.
+/// The criterion by which steps are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By their version numbers.
+    /// By version number.
     Version,
     /// By the history of the git repository.
     Git,
     /// By date.
     Time,
-    /// By when they were first measured, or were written down.
+    /// By first measurement, or by position in an import.
     FirstSeen,
 }
 
 impl Order {
-    /// For people.
+    /// Display text.
     pub const fn in_words(self) -> &'static str {
         match self {
             Self::Version => "in the order of versions",
@@ -89,7 +89,7 @@ impl Order {
         }
     }
 
-    /// Its name in JSON.
+    /// Name in JSON.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Version => "version",
@@ -100,7 +100,7 @@ impl Order {
     }
 }
 
-/// What tells the key of each trial's step.
+/// Determines the key of each trial's step.
 pub(super) struct Keys {
     over: Over,
     /// Builds by run and server.
@@ -134,7 +134,7 @@ impl Keys {
         self.builds.get(&Self::server(trial))
     }
 
-    /// The step that a trial belongs to; none where that is not known. `machine` is the kernel that the trial ran under.
+    /// The step of a trial; `None` if unknown. `machine` is the kernel that the trial ran under.
     pub(super) fn key(&self, trial: &Trial, machine: Option<&str>) -> Option<String> {
         match self.over {
             Over::Version => {
@@ -150,10 +150,10 @@ impl Keys {
         }
     }
 
-    /// The steps of these trials with their keys, in order. The trials are oldest first.
+    /// The steps of these trials with their keys, in order. The trials must be oldest first.
     ///
     /// # Errors
-    /// The refs, if the repository that is to order them does not have all.
+    /// The refs, if the given repository does not have all of them.
     pub(super) fn steps(
         &self,
         trials: &[(&Trial, String)],
@@ -213,8 +213,8 @@ impl Keys {
         Ok((steps, order))
     }
 
-    /// Positions of commits in their repository's history, as their trials recorded them; a ref that moved has its last. None if
-    /// the servers are of several repositories.
+    /// Positions of commits in their repository's history, as recorded by their trials; for a ref that moved, the last
+    /// one. `None` if the servers are from several repositories.
     fn recorded_positions(&self, trials: &[(&Trial, String)]) -> Option<HashMap<String, u64>> {
         let mut locations = trials.iter().filter_map(|(trial, _)| Some(&self.build(trial)?.location));
         let first = locations.next()?;
@@ -224,8 +224,8 @@ impl Keys {
     }
 }
 
-/// Shows kernels by the versions that campaigns ask for them by, such as `6.12` for `Linux 6.12.48+deb13-amd64`, where a
-/// version is one kernel and a kernel one version.
+/// Labels kernels with the versions by which campaigns request them, such as `6.12` for `Linux 6.12.48+deb13-amd64`, if
+/// the version is only this kernel and the kernel only this version.
 fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
     let mut asked: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
     asked.extend(
@@ -244,17 +244,17 @@ fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
     }
 }
 
-/// The day on which a trial began, UTC; none where that is not known.
+/// The day on which a trial began, UTC; `None` if unknown.
 fn day(trial: &Trial) -> Option<String> {
     Some(trial.started?.strftime("%Y-%m-%d").to_string())
 }
 
-/// What trials were measured in together: their run; an import may be of many years, and then it is the day.
+/// The session in which trials were measured: their run; for an import, which may span years, the day.
 pub(super) fn session(trial: &Trial) -> (String, Option<String>) {
     (trial.run.id.clone(), trial.imported.as_ref().and_then(|_| day(trial)))
 }
 
-/// The shortest form that no other moment has: a day, a minute, or all of it; UTC.
+/// The shortest unique form of a time: day, minute, or all of it; UTC.
 fn date(at: Timestamp, all: &[Timestamp]) -> String {
     let forms = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"];
     let alone = |form: &&str| {

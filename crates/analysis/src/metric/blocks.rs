@@ -1,22 +1,22 @@
-//! What was done to blocks in a trial's window, as the server counts it.
+//! Block accesses and writes in a trial's window, as counted by the server.
 //!
 //! Source: PostgreSQL manual, "The Cumulative Statistics System": `pg_statio_user_tables`, `pg_stat_user_tables`,
 //! `pg_stat_bgwriter`, `pg_stat_checkpointer`, `pg_stat_io`; docs/metrics-postgres.md has which of them in which major.
 
 use model::record::TrialRecord;
 
-/// One figure of blocks.
+/// A figure of block accesses or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockFigure {
     /// Accesses to blocks of user tables and their indexes, in shared buffers or not, per second.
     LogicalReads,
-    /// Those that were not in shared buffers, per second.
+    /// Accesses to blocks that were not in shared buffers, per second.
     PhysicalReads,
-    /// Share of the accesses that found their block in shared buffers, 0 to 1.
+    /// Share of accesses whose block was in shared buffers, 0 to 1.
     HitRatio,
-    /// Buffers that the server wrote, by any of its processes, per second.
+    /// Buffers written by any of the server's processes, per second.
     Writes,
-    /// Rows of user tables that were fetched by an index, per second: in the workload `blocks`, blocks.
+    /// Rows of user tables fetched by index scans, per second: in the workload `blocks`, blocks.
     Visited,
 }
 
@@ -26,7 +26,7 @@ const WRITES: [&str; 3] =
     ["pg.checkpoint.buffers_written", "pg.bgwriter.buffers_written", "pg.backend.buffers_written"];
 
 impl BlockFigure {
-    /// What it is, for people.
+    /// Description of the figure.
     pub(crate) const fn in_words(self) -> &'static str {
         match self {
             Self::LogicalReads => "accesses to blocks of user tables and indexes per second",
@@ -37,7 +37,7 @@ impl BlockFigure {
         }
     }
 
-    /// Its value in a span after the load's start; none where that can't be known.
+    /// Value in a span after the load's start; `None` if it can't be determined.
     pub(crate) fn value(self, record: &TrialRecord, from_us: i64, to_us: i64) -> Option<f64> {
         let sum = |metrics: &[&str]| -> Option<f64> {
             metrics.iter().map(|metric| growth(record, metric, from_us, to_us)).sum()
@@ -56,7 +56,7 @@ impl BlockFigure {
     }
 }
 
-/// What a counter grew by, over all that it is counted of; none where one of them can't be known, and where there are none.
+/// Growth of a counter, over all its series; `None` if one of them is unknown, or there are none.
 fn growth(record: &TrialRecord, metric: &str, from_us: i64, to_us: i64) -> Option<f64> {
     let mut series = record.metrics.all(metric).peekable();
     series.peek()?;

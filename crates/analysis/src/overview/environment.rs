@@ -1,4 +1,4 @@
-//! Where the trials were measured: facts of the machine with every value they had, and the settings worth knowing.
+//! Environment of the trials: facts of the machine with all their values, and the relevant settings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::view::{Environment, Fact, FactValue, KernelOption, Setting, SettingVa
 use crate::context::TrialContext;
 use crate::layout::ColumnKey;
 
-/// Describes the contexts of these trials.
+/// Describes the environment of these trials.
 pub(crate) fn describe(
     columns: &[ColumnKey],
     trials: &[&Trial],
@@ -34,7 +34,7 @@ pub(crate) fn describe(
     }
 }
 
-/// The machine in one line, where there was but one.
+/// The machine in one line, if there was only one.
 fn machine(environments: &[&record::Environment]) -> Option<String> {
     let mut lines = environments.iter().map(|environment| {
         let parts = [
@@ -124,12 +124,12 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     facts
 }
 
-/// What a kernel was told.
+/// Name of the kernel's command line.
 const COMMAND_LINE: &str = "kernel command line";
-/// How facts begin of what a virtual machine was given.
+/// Prefix of facts about the configuration of a virtual machine.
 const GIVEN: &str = "virtual_machine.";
 
-/// What the kernel does about vulnerabilities of the processor that it has, in the kernel's words.
+/// Mitigations of the CPU's vulnerabilities, in the kernel's words.
 fn mitigations(vulnerabilities: &BTreeMap<String, String>) -> Option<String> {
     let line = |(name, state): (&String, &String)| {
         (state != "Not affected").then(|| format!("{name}: {}", state.trim_start_matches("Mitigation: ")))
@@ -142,7 +142,7 @@ fn mitigations(vulnerabilities: &BTreeMap<String, String>) -> Option<String> {
     }
 }
 
-/// The options of the kernels' configurations that the columns do not share.
+/// Kernel options that differ between the columns.
 fn kernel_options(
     columns: &[ColumnKey],
     trials: &[&Trial],
@@ -176,8 +176,8 @@ fn kernel_options(
         .collect()
 }
 
-/// Kernel parameters that change what PostgreSQL does: they are shown though all trials share them. One that ends in
-/// `*` stands for all that begin so.
+/// Kernel parameters that affect PostgreSQL: they are shown even if all trials share them. A `*` at the end matches any
+/// suffix.
 ///
 /// Source: the kernel's admin-guide/sysctl.
 const SYSCTL_SHOWN: [&str; 10] = [
@@ -193,8 +193,8 @@ const SYSCTL_SHOWN: [&str; 10] = [
     "vm.zone_reclaim_mode",
 ];
 
-/// Kernel parameters that matter, and whatever else differs between trials. Of other servers and data sets it is known
-/// that they differ: what a server says of itself is told by its settings and builds.
+/// Kernel parameters that matter, and other facts that differ between trials. Facts of servers and data sets are
+/// expected to differ: settings and builds cover what a server reports.
 fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     let flat: Vec<BTreeMap<String, String>> = environments
         .iter()
@@ -227,7 +227,7 @@ fn is_shown(sysctl: &str) -> bool {
     })
 }
 
-/// Whether a fact is told under a name for people, in the groups `machine` and `kernel`.
+/// Whether a fact is shown under a display name, in the groups `machine` and `kernel`.
 fn is_told(name: &str) -> bool {
     const GROUPS: [&str; 2] = ["cpu.vulnerabilities.", "kernel."];
     TOLD.contains(&name) || GROUPS.iter().any(|group| name.starts_with(group))
@@ -253,14 +253,14 @@ const TOLD: [&str; 17] = [
     "virtualization",
 ];
 
-/// Counts values: `places` are the columns of the trials that they are of.
+/// Counts values: `places` are the columns of their trials.
 struct Tally {
     places: Vec<Option<usize>>,
     columns: usize,
 }
 
 impl Tally {
-    /// Distinct values with their frequencies, the most frequent first; one value of each trial, in order.
+    /// Distinct values with their frequencies, the most frequent first, from one value per trial, in order.
     fn count(&self, values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
         let mut tally: Vec<FactValue> = Vec::new();
         for (value, place) in values.zip(&self.places) {
@@ -278,7 +278,7 @@ impl Tally {
     }
 }
 
-/// The load average is another one in every trial by nature: its range is what matters.
+/// The load average differs in every trial: its range is what matters.
 fn load(environments: &[&record::Environment], tally: &Tally) -> Vec<FactValue> {
     let known: Vec<u32> = environments.iter().filter_map(|e| e.load_average_1m_centi).collect();
     let text = |centi: u32| format!("{:.2}", f64::from(centi) / 100.0);
@@ -290,7 +290,7 @@ fn load(environments: &[&record::Environment], tally: &Tally) -> Vec<FactValue> 
     tally.count(environments.iter().map(|_| value.clone()))
 }
 
-/// Settings that say where a server is, not how it works.
+/// Settings for a server's paths and addresses, which do not affect its behaviour.
 const PLACES: [&str; 12] = [
     "config_file",
     "data_directory",
@@ -306,7 +306,7 @@ const PLACES: [&str; 12] = [
     "unix_socket_directories",
 ];
 
-/// The settings that were set, and those whose values the columns do not share.
+/// Non-default settings, and those that differ between columns.
 fn settings(
     columns: &[ColumnKey],
     trials: &[&Trial],
@@ -317,7 +317,7 @@ fn settings(
     for trial in trials {
         let Some(column) = columns.iter().position(|column| column.holds(&trial.cell)) else { continue };
         let Some(TrialContext { settings: of_trial, .. }) = contexts.get(&trial.id) else { continue };
-        // Most trials share theirs, and say nothing new.
+        // Most trials share their settings, and add nothing.
         if known.iter().any(|(of, settings)| *of == column && Arc::ptr_eq(settings, of_trial)) {
             continue;
         }
@@ -340,8 +340,8 @@ fn settings(
     settings.into_values().filter(worth_knowing).collect()
 }
 
-/// `override` is what the server finds for itself (such as `data_checksums`), `client` and `session` what our own
-/// connection asks for.
+/// `override` is determined by the server (such as `data_checksums`), `client` and `session` are set by pgdyno's
+/// connection.
 ///
 /// Source: PostgreSQL manual, `pg_settings`; `GucSource` in guc.h.
 fn is_default(source: &str) -> bool {

@@ -18,7 +18,7 @@ pub fn read(store: &Store, selection: &RunSelection) -> Result<View, ReadError> 
     Ok(view(store, trials, &id)?)
 }
 
-/// Overview of the run with this id, read from the store; none if it has no trial.
+/// Overview of the run with this id, read from the store; `None` if it has no trial.
 ///
 /// # Errors
 /// The store or one of the run's bundles can't be read.

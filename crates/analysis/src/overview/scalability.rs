@@ -1,14 +1,14 @@
-//! How throughput grows with the clients, in a few figures.
+//! Scalability with the number of clients, in a few figures.
 
 use stats::{Cell, Sweep};
 
 use super::view::{Row, Scalability, Step, Usl};
 
-/// The fewest numbers of clients that are a sweep.
+/// The fewest numbers of clients of a sweep.
 const LEAST_LEVELS: usize = 3;
 
-/// What the rows of a panel tell of this column: of medians, as the rows show them. None of fewer than three numbers of
-/// clients that have one.
+/// Scalability of a column, from the medians in a panel's rows. `None` for fewer than three numbers of clients with a
+/// median.
 pub(crate) fn fit(rows: &[Row], column: usize) -> Option<Scalability> {
     let medians: Vec<(u32, f64)> =
         rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.median?))).collect();

@@ -1,4 +1,4 @@
-//! The verdicts on a report's columns: each against the first one, over all panels and numbers of clients.
+//! Verdicts on a report's columns: each compared with the first one, over all panels and numbers of clients.
 
 use model::cell::{RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
@@ -12,8 +12,8 @@ use crate::judgement::{Row, Runs, acceleration, judged};
 use crate::levels::Levels;
 use crate::metric::Metric;
 
-/// Puts a verdict to every point, and says what each column comes to. `cells` are the panels', whose clients are
-/// anything. A cell that only one of two columns has is in no comparison.
+/// Adds a verdict to each point, and returns a summary of each column. `cells` are the panels', with any number of
+/// clients. Cells that only one of two columns has are not compared.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
@@ -83,7 +83,7 @@ fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
         .collect()
 }
 
-/// The throughputs of the trials that may be used.
+/// The throughputs of the usable trials.
 fn runs(point: &view::Point, acceleration: Acceleration) -> Runs {
     let usable: Vec<Option<f64>> =
         point.runs.iter().filter(|trial| trial.validity != "invalid").map(|trial| trial.tps).collect();

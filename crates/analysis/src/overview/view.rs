@@ -1,4 +1,4 @@
-//! What a report shows, as plain data: the JSON of `pgdyno report --format json`, and what the page is drawn from.
+//! Contents of a report as plain data: the JSON of `pgdyno report --format json`, and the input of the page.
 //!
 //! Missing is null, never zero. The page's types (`web/src/data/generated/view.ts`) are generated from these.
 
@@ -10,40 +10,40 @@ use serde::Serialize;
 use crate::profile::Frame;
 use crate::spans::Spans;
 
-/// Version of this schema: raised when a field changes its meaning or goes away.
+/// Version of this schema: increases when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 3;
 
-/// Everything that a report shows.
+/// Contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct View {
     /// [`SCHEMA`] of the pgdyno that wrote it.
     pub schema: u32,
-    /// The runs that the trials belong to, oldest first.
+    /// The trials' runs, oldest first.
     pub runs: Vec<Run>,
-    /// What is set side by side, in the campaign's order; the first is the baseline.
+    /// The compared columns, in the campaign's order; the first is the baseline.
     pub columns: Vec<Column>,
-    /// What each further column comes to against the first one; none of those that share no cell with it.
+    /// Results of each other column compared with the first one, except for those that share no cell with it.
     pub comparisons: Vec<Comparison>,
-    /// One for each combination of the factors that are neither column nor row.
+    /// One panel per combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
-    /// One for each cell that was profiled, by panel, clients and column.
+    /// Profiles by cell, in order of panel, clients and column.
     pub profiles: Vec<Profile>,
-    /// What is to be known of the figures of emulated kernels, one sentence each.
+    /// Notes on figures of emulated kernels, one sentence each.
     pub notes: Vec<&'static str>,
-    /// Where it was measured.
+    /// Environment of the measurements.
     pub environment: Environment,
 }
 
-/// What a column comes to against the first one.
+/// Result of comparing a column with the first one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Comparison {
-    /// Its place in [`View::columns`].
+    /// Index in [`View::columns`].
     pub column: usize,
-    /// In one sentence.
+    /// The result in one sentence.
     pub sentence: String,
-    /// How many cells only one of the two has: they are in no comparison.
+    /// Number of cells that only one of the two has: they are not compared.
     pub unshared: usize,
 }
 
@@ -55,28 +55,28 @@ pub struct Run {
     pub id: String,
     /// The campaign's name.
     pub campaign: String,
-    /// The campaign's text, to the letter.
+    /// The campaign's text, verbatim.
     pub campaign_toml: String,
-    /// Seed of the order of trials and of the scripts' random numbers; a text, for JavaScript can't hold all of them.
-    /// Null where the run was imported.
+    /// Seed of the order of trials and of the scripts' random numbers; a string, because JavaScript can't represent all
+    /// of them. Null if the run was imported.
     pub seed: Option<String>,
-    /// Names of the files that it was imported from; null where pgdyno measured it.
+    /// Names of the imported files; null if pgdyno measured it.
     pub imported: Option<Vec<String>>,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
-    /// When its first trial began; null where none says.
+    /// Start of its first trial; null if unknown.
     #[cfg_attr(test, ts(type = "string | null"))]
     pub started: Option<Timestamp>,
-    /// When its last trial ended; null as above.
+    /// End of its last trial; null if unknown.
     #[cfg_attr(test, ts(type = "string | null"))]
     pub ended: Option<Timestamp>,
-    /// Trials that are shown.
+    /// Number of trials shown.
     pub trials: usize,
-    /// What the campaign asked for; null where its text can't be read by this release.
+    /// The campaign's plan; null if this release can't read its text.
     pub plan: Option<PlanFacts>,
 }
 
-/// How a run was to be.
+/// Plan of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct PlanFacts {
@@ -84,9 +84,9 @@ pub struct PlanFacts {
     pub trials: usize,
     /// Lengths of the measured window, such as `10s` or `10s, 60s`.
     pub duration: String,
-    /// Load before the window, the same way.
+    /// Load before the window, in the same form.
     pub warmup: String,
-    /// Trials of each cell: `5`, or `5 to 20`.
+    /// Trials per cell: `5`, or `5 to 20`.
     pub repeats: String,
     /// Order of the trials.
     #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential'"))]
@@ -97,63 +97,62 @@ pub struct PlanFacts {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Column {
-    /// What to call it: unique among the columns.
+    /// Label: unique among the columns.
     pub label: String,
-    /// The version as the campaign writes it; null where imported trials do not say.
+    /// The version as written in the campaign; null if unknown for imported trials.
     pub server: Option<String>,
-    /// The name of its settings in the campaign; null as above.
+    /// The name of its settings in the campaign; null if unknown for imported trials.
     pub settings: Option<String>,
-    /// Its level of each factor that tells columns apart, by the factor's name; none of those that are not known.
+    /// Levels of the factors that distinguish columns, by factor name; unknown ones are absent.
     pub levels: BTreeMap<&'static str, String>,
-    /// The full versions that answered, more than one only if a server was updated between runs.
+    /// The full versions that the servers reported, more than one only if a server was updated between runs.
     pub versions: Vec<String>,
-    /// What `version()` printed.
+    /// Output of `version()`.
     pub banners: Vec<String>,
     /// The kernels that its trials ran under, such as `Linux 6.12.48+deb13-cloud-amd64`.
     pub kernels: Vec<String>,
 }
 
-/// A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.
+/// A table of clients × columns, under otherwise equal conditions. A factor is null if unknown for imported trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Panel {
-    /// pgbench's name of the workload.
+    /// Name of the workload.
     pub workload: Option<String>,
     /// pgbench's scale factor.
     pub scale: Option<u32>,
-    /// How statements are sent.
+    /// Protocol of the statements.
     pub protocol: Option<String>,
-    /// What carries them.
+    /// Transport of the connections.
     pub transport: Option<String>,
-    /// What else tells it from other panels, or is not as usual: `rate 500`, `cache cold`.
+    /// Other conditions that differ between panels or are not the default: `rate 500`, `cache cold`.
     pub conditions: Vec<String>,
-    /// The largest size of the tested database among its trials when the load began.
+    /// The largest size of the tested database at the load's start, among its trials.
     pub database_bytes: Option<u64>,
-    /// The memory that it could be in: the machine's, or what a limit left of it to the server; null where that is not known, or
-    /// not the same in all its trials.
+    /// Memory available to the server: the machine's, or the server's limit; null if unknown, or not the same in all
+    /// its trials.
     pub memory_bytes: Option<u64>,
     /// Ascending by clients.
     pub rows: Vec<Row>,
-    /// How each of [`View::columns`] grows with the clients; null where it has fewer than three numbers of them, or a rate
-    /// was set.
+    /// Scalability of each of [`View::columns`]; null for fewer than three numbers of clients, or with a rate.
     pub scalability: Vec<Option<Scalability>>,
 }
 
-/// What becomes of throughput with more clients, told from the medians.
+/// Throughput by number of clients, from the medians.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Scalability {
     /// The fewest clients with at least 95% of the peak.
     pub knee: u32,
-    /// The number of clients with the largest throughput; the fewest of several.
+    /// The number of clients with the largest throughput; the fewest if there are several.
     pub peak_clients: u32,
-    /// That throughput.
+    /// The largest throughput.
     pub peak: f64,
-    /// The greatest loss from one number of clients to the next; null where throughput never falls.
+    /// The greatest loss from one number of clients to the next; null if throughput never falls.
     pub steepest: Option<Step>,
-    /// The universal scalability law; null where it does not fit, or of fewer than four numbers of clients.
+    /// The universal scalability law; null if it does not fit, or for fewer than four numbers of clients.
     pub usl: Option<Usl>,
-    /// Numbers of clients whose runs are unstable: their median may be nobody's throughput.
+    /// Numbers of clients whose runs are unstable: their median may represent no run.
     pub unstable: Vec<u32>,
 }
 
@@ -165,7 +164,7 @@ pub struct Step {
     pub from: u32,
     /// The larger one.
     pub to: u32,
-    /// Throughput with the larger number over that with the smaller, less 1.
+    /// The ratio of the throughput with the larger number to that with the smaller, less 1.
     pub change: f64,
 }
 
@@ -175,7 +174,7 @@ impl Panel {
         self.rows.iter().flat_map(|row| row.points.iter().flatten()).any(|point| point.instructions.is_some())
     }
 
-    /// Every trial with its row and the place of its column: by row, then by column, then by repeat.
+    /// All trials with their rows and the indices of their columns: by row, then by column, then by repeat.
     pub fn trials(&self) -> impl Iterator<Item = (&Row, usize, &Trial)> {
         self.rows.iter().flat_map(|row| {
             row.points.iter().enumerate().flat_map(move |(at, point)| {
@@ -190,15 +189,15 @@ impl Panel {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Usl {
-    /// λ: what one client would do alone, in transactions per second.
+    /// λ: the throughput of a single client, in transactions per second.
     pub lambda: f64,
     /// σ: contention.
     pub sigma: f64,
     /// κ: coherency.
     pub kappa: f64,
-    /// The number of clients with the largest throughput by the law; null where more are never worse.
+    /// The number of clients with the largest throughput by the law; null if more are never worse.
     pub peak_clients: Option<f64>,
-    /// The root of the mean squared residual of logarithms: 0.05 is 5%.
+    /// The root mean square residual of logarithms: 0.05 is 5%.
     pub rms: f64,
 }
 
@@ -206,17 +205,17 @@ pub struct Usl {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Row {
-    /// Number of clients; null where imported trials do not say.
+    /// Number of clients; null if unknown for imported trials.
     pub clients: Option<u32>,
-    /// One for each of [`View::columns`]; null where it has no trial here.
+    /// One per [`View::columns`]; null if the column has no trial here.
     pub points: Vec<Option<Point>>,
 }
 
-/// The trials of one cell and what they come to. Invalid trials are among `runs` and in no figure.
+/// The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Point {
-    /// Number of trials that the figures are made of.
+    /// Number of trials used for the figures.
     pub n: usize,
     /// Median of their TPS.
     pub median: Option<f64>,
@@ -224,33 +223,33 @@ pub struct Point {
     pub min: Option<f64>,
     /// Largest TPS.
     pub max: Option<f64>,
-    /// Median of their instructions for each transaction; null where these were not counted.
+    /// Median of their instructions per transaction; null if these were not counted.
     pub instructions: Option<f64>,
-    /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
+    /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
     pub class: Option<String>,
-    /// The first of the trials over the median of the others, less 1, where it is unlike them, as after a cold start.
+    /// The ratio of the first trial to the median of the others, less 1, if it is an outlier, as after a cold start.
     pub first_run_apart: Option<f64>,
-    /// Whether it changed; null in the first column, and where that has no trial.
+    /// Verdict; null in the first column, and if that has no trial.
     pub verdict: Option<Verdict>,
-    /// Every trial, by repeat.
+    /// All trials, by repeat.
     pub runs: Vec<Trial>,
 }
 
-/// The verdict on a point against the first column's, as `compare` gives it over all that the report shows.
+/// The verdict on a point compared with the first column's, by the rules of `compare` over the whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Verdict {
     /// `REGRESSION`, `EQUIVALENT` and so on.
     pub verdict: &'static str,
-    /// The ratio of the geometric means, less 1; null where a side has none.
+    /// The ratio of the geometric means, less 1; null if a side has none.
     pub change: Option<f64>,
-    /// The lower end of its 95% interval; null with fewer than 2 trials on a side.
+    /// The lower end of its 95% interval; null for fewer than 2 trials on a side.
     pub ci95_low: Option<f64>,
     /// The upper end.
     pub ci95_high: Option<f64>,
-    /// p, adjusted by Holm over all comparisons of the report; null with fewer than 3 trials on a side.
+    /// p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side.
     pub p_holm: Option<f64>,
-    /// The ratio up to which two cells are equivalent, such as 1.05.
+    /// The largest ratio at which two cells are equivalent, such as 1.05.
     pub margin: f64,
 }
 
@@ -260,25 +259,25 @@ pub struct Verdict {
 pub struct Trial {
     /// Its ULID: the name of its bundle.
     pub id: String,
-    /// ULID of the run it belongs to.
+    /// ULID of its run.
     pub run: String,
-    /// Which repeat of the cell, from 1.
+    /// Repeat of the cell, from 1.
     pub repeat: u32,
-    /// Which try at this repeat, from 1.
+    /// Attempt at this repeat, from 1.
     pub attempt: u32,
-    /// Its place in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub position: u32,
-    /// When it began; null where it was imported and is not known.
+    /// Start; null if unknown for an imported trial.
     #[cfg_attr(test, ts(type = "string | null"))]
     pub started: Option<Timestamp>,
     /// `valid`, `suspect` or `invalid`.
     #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
     pub validity: &'static str,
-    /// What the validity gates found, notes on valid trials included.
+    /// Findings of the validity gates, including notes on valid trials.
     pub findings: Vec<Finding>,
     /// Transactions per second in the measured window.
     pub tps: Option<f64>,
-    /// Instructions for each transaction; null where they were not counted.
+    /// Instructions per transaction; null if they were not counted.
     pub instructions_per_transaction: Option<f64>,
     /// Transactions that ended in the window.
     pub transactions: Option<u64>,
@@ -286,14 +285,14 @@ pub struct Trial {
     pub failed: Option<u64>,
     /// Latency of the window's transactions.
     pub latency: Option<Latency>,
-    /// Commits that the server counted beyond what the driver can explain; 0 where both agree.
+    /// Commits counted by the server that the driver can't explain; 0 if the counts agree.
     pub commit_surplus: Option<i64>,
     /// Results of each background workload.
     #[serde(rename = "beside")]
     pub background: Vec<Background>,
-    /// What the disk gave of a table before the load, past the server; null where it was not read so.
+    /// The raw read of a table before the load, bypassing the server; null if there was none.
     pub raw_read: Option<RawRead>,
-    /// Its transactions one by one; null where the workload does not keep them.
+    /// Its transactions; null if the workload does not store them.
     pub spans: Option<Spans>,
 }
 
@@ -301,15 +300,15 @@ pub struct Trial {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Background {
-    /// Its name.
+    /// Name of the workload.
     pub workload: String,
-    /// Its transactions that ended in the window.
+    /// Transactions that ended in the window.
     pub transactions: u64,
-    /// Those that failed, in any phase.
+    /// Failed transactions, in any phase.
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Latency of the window's transactions; null where there were none.
+    /// Latency of the window's transactions; null if there were none.
     pub latency: Option<Latency>,
 }
 
@@ -325,7 +324,7 @@ impl Background {
     }
 }
 
-/// The files of a relation, read past the server.
+/// A raw read of a relation's files, bypassing the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct RawRead {
@@ -333,9 +332,9 @@ pub struct RawRead {
     pub relation: String,
     /// Bytes of all its segments.
     pub bytes: u64,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     pub elapsed_us: u64,
-    /// In MB (1,000,000 bytes) a second.
+    /// Throughput in MB (1,000,000 bytes) per second.
     pub mb_s: Option<f64>,
 }
 
@@ -350,7 +349,7 @@ impl RawRead {
     }
 }
 
-/// Latency in figures, microseconds; null where an imported trial does not have it.
+/// Latency figures in microseconds; null if an imported trial does not have them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Latency {
@@ -365,7 +364,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Those of a trial that are shown.
+    /// Selects the figures that are shown.
     pub fn new(latency: &model::record::Latency) -> Self {
         Self {
             mean_us: latency.mean_us,
@@ -376,25 +375,25 @@ impl Latency {
     }
 }
 
-/// What one validity gate found.
+/// The finding of a validity gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Finding {
     /// The gate's name.
     pub gate: String,
-    /// What it makes of the trial.
+    /// Its status: `valid`, `suspect` or `invalid`.
     #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
     pub validity: &'static str,
     /// The evidence, in figures.
     pub evidence: String,
-    /// Up to where it would have found nothing.
+    /// The bound up to which the gate finds nothing.
     pub threshold: Option<String>,
     /// What to do.
     pub advice: Option<String>,
 }
 
 impl Finding {
-    /// Of a trial's record.
+    /// Converts the finding of a trial's record.
     pub fn new(finding: &model::record::Finding) -> Self {
         Self {
             gate: finding.gate.clone(),
@@ -406,45 +405,45 @@ impl Finding {
     }
 }
 
-/// Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
+/// Profile of a cell's usable trials: the functions that used CPU, or in which threads waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Profile {
     /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
     pub kind: &'static str,
-    /// The cell's place in [`View::panels`].
+    /// Index of the panel in [`View::panels`].
     pub panel: usize,
-    /// Its number of clients; null where that is not known.
+    /// Number of clients; null if unknown.
     pub clients: Option<u32>,
-    /// Its place in [`View::columns`].
+    /// Index of the column in [`View::columns`].
     pub column: usize,
     /// Ids of the trials.
     pub trials: Vec<String>,
-    /// How the first of them was profiled, for people.
+    /// How the first of them was profiled, as text.
     pub taken: String,
     /// Time that a sample stands for, in microseconds.
     pub us_per_sample: f64,
-    /// Transactions that ended while it was profiled; null where that is not known.
+    /// Transactions that ended during the profile; null if unknown.
     pub transactions: Option<f64>,
-    /// What is to be kept in mind.
+    /// Limitations of the profile.
     pub reservations: Vec<String>,
-    /// A tree for each role, the most samples first; of `foreign`, processes' names alone.
+    /// A tree per role, the most samples first; for `foreign`, only the names of processes.
     pub roles: Vec<Frame>,
 }
 
-/// Where it was measured.
+/// Environment of the measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Environment {
-    /// The machine in one line; null where the trials had more than one, or none is known.
+    /// The machine in one line; null if the trials had several, or it is unknown.
     pub machine: Option<String>,
-    /// What is known of the machine and its kernel.
+    /// Known facts of the machine and its kernel.
     pub facts: Vec<Fact>,
-    /// What differs between the levels that the campaigns compare, and is no factor of theirs.
+    /// Differences between the levels that the campaigns compare, other than declared factors.
     pub confounds: Vec<Confound>,
-    /// Options in which the configurations of the columns' kernels differ, first those that matter to a server.
+    /// Options in which the configurations of the columns' kernels differ, those that matter to a server first.
     pub kernel_options: Vec<KernelOption>,
-    /// Settings that are not at their default, or that the columns do not share.
+    /// Settings that are not at their default, or that differ between columns.
     pub settings: Vec<Setting>,
 }
 
@@ -452,17 +451,17 @@ pub struct Environment {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Confound {
-    /// The factor that is compared.
+    /// The compared factor.
     pub factor: &'static str,
-    /// Its baseline.
+    /// The baseline's level.
     pub baseline: String,
-    /// The level that is compared with it.
+    /// The variant's level.
     pub level: String,
-    /// What differs, such as `setting data_checksums`.
+    /// The fact that differs, such as `setting data_checksums`.
     pub what: String,
-    /// At the baseline.
+    /// Its value at the baseline.
     pub before: String,
-    /// At the other level.
+    /// Its value at the variant.
     pub after: String,
 }
 
@@ -470,14 +469,14 @@ pub struct Confound {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Fact {
-    /// `machine`, `kernel` for what the kernel is and decides, `sysctl`, or `other` for whatever else the trials do not share.
+    /// `machine`, `kernel` (properties and decisions of the kernel), `sysctl`, or `other` for further differences.
     #[cfg_attr(test, ts(type = "'machine' | 'kernel' | 'sysctl' | 'other'"))]
     pub group: &'static str,
-    /// What it is.
+    /// Name of the fact.
     pub name: String,
-    /// Whether it comes with the kernel: in virtual machines that were made for their kernels, all but what they were given.
+    /// Whether it depends on the kernel: in guests created for their kernels, everything but the guest's configuration.
     pub of_kernel: bool,
-    /// Its values, the most frequent first: more than one where it was not the same in every trial.
+    /// Its values, the most frequent first: more than one if it differed between trials.
     pub values: Vec<FactValue>,
 }
 
@@ -485,11 +484,11 @@ pub struct Fact {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct FactValue {
-    /// The value; null where it could not be found out.
+    /// The value; null if it could not be determined.
     pub value: Option<String>,
-    /// In how many trials.
+    /// Number of trials with this value.
     pub trials: usize,
-    /// The same of the trials of each of [`View::columns`].
+    /// The same for the trials of each of [`View::columns`].
     pub columns: Vec<usize>,
 }
 
@@ -497,12 +496,12 @@ pub struct FactValue {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct KernelOption {
-    /// Its name, without `CONFIG_`.
+    /// Name, without `CONFIG_`.
     pub name: String,
-    /// Whether it changes what a server gets of the machine.
+    /// Whether it affects a server's performance.
     pub matters: bool,
-    /// Its values under the kernels of each of [`View::columns`], by commas where there are several: `y`, `m`, `n` (also
-    /// where a kernel does not know it), a number or a text; null where the configuration is not known.
+    /// Its values under the kernels of each of [`View::columns`], separated by commas if there are several: `y`, `m`,
+    /// `n` (also if a kernel does not know it), a number or a text; null if the configuration is unknown.
     pub values: Vec<Option<String>>,
 }
 
@@ -510,9 +509,9 @@ pub struct KernelOption {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Setting {
-    /// Its name.
+    /// Name of the setting.
     pub name: String,
-    /// One for each of [`View::columns`]; null where the server does not have it, or was not asked.
+    /// One per [`View::columns`]; null if the server does not have the setting, or was not asked.
     pub values: Vec<Option<SettingValue>>,
 }
 
@@ -520,7 +519,7 @@ pub struct Setting {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct SettingValue {
-    /// The base unit of its values, which is not the same in every release of PostgreSQL; null of what has none.
+    /// The base unit of its values, which may differ between releases of PostgreSQL; null if it has none.
     pub unit: Option<String>,
     /// The distinct values of its trials, in order of appearance: usually one.
     pub values: Vec<String>,

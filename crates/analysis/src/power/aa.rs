@@ -22,7 +22,7 @@ pub struct AaCell {
     pub noise: f64,
     /// Class of the cell, such as `WIDE`.
     pub class: Option<String>,
-    /// Every other trial against the rest: their ratio less 1.
+    /// The ratio of every other trial to the rest, less 1.
     pub difference: Option<f64>,
     /// Its p value.
     pub p: Option<f64>,
@@ -39,7 +39,7 @@ pub struct DetectableChange {
     pub change: Option<f64>,
 }
 
-/// Cells compared with themselves; those with too few usable trials are left out.
+/// Compares cells with themselves; those with too few usable trials are omitted.
 pub fn aa_cells(cells: &[Cell], trials: &[Trial]) -> Vec<AaCell> {
     cells.iter().filter_map(|cell| aa_cell(cell, trials)).collect()
 }

@@ -1,4 +1,4 @@
-//! How much the runs of a cell spread on a machine: what a comparison has to see through.
+//! Noise of the cells measured on a machine.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -13,18 +13,18 @@ use crate::judgement::is_usable;
 /// The noise of one cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CellNoise {
-    /// Which.
+    /// The cell.
     pub cell: RecordedCell,
-    /// The run that it is of: the latest with three usable trials of the cell.
+    /// The run of its trials: the latest with three usable trials of the cell.
     pub run: String,
-    /// What its trials say.
+    /// Figures of its trials.
     pub figures: stats::Cell,
     /// The standard deviation of the logarithms of their throughputs: 0.02 is 2%.
     pub log_sd: f64,
 }
 
 impl CellNoise {
-    /// Why no number of runs helps: their spread, or their modes. None of a cell that is not unstable.
+    /// Why no number of runs helps: their spread, or their modes. `None` if the cell is not unstable.
     pub fn unstable(&self) -> Option<String> {
         match self.figures.class()? {
             Class::Modes => {
@@ -37,8 +37,8 @@ impl CellNoise {
     }
 }
 
-/// The noise of cells, each from its latest run with at least three usable trials; suspect ones are used. Cells without
-/// such a run are not there.
+/// The noise of cells, each from its latest run with at least three usable trials, including suspect ones. Cells
+/// without such a run are omitted.
 pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     let mut by_cell: BTreeMap<&RecordedCell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| is_usable(trial)) {
@@ -60,7 +60,7 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
 /// The store or one of the bundles can't be read.
 pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError> {
     let trials = store.trials()?;
-    // A run is of one host, unless a factor of it says otherwise.
+    // A run has one host, unless the factor `host` says otherwise.
     let mut hosts: BTreeMap<(&str, &Level<Option<String>>), bool> = BTreeMap::new();
     for trial in &trials {
         if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), &trial.cell.host)) {
@@ -72,7 +72,7 @@ pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError>
     Ok(noise_of(&trials.iter().filter(is_here).collect::<Vec<_>>()))
 }
 
-/// The median noise of the cells that are not unstable; none where there are none.
+/// The median noise of the cells that are not unstable; `None` if there are none.
 pub fn median_noise<'a>(cells: impl IntoIterator<Item = &'a CellNoise>) -> Option<f64> {
     let stable = cells.into_iter().filter(|cell| cell.unstable().is_none());
     Sample::new(stable.map(|cell| cell.log_sd)).map(|sample| sample.median())

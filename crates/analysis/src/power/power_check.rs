@@ -1,4 +1,4 @@
-//! Whether a campaign can show what it was written for, at the noise that is known.
+//! Whether a campaign can detect its intended effect at the known noise.
 
 use model::cell::{Cell, RecordedCell};
 use model::plan::{Plan, Repeats};
@@ -8,36 +8,36 @@ use stats::TwoStages;
 use super::noise::{CellNoise, median_noise};
 use plaintext::figures::counted;
 
-/// The level of a single comparison, and the share of changes that it is to find.
+/// The level of a single comparison.
 pub const ALPHA: f64 = 0.01;
-/// See [`ALPHA`].
+/// The share of changes that a comparison must detect.
 pub const POWER: f64 = 0.95;
 
-/// What the comparisons of a plan will be able to show in the cell that is the noisiest, of those that are not unstable.
+/// Power of a plan's comparisons in its noisiest cell that is not unstable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct PowerCheck {
-    /// The change that the campaign is to show, as a share.
+    /// The effect that the campaign is meant to detect, as a share.
     pub effect: f64,
-    /// Runs that each side of a comparison gets, at most.
+    /// Largest number of runs a side of a comparison.
     pub runs: u32,
-    /// Whether these are in two stages, the second only where the first one tells it to be.
+    /// Whether these are in two stages, the second depending on the first.
     pub in_two_stages: bool,
-    /// The noise of that cell, the standard deviation of logarithms; null where all are unstable.
+    /// The noise of that cell, the standard deviation of logarithms; null if all are unstable.
     pub noise: Option<f64>,
-    /// The smallest change that is found there; null of fewer than three runs, which have no verdict.
+    /// The smallest change detected there; null for fewer than three runs, which have no verdict.
     pub smallest_effect: Option<f64>,
-    /// Runs a side for `effect` there; null where it takes more than a million.
+    /// Runs a side that detect `effect` there; null if more than a million are needed.
     pub runs_needed: Option<usize>,
-    /// Cells of the plan.
+    /// Number of cells of the plan.
     pub cells: usize,
-    /// Those that can't show `effect`.
+    /// Number of cells that can't detect `effect`.
     pub short: usize,
-    /// Those that were unstable when they were last measured: no number of runs helps.
+    /// Cells that were unstable when last measured: no number of runs helps.
     pub unstable: Vec<String>,
 }
 
-/// What a plan can show, by the noise of cells of the same workload and number of clients, else by the median; none where it
-/// compares nothing or no noise is known.
+/// The power of a plan, by the noise of cells with the same workload and number of clients, else by the median; `None`
+/// if it compares nothing or no noise is known.
 pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     plan.run.compare?;
     let all = median_noise(known);
@@ -76,7 +76,7 @@ fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
     known.workload == cell.workload && known.clients == cell.clients
 }
 
-/// How many runs a side a comparison gets.
+/// Runs a side of a comparison.
 struct Runs {
     most: u32,
     in_two_stages: bool,
@@ -85,7 +85,7 @@ struct Runs {
 impl Runs {
     fn new(repeats: &Repeats) -> Self {
         let stage = stats::STAGE as u32;
-        // The second stage ends at ten; what goes beyond is for single cells.
+        // The second stage ends at ten; additional runs are for single cells.
         let most = repeats.max.min(2 * stage).max(repeats.min);
         Self { most, in_two_stages: repeats.min <= stage && most == 2 * stage && repeats.min != repeats.max }
     }
@@ -99,7 +99,7 @@ impl Runs {
 }
 
 impl PowerCheck {
-    /// What to warn of; none where the campaign can show what it is to show.
+    /// A warning; `None` if the campaign can detect its effect.
     pub fn warning(&self) -> Option<String> {
         let mut lines = Vec::new();
         if let Some(noise) = self.noise.filter(|_| self.short > 0) {

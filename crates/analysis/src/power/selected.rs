@@ -1,4 +1,4 @@
-//! Noise of the cells that a command line selects.
+//! Noise of the cells selected by a command line.
 
 use store::{Store, StoreError};
 
@@ -8,7 +8,7 @@ use crate::select::{RunSelection, SelectError, Selector};
 /// Noise of selected cells; at least one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SelectedNoise {
-    /// The selection, in words.
+    /// The selection as text.
     pub source: String,
     /// The cells.
     pub cells: Vec<CellNoise>,
@@ -29,7 +29,7 @@ pub enum NoiseError {
          use --noise 2% (`pgdyno doctor --noise` measures it)"
     )]
     Unknown {
-        /// The selection, in words.
+        /// The selection as text.
         from: String,
     },
 }

@@ -2,7 +2,7 @@
 
 use model::profile::{Profiled, Scope, Unwinding};
 
-/// How it was recorded what waited; none where it was not.
+/// How waiting threads were recorded; `None` if they were not.
 pub fn off_cpu_description(taken: &Profiled) -> Option<String> {
     let off_cpu = taken.off_cpu.as_ref()?;
     let seconds = (off_cpu.to_us - off_cpu.from_us) as f64 / 1e6;
@@ -18,7 +18,7 @@ pub fn off_cpu_description(taken: &Profiled) -> Option<String> {
     ))
 }
 
-/// How a profile was taken that lost so many samples.
+/// How a profile with this many lost samples was taken.
 pub fn description(taken: &Profiled, lost: u64) -> String {
     let scope = match taken.scope {
         Scope::Machine => "the whole machine",

@@ -1,4 +1,4 @@
-//! Where one profile has more processor time of a transaction than another.
+//! Difference of two profiles, as CPU time per transaction.
 
 use std::collections::BTreeMap;
 
@@ -7,35 +7,35 @@ use model::profile::Stacks;
 
 use super::{Profile, ProfileError};
 
-/// Processor time of one transaction, before and after, in microseconds.
+/// CPU time per transaction, before and after, in microseconds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Of what: a role, a group of functions (none for what is in no group), a function.
+    /// The role, group of functions (`None` for samples in no group) or function.
     pub of: Option<String>,
     /// In the first profile.
     pub before_us: f64,
     /// In the second.
     pub after_us: f64,
-    /// How much of the change may be the chance of sampling: half of its 95 % interval, samples being independent. How
-    /// much trials differ among themselves is not in it.
+    /// The part of the change that may be due to sampling: half of its 95 % interval, assuming independent samples. It
+    /// does not include the differences between trials.
     pub margin_us: f64,
 }
 
 impl Change {
-    /// How much more.
+    /// The increase.
     pub fn more_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 }
 
-/// The changes of one role.
+/// Changes of one role.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
-    /// The whole role.
+    /// Change of the whole role.
     pub role: Change,
-    /// By group, of its own; they add up to the role's. The largest change first.
+    /// Changes by group, in own samples; they add up to the role's. The largest change first.
     pub groups: Vec<Change>,
-    /// By function, of its own; they add up to the role's. The largest change first.
+    /// Changes by function, in own samples; they add up to the role's. The largest change first.
     pub functions: Vec<Change>,
 }
 
@@ -43,10 +43,10 @@ pub struct Difference {
 const DEVIATIONS: f64 = 1.96;
 
 impl Difference {
-    /// Of each role that one of two profiles has, the largest change first.
+    /// The differences of all roles of two profiles, the largest change first.
     ///
     /// # Errors
-    /// One of them has no transactions to be compared by.
+    /// One of them has no transactions to normalise by.
     pub fn between(before: &Profile, after: &Profile, groups: &Groups) -> Result<Vec<Self>, ProfileError> {
         let us = [us_per_sample(before)?, us_per_sample(after)?];
         let none = Stacks::default();
@@ -96,7 +96,7 @@ fn changes(sides: [Vec<(Option<String>, u64)>; 2], us: [f64; 2]) -> Vec<Change> 
     changes
 }
 
-/// Counts of samples vary by chance as their square roots.
+/// The standard deviation of a sample count is its square root.
 fn change(of: Option<String>, [before, after]: [u64; 2], us: [f64; 2]) -> Change {
     let variance = before as f64 * us[0] * us[0] + after as f64 * us[1] * us[1];
     Change {

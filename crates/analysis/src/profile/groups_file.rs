@@ -1,4 +1,4 @@
-//! Groups of functions as a user adds them: a TOML file.
+//! User-defined groups of functions: a TOML file.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::ProfileError;
 
 /// ```toml
 /// [groups]
-/// json = ["jsonb_*", "json_*"]         # a group of one's own
-/// lock = ["my_extension_lock"]         # one more function of a group that there is
+/// json = ["jsonb_*", "json_*"]         # a new group
+/// lock = ["my_extension_lock"]         # an additional function of an existing group
 /// ```
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,10 +18,10 @@ struct File {
     groups: BTreeMap<String, Vec<String>>,
 }
 
-/// The groups that there are, with those of a file's text.
+/// The built-in groups with those of a file's text.
 ///
 /// # Errors
-/// The text says something else.
+/// The text is not such a file.
 pub fn groups_of(text: &str, file: &str) -> Result<Groups, ProfileError> {
     let written: File = toml::from_str(text).map_err(|error| {
         ProfileError::Groups(format!(

@@ -1,13 +1,13 @@
-//! Stacks as a tree of functions, for the page's flame graphs.
+//! Stacks as a tree of functions, for the report's flame graphs.
 
 use std::collections::BTreeMap;
 
 use model::profile::Stacks;
 use serde::Serialize;
 
-/// Functions with less of their role than this are taken together: they would be too narrow to be seen.
+/// Functions with a smaller share of their role are combined: they would be too narrow to see.
 const LEAST_SHARE: f64 = 0.001;
-/// What such functions are called.
+/// Name of combined functions.
 const FOLDED: &str = "(smaller)";
 
 /// The role of processes that have none.
@@ -20,14 +20,14 @@ struct Node<'a> {
     children: BTreeMap<&'a str, Node<'a>>,
 }
 
-/// The samples of a role as a tree: what is outermost is the role, below it are processes' names and then functions, those
+/// The samples of a role as a tree: the root is the role, below it are names of processes and then functions, those
 /// with most samples first.
 pub fn tree(stacks: &Stacks) -> Frame {
     let mut root = Node::default();
     for (stack, &samples) in &stacks.samples {
         root.total += samples;
         let mut node = &mut root;
-        // What others' programs do within them is nothing to a report.
+        // The functions of other programs do not matter to a report.
         let depth = if stacks.role == FOREIGN { 1 } else { usize::MAX };
         for frame in stack.split(';').take(depth) {
             node = node.children.entry(frame).or_default();
@@ -62,18 +62,18 @@ impl Node<'_> {
     }
 }
 
-/// A function where it was called, or what stands above all functions: a process's name, and above that a role.
+/// A function at one place of the call tree; above all functions, the name of a process, and above that a role.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Frame {
-    /// Its name; the kernel's end in `_[k]`.
+    /// Name; the kernel's functions end in `_[k]`.
     pub name: String,
-    /// Samples in which it was running.
+    /// Samples in the function itself.
     #[serde(rename = "self")]
     pub own: u64,
-    /// Samples in which it was running, or waiting for what it had called.
+    /// Samples in the function or the functions that it called.
     pub total: u64,
-    /// What it called, the most samples first. Those with less than 0.1 % of the role are together in the last one.
+    /// Functions that it called, the most samples first. Those below 0.1 % of the role are combined in the last one.
     pub children: Vec<Frame>,
 }
 

@@ -1,4 +1,4 @@
-//! Trials that any of several selectors selects.
+//! Trials selected by any of several selectors.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use store::Store;
 
 use super::{SelectError, Selector};
 
-/// The trials that any of the selectors selects, oldest first; without selectors, all of the store. A campaign means all
-/// its runs.
+/// The trials that any of the selectors selects, oldest first; without selectors, all trials of the store. A campaign
+/// selects all its runs.
 ///
 /// # Errors
 /// A selector selects nothing.

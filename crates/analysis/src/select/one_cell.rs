@@ -1,4 +1,4 @@
-//! Trials of a single cell, for what is said of one cell: an explanation, a profile.
+//! Trials of a single cell, for explanations and profiles.
 
 use model::record::Status;
 use store::Store;
@@ -28,16 +28,16 @@ pub enum OneCellError {
         count: usize,
         /// The selector.
         selector: String,
-        /// Factors in which the cells differ, one a line.
+        /// Factors in which the cells differ, one per line.
         known: String,
     },
 }
 
-/// The ids of the trials that are to be explained together, which are of one cell: those that are named; else the usable
-/// ones that have the levels; of a selector without levels, the latest usable one.
+/// The ids of the trials of one cell to explain together: the named ones; else the usable ones with the named levels;
+/// for a selector without levels, the latest usable one.
 ///
 /// # Errors
-/// They are not there, may not be used, or are of several cells.
+/// There are none, they are invalid, or they belong to several cells.
 pub fn trials_of_one_cell(
     store: &Store,
     default: &RunSelection,

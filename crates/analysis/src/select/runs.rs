@@ -1,45 +1,45 @@
-//! Which run of a store is meant.
+//! Selection of a run of a store.
 
 use std::collections::BTreeMap;
 
 use model::record::Run;
 use store::StoreError;
 
-/// Which run to report on.
+/// A run to report on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunSelection {
-    /// The latest in the store.
+    /// The latest run in the store.
     #[default]
     Latest,
-    /// The latest of this campaign.
+    /// The latest run of this campaign.
     Campaign(String),
-    /// The one whose id begins so.
+    /// The run whose id has this prefix.
     Run(String),
 }
 
-/// Why there is nothing to report.
+/// Error of selecting a run.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// There are no trials at all.
+    /// The store has no trials.
     #[error("the store has no trials yet: run a campaign first (`pgdyno run FILE.toml`)")]
     Empty,
     /// No run is selected.
     #[error("the store has no run {wanted}; it has{known}")]
     Unknown {
-        /// What was asked for.
+        /// The requested run or campaign.
         wanted: String,
-        /// The runs that there are, one a line.
+        /// The existing runs, one per line.
         known: String,
     },
-    /// The beginning of an id is not enough.
+    /// The prefix of an id matches several runs.
     #[error("more than one run begins with \"{wanted}\":{known}")]
     Ambiguous {
-        /// What was asked for.
+        /// The requested prefix.
         wanted: String,
-        /// The runs that begin so, one a line.
+        /// The matching runs, one per line.
         known: String,
     },
 }
@@ -79,7 +79,7 @@ pub fn select_run<'a>(
     }
 }
 
-/// The latest runs, one a line.
+/// The latest runs, one per line.
 fn list(runs: &[&Run]) -> String {
     const SHOWN: usize = 10;
     let mut out = String::new();

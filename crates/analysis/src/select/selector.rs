@@ -1,8 +1,8 @@
-//! Which trials a person means: one grammar for every command that takes trials or cells.
+//! Selectors of trials: one grammar for every command that takes trials or cells.
 //!
-//! A selector is a list of terms with commas between them. It narrows with each: `FACTOR=LEVEL` to the trials of that
-//! level, `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to where they are from.
-//! A term of another form is a trial's id, or the beginning of it; several of them are all meant.
+//! A selector is a list of terms separated by commas, each of which narrows it: `FACTOR=LEVEL` to the trials of that
+//! level; `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to an origin. Any other
+//! term is a trial's id, or a prefix of it; several ids select all of these trials.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
@@ -14,7 +14,7 @@ use store::{Store, StoreError};
 
 use super::runs::{ReadError, RunSelection, select_run};
 
-/// Some trials of a store, as they are named on the command line.
+/// Trials of a store, as named on the command line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
     text: String,
@@ -23,24 +23,24 @@ pub struct Selector {
     ids: BTreeSet<String>,
 }
 
-/// Where trials are from.
+/// Origin of trials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Origin {
     /// One run.
     Run(RunSelection),
-    /// All trials that have this tag.
+    /// All trials with this tag.
     Tag(String),
 }
 
-/// Why a text is no selector. It is what a usage error has to say.
+/// The text is not a selector. Holds the message of the usage error.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(String);
 
-/// Why a selector selects nothing.
+/// Error of selecting trials.
 #[derive(Debug, thiserror::Error)]
 pub enum SelectError {
-    /// No such run.
+    /// There is no such run.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The store can't be read, or has no such trial.
@@ -49,25 +49,25 @@ pub enum SelectError {
     /// No trial has the tag.
     #[error("no trial is tagged \"{wanted}\"; {known}")]
     NoTag {
-        /// What was asked for.
+        /// The requested tag.
         wanted: String,
-        /// The tags that there are.
+        /// The existing tags.
         known: String,
     },
     /// No trial has the levels.
     #[error("no trial of {place} has {levels}; {known}")]
     NoTrial {
-        /// Where it was looked.
+        /// The origin that was searched.
         place: String,
-        /// What was asked for.
+        /// The requested levels.
         levels: String,
-        /// What there is.
+        /// The existing levels.
         known: String,
     },
 }
 
 impl Selector {
-    /// All trials of a campaign's runs, or of its latest.
+    /// All trials of a campaign's latest run, or of all its runs.
     pub(crate) fn of_campaign(name: &str) -> Self {
         let from = Some(Origin::Run(RunSelection::Campaign(name.to_owned())));
         Self { text: format!("campaign:{name}"), from, ..Self::default() }
@@ -79,23 +79,23 @@ impl Selector {
         Self { text: format!("run:{id}"), from, ..Self::default() }
     }
 
-    /// The levels that it names.
+    /// The named levels.
     pub fn levels(&self) -> &BTreeMap<Factor, String> {
         &self.levels
     }
 
-    /// Whether it names single trials.
+    /// Whether it names trials by id.
     pub fn is_by_id(&self) -> bool {
         !self.ids.is_empty()
     }
 
-    /// Whether it means the same trials, however the terms are ordered.
+    /// Whether it selects the same trials, regardless of the order of terms.
     pub fn is_same(&self, other: &Self) -> bool {
         (&self.from, &self.levels, &self.ids) == (&other.from, &other.levels, &other.ids)
     }
 
-    /// The trials of the store that it selects, of which `all` are the heads, oldest first; of the run `default` where
-    /// it does not say where they are from. At least one; invalid ones are among them.
+    /// Selects trials of the store, with `all` its heads, oldest first; of the run `default` if it does not name an
+    /// origin. Returns at least one; invalid trials are included.
     ///
     /// # Errors
     /// There are none.
@@ -116,8 +116,8 @@ impl Selector {
         self.narrowed(known, place)
     }
 
-    /// As [`Selector::trials`], for what goes through time: all of the store where it does not say where its trials are
-    /// from, and of a campaign all its runs.
+    /// As [`Selector::trials`], for histories: from the whole store if it does not name an origin, and from all runs of
+    /// a campaign.
     ///
     /// # Errors
     /// There are none.
@@ -150,12 +150,12 @@ impl Selector {
         }
     }
 
-    /// Whether a trial has all the levels that it names.
+    /// Whether a trial has all named levels.
     pub(crate) fn has_levels_of(&self, trial: &Trial) -> bool {
         self.levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level)
     }
 
-    /// Whether it names levels and nothing else.
+    /// Whether it names only levels.
     pub(crate) fn is_levels_alone(&self) -> bool {
         self.from.is_none() && !self.is_by_id() && !self.levels.is_empty()
     }
@@ -167,7 +167,7 @@ impl Selector {
             let mut fitting = all.iter().filter(|trial| trial.id.starts_with(&wanted));
             match (fitting.next(), fitting.next()) {
                 (Some(trial), None) => found.push(trial),
-                // The store knows best what is wrong with it: none, several, or one that can't be read.
+                // The store reports the problem: none, several, or one that can't be read.
                 _ => {
                     let id = store.load(prefix)?.trial.id;
                     found.extend(all.iter().find(|trial| trial.id == id));
@@ -179,15 +179,15 @@ impl Selector {
         Ok(found)
     }
 
-    /// Its levels as a sentence needs them.
+    /// The named levels as text.
     fn named_levels(&self) -> String {
         let levels: Vec<String> =
             self.levels.iter().map(|(factor, level)| format!("{}={level}", factor.name())).collect();
         levels.join(",")
     }
 
-    /// The levels that there are of the factors that are named; where each level is there but never together, of those
-    /// that vary.
+    /// The existing levels of the named factors; if each named level exists but not in combination, those of the
+    /// factors that vary.
     fn known(&self, trials: &[&Trial]) -> String {
         let cells: Vec<_> = trials.iter().map(|trial| &trial.cell).collect();
         let missing: Vec<Factor> = self
@@ -203,7 +203,7 @@ impl Selector {
     }
 }
 
-/// The factors in which trials differ, with their levels, one a line.
+/// The factors in which trials differ, with their levels, one per line.
 pub(crate) fn varied(trials: &[&Trial]) -> String {
     levels_of(trials, &Factor::varied(trials.iter().map(|trial| &trial.cell)))
 }
@@ -242,7 +242,7 @@ fn tagged<'a>(all: &'a [Trial], tag: &str) -> Result<Vec<&'a Trial>, SelectError
     Err(SelectError::NoTag { wanted: tag.to_owned(), known })
 }
 
-/// The words that a trial can be found by: those of its run.
+/// Tags of a trial: those of its run.
 fn tags(trial: &Trial) -> impl Iterator<Item = &str> {
     trial.run.tags.iter().map(String::as_str)
 }
@@ -310,7 +310,7 @@ impl Selector {
     }
 }
 
-/// As it was written.
+/// The selector as written.
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&self.text)

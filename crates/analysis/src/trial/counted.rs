@@ -1,18 +1,18 @@
-//! Values and how often each was there: histograms that were put together.
+//! Values with counts: merged histograms.
 
 /// Values with their counts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counted {
-    /// Ascending and each once up to `sorted`, as they came after that.
+    /// Ascending and unique up to `sorted`, unordered after that.
     values: Vec<(u64, u64)>,
     sorted: usize,
 }
 
-/// So many values are sorted at once: few enough to be small, many enough that it is seldom done.
+/// Number of unsorted values that triggers sorting: small enough to limit memory, large enough that sorting is rare.
 const AT_ONCE: usize = 65_536;
 
 impl Counted {
-    /// Adds a histogram's.
+    /// Adds the values of a histogram.
     pub fn add(&mut self, values: &[(u64, u64)]) {
         self.values.extend(values.iter().filter(|(_, count)| *count > 0));
         if self.values.len() > self.sorted + AT_ONCE {
@@ -20,7 +20,7 @@ impl Counted {
         }
     }
 
-    /// All values in ascending order, each once.
+    /// All distinct values in ascending order, with their counts.
     pub fn sorted(&mut self) -> &[(u64, u64)] {
         self.sort();
         &self.values
@@ -42,13 +42,13 @@ impl Counted {
     }
 }
 
-/// The smallest value that so large a share of sorted values does not exceed; none where there are none.
+/// The smallest value that a given share of sorted values does not exceed; `None` if there are no values.
 ///
-/// Shares have to ascend from call to call: the values are gone through once.
+/// Shares must be ascending from call to call: the values are traversed once.
 pub struct Quantiles<'a> {
     values: &'a [(u64, u64)],
     at: usize,
-    /// How many values do not exceed the one at `at`.
+    /// Number of values that do not exceed the one at `at`.
     up_to: u64,
     count: u64,
 }
@@ -60,12 +60,12 @@ impl<'a> Quantiles<'a> {
         Self { values, at: 0, up_to: values.first().map_or(0, |(_, count)| *count), count }
     }
 
-    /// How many values there are.
+    /// Number of values.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The value, and which share of all do not exceed it.
+    /// The value, and the share of all values that do not exceed it.
     pub fn next(&mut self, share: f64) -> Option<(u64, f64)> {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         while self.up_to < rank && self.at + 1 < self.values.len() {

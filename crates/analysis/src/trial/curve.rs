@@ -4,10 +4,10 @@ use super::Curve;
 use super::counted::{Counted, Quantiles};
 use super::points::figure;
 
-/// Steps between one distance from 1 and half of it.
+/// Steps while the distance from 1 halves.
 const STEPS: u32 = 8;
 
-/// The curve of values in nanoseconds; none where there are none.
+/// The curve of values in nanoseconds; `None` if there are none.
 ///
 /// Source of the steps: HdrHistogram, `PercentileIterator`.
 pub(super) fn curve(counted: &mut Counted) -> Option<Curve> {
@@ -21,7 +21,7 @@ pub(super) fn curve(counted: &mut Counted) -> Option<Curve> {
         if share >= 1.0 {
             return Some(curve);
         }
-        // All values are told of: 1 is what remains.
+        // If all values are covered, only 1 remains.
         let halvings = (1.0 / (1.0 - share)).log2().floor() as i32 + 1;
         let next = share + 1.0 / (f64::from(STEPS) * 2_f64.powi(halvings));
         share = if up_to >= 1.0 { 1.0 } else { next.min(1.0) };

@@ -1,15 +1,15 @@
-//! What happened, on lanes: checkpoints and vacuums as spans, what must not happen, the rest.
+//! Events on lanes: checkpoints and vacuums as spans, errors, the rest.
 
 use model::record::{self, TrialRecord};
 
 use super::{Event, Lane};
 
-/// The events of a trial in order of time. What gates found is told with the trial, not here.
+/// The events of a trial in order of time. Findings of gates are shown with the trial, not here.
 pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
     let Some(zero) = record.trial.load_started.or(record.trial.started) else { return Vec::new() };
     let after_us = |event: &record::Event| i64::try_from(event.at.duration_since(zero).as_micros()).ok();
     let mut events: Vec<Event> = Vec::new();
-    // The place of a checkpoint that has begun, and whose end has not been seen.
+    // Index of a checkpoint that has started, and whose end has not been seen.
     let mut begun: Option<usize> = None;
     for event in record.events.iter().filter(|event| !event.kind.starts_with("judged-")) {
         let Some(at_us) = after_us(event) else { continue };
@@ -27,7 +27,7 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
                 begun = Some(events.len());
                 events.push(shown);
             }
-            // One span tells why it began and what it came to.
+            // One span has the reason for its start and its result.
             "checkpoint-ended" => match begun.take().and_then(|place| events.get_mut(place)) {
                 Some(start) => {
                     let message = format!("{}; {}", start.message, shown.message);
@@ -42,7 +42,7 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
     events
 }
 
-/// When that began and ended of which an event at this time tells the length.
+/// Start and end of the activity whose length an event at this time reports.
 fn span_us(event: &record::Event, at_us: i64) -> (i64, Option<i64>) {
     let (figure, tells_end) = match event.kind.as_str() {
         "checkpoint-ended" => ("total_us", true),

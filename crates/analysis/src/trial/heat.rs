@@ -1,16 +1,16 @@
-//! How many transactions took how long, over time.
+//! Transactions by latency, over time.
 
 use std::collections::BTreeMap;
 
 use super::Heat;
 use super::points::figure;
 
-/// The most columns: more are not told apart on a screen.
+/// The largest number of columns: a screen can't show more.
 pub(super) const COLUMNS: usize = 300;
-/// Rows to a power of ten: half an HdrHistogram's significant digit.
+/// Rows per power of ten: half an HdrHistogram's significant digit.
 const ROWS_PER_DECADE: f64 = 8.0;
 
-/// A heat map that is being made, one interval after the other.
+/// A heat map under construction, one interval after another.
 pub(super) struct Heating {
     columns: Vec<Column>,
 }
@@ -36,7 +36,7 @@ impl Heating {
         }
     }
 
-    /// The map; none where there were no latencies.
+    /// The map; `None` if there were no latencies.
     pub(super) fn done(self) -> Option<Heat> {
         let rows = || self.columns.iter().flat_map(|column| column.rows.keys().copied());
         let (first, last) = (rows().min()?, rows().max()?);
@@ -53,7 +53,7 @@ impl Heating {
 }
 
 fn row(value_ns: u64) -> i32 {
-    // A nanosecond is the least that a clock tells.
+    // A nanosecond is the resolution of the clock.
     ((value_ns.max(1) as f64 / 1e3).log10() * ROWS_PER_DECADE).floor() as i32
 }
 

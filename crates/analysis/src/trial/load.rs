@@ -1,5 +1,5 @@
-//! What clients got over time: throughput, failures and latencies. Histograms are read one interval after the other, so that
-//! a day's are never in memory together.
+//! Throughput, failures and latencies over time. Histograms are read one interval at a time, so that those of a day are
+//! never in memory together.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use super::heat::{COLUMNS, Heating};
 use super::points::{Envelope, Points, Weighed, figure, groups};
 use super::{Curve, Heat, Load, Span};
 
-/// What intervals and their histograms say.
+/// Results from intervals and their histograms.
 pub(super) struct Latencies {
     pub(super) load: Load,
     pub(super) heat: Option<Heat>,
@@ -21,7 +21,7 @@ pub(super) struct Latencies {
     pub(super) service: Option<Curve>,
 }
 
-/// The fewest columns of a heat map that is thinned.
+/// The fewest columns of a thinned heat map.
 const LEAST_COLUMNS: usize = 60;
 
 /// Reads the intervals of a trial.
@@ -53,7 +53,7 @@ pub(super) fn read(record: &TrialRecord, most: Points) -> Latencies {
     Latencies { load, heat: heat.done(), intended: curve(&mut intended), service: curve(&mut service) }
 }
 
-/// The measured window; none where there is none.
+/// The measured window; `None` if there is none.
 pub(super) fn window(intervals: &[Interval]) -> Option<Span> {
     let measured = || intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let start_us = measured().map(|interval| signed(interval.start_us)).min()?;
@@ -61,13 +61,13 @@ pub(super) fn window(intervals: &[Interval]) -> Option<Span> {
     Some(Span { start_us, end_us })
 }
 
-/// Start and length of intervals that follow each other.
+/// Start and length of consecutive intervals.
 pub(super) fn extent(intervals: &[Interval]) -> Option<(i64, i64)> {
     let start_us = signed(intervals.first()?.start_us);
     Some((start_us, end_us(intervals.last()?) - start_us))
 }
 
-/// When an interval ended.
+/// End of an interval.
 pub(super) fn end_us(interval: &Interval) -> i64 {
     signed(interval.start_us.saturating_add(interval.width_us))
 }
@@ -76,7 +76,7 @@ fn signed(us: u64) -> i64 {
     i64::try_from(us).unwrap_or(i64::MAX)
 }
 
-/// Which intervals are put together: none of two phases.
+/// Groups of intervals, each in one phase.
 fn in_phases(intervals: &[Interval], most: usize) -> Vec<Range<usize>> {
     let phases: Vec<usize> = intervals.chunk_by(|a, b| a.phase == b.phase).map(<[_]>::len).collect();
     let size = match intervals.len() <= most {
@@ -94,7 +94,7 @@ fn in_phases(intervals: &[Interval], most: usize) -> Vec<Range<usize>> {
     together
 }
 
-/// All but the latencies.
+/// All figures except latencies.
 fn figures(intervals: &[Interval], together: &[Range<usize>]) -> Load {
     let tps: Vec<Weighed> = intervals.iter().map(throughput).collect();
     let tps = Envelope::new(&tps, together.iter().cloned());
@@ -120,7 +120,7 @@ fn figures(intervals: &[Interval], together: &[Range<usize>]) -> Load {
 fn throughput(interval: &Interval) -> Weighed {
     let seconds = interval.width_us as f64 / 1e6;
     let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
-    // What was in flight at the window's end is no throughput.
+    // Transactions in flight at the window's end are no throughput.
     let is_known = seconds > 0.0 && !interval.scripts.is_empty() && interval.phase != Phase::Drain;
     Weighed { value: is_known.then(|| transactions as f64 / seconds), weight: seconds }
 }

@@ -1,4 +1,4 @@
-//! Metrics read during the load, as it is drawn: counters as rates, gauges as they are.
+//! Metrics of the load, as drawn: counters as rates, gauges as they are.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::Metric;
 use super::load::end_us;
 use super::points::{Envelope, Points, Weighed, groups};
 
-/// Metrics with the times that they share.
+/// Metrics with their shared times.
 #[derive(Default)]
 pub(super) struct Metrics {
     pub(super) clocks: Vec<Vec<i64>>,
@@ -27,7 +27,7 @@ struct Track<'a> {
     values: Vec<Weighed>,
 }
 
-/// The metrics of a trial: the driver's own figures of each interval, then what collectors read.
+/// The metrics of a trial: the driver's own figures per interval, then those of the collectors.
 pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
     let of_driver = driver(&record.intervals);
     let series = record.metrics.0.iter().filter(|series| !series.points.is_empty());
@@ -42,7 +42,7 @@ pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
         }
         let together = groups(track.values.len(), most_of_each);
         let clock = *clocks.entry(track.at_us).or_insert_with_key(|at_us| {
-            // The middle of what is put together.
+            // The middle of the group.
             let at = |group: std::ops::Range<usize>| {
                 let readings = at_us.get(group)?;
                 Some(i64::midpoint(*readings.first()?, *readings.last()?))
@@ -88,9 +88,8 @@ impl<'a> Track<'a> {
     }
 }
 
-/// A counter's growth per second from the reading before, whose span is its weight. None of the first reading, of one that
-/// failed, and where the counter was reset; after a reading that failed it is that of the whole span since the last one
-/// that did not.
+/// A counter's growth per second since the previous reading, weighted by that span. `None` for the first reading, for
+/// one that failed, and after a reset; after a failed reading the span begins at the last successful one.
 fn rates(series: &Series) -> Vec<Weighed> {
     let mut before: Option<(i64, f64)> = None;
     let rate = |point: &model::metrics::Point| {
@@ -105,7 +104,7 @@ fn rates(series: &Series) -> Vec<Weighed> {
     series.points.iter().map(rate).collect()
 }
 
-/// What the driver tells of itself, and of background workloads, by interval; the names are those of `series.parquet`.
+/// The driver's figures, of itself and of background workloads, per interval; the names are those of `series.parquet`.
 fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
     let track = |metric, of, rate, values: Vec<Weighed>| {
         let at_us = intervals.iter().map(end_us).collect();
@@ -144,7 +143,7 @@ fn driver(intervals: &[Interval]) -> Vec<Track<'_>> {
     tracks
 }
 
-/// The unit of a metric, per second of a rate.
+/// The unit of a metric, per second for a rate.
 fn unit(metric: &str, rate: bool) -> String {
     let unit = Unit::from_name(metric).symbol();
     if rate { format!("{unit}/s") } else { unit.to_owned() }
@@ -187,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_rate_of_a_long_span_is_the_growth_of_all_of_it() {
-        // Two readings close together grow much, by little of the time.
+        // Two readings close together: large growth, but little of the time.
         let counter = series(
             Kind::Counter,
             &[(0, Some(0.0)), (100_000, Some(100.0)), (1_000_000, Some(190.0)), (2_000_000, Some(290.0))],

@@ -1,23 +1,23 @@
-//! How many points a series has, and what becomes of readings that are put together.
+//! Number of points in a series, and grouping of readings.
 
 use std::ops::Range;
 
-/// How many points a series may have. Where it has more readings, neighbours are put together; the smallest and largest of
-/// them stay known.
+/// Limit of the number of points per series. With more readings, neighbours are grouped; the smallest and the largest
+/// of each group are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Points {
-    /// Every reading, but of trials so long that no browser could hold them.
+    /// Every reading, except for trials too long for a browser to hold.
     All,
-    /// So many.
+    /// At most this many.
     AtMost(usize),
 }
 
 impl Points {
-    /// The most of one series, and of all series of a trial together.
+    /// The limits for one series, and for all series of a trial together.
     const ONE: usize = 100_000;
     const TOGETHER: usize = 2_000_000;
 
-    /// Of each of so many series.
+    /// The limit of each of this many series.
     pub(super) fn of_each(self, series: usize) -> usize {
         match self {
             Self::All => Self::ONE.min(Self::TOGETHER / series.max(1)).max(1),
@@ -25,26 +25,26 @@ impl Points {
         }
     }
 
-    /// Whether what says nothing may be left out.
+    /// Whether metrics without information may be omitted.
     pub(super) fn may_leave_out(self) -> bool {
         self != Self::All
     }
 }
 
-/// Which of `n` neighbours are put together, so that there are at most `most`: all but the last are equally many.
+/// Groups of neighbours among `n`, at most `most` groups: all but the last have the same size.
 pub(super) fn groups(n: usize, most: usize) -> impl Iterator<Item = Range<usize>> + Clone {
     let size = n.div_ceil(most.max(1)).max(1);
     (0..n.div_ceil(size)).map(move |group| group * size..((group + 1) * size).min(n))
 }
 
-/// A value that stands for a share of something, such as a rate for its span.
+/// A value with a weight, such as a rate with its span.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Weighed {
     pub(super) value: Option<f64>,
     pub(super) weight: f64,
 }
 
-/// A series, and the extremes of what was put together.
+/// A series, with the extremes of its groups.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Envelope {
     pub(super) values: Vec<Option<f64>>,
@@ -53,7 +53,7 @@ pub(super) struct Envelope {
 }
 
 impl Envelope {
-    /// Of values that are put together so. Each group is the mean of those that are known; none where none is.
+    /// Groups values. Each group is the mean of its known values; `None` if it has none.
     pub(super) fn new(values: &[Weighed], groups: impl Iterator<Item = Range<usize>> + Clone) -> Self {
         let is_thinned = groups.clone().any(|group| group.len() > 1);
         let each = |of: fn(&[Weighed]) -> Option<f64>| {
@@ -80,13 +80,13 @@ fn mean(group: &[Weighed]) -> Option<f64> {
     (weight > 0.0).then(|| of_known().map(|(value, weight)| value * weight).sum::<f64>() / weight)
 }
 
-/// To five significant digits: more of them say nothing on a page, and make a document twice as large.
+/// Rounds to five significant digits: more are useless on a page, and double the size of a document.
 pub(super) fn figure(value: f64) -> f64 {
     const DIGITS: i32 = 5;
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    // Powers of ten up to 10²² are exact, and so is the result as nearly as a double can be.
+    // Powers of ten up to 10²² are exact, and the result is as accurate as a double can be.
     let places = DIGITS - 1 - value.abs().log10().floor() as i32;
     match places {
         0.. => {

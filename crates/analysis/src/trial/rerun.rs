@@ -6,8 +6,8 @@ use model::spec::{Campaign, Matrix};
 
 use crate::layout::plan;
 
-/// `pgdyno run CAMPAIGN.toml --set FACTOR=LEVEL …` with each factor that the campaign varies; none where the trial was
-/// imported, and of a campaign that can't be narrowed so.
+/// `pgdyno run CAMPAIGN.toml --set FACTOR=LEVEL …` with each factor that the campaign varies; `None` if the trial was
+/// imported, or the campaign can't be narrowed this way.
 pub(super) fn rerun(trial: &Trial) -> Option<String> {
     if trial.imported.is_some() {
         return None;
@@ -15,12 +15,12 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
     let campaign = Campaign::parse(&trial.run.campaign_toml).ok()?;
     let plan = plan(&[trial])?;
     let matrices: Vec<&Matrix> = campaign.matrix.iter().map(|matrix| matrix.get_ref()).collect();
-    // `--set` reaches into no matrix but for the levels of a factor.
+    // `--set` changes only the levels of factors in a matrix.
     if matrices.iter().any(|matrix| !matrix.include.is_empty() || !matrix.exclude.is_empty()) {
         return None;
     }
     let mut factors = Factor::varied(&plan.cells);
-    // Lists that go together stay equally long.
+    // Zipped lists keep equal lengths.
     let zips =
         std::iter::once(&campaign.factors).chain(matrices.iter().copied()).flat_map(|matrix| &matrix.zip);
     for zipped in zips.flat_map(|zip| zip.get_ref()).filter_map(|name| name.get_ref().parse::<Factor>().ok())
@@ -33,7 +33,7 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
     for factor in factors {
         let level = factor.known_level(&trial.cell).filter(|level| !level.contains(','))?;
         settings.push(format!("{}={level}", factor.name()));
-        // What some matrices have, the others take from all of them.
+        // A factor of only some matrices is fixed for the others too.
         let those_with = matrices.iter().filter(|matrix| matrix.has(factor)).count();
         if (1..matrices.len()).contains(&those_with) && !campaign.factors.has(factor) {
             let is_number = factor.is_number() && level.parse::<f64>().is_ok();
@@ -54,7 +54,7 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
     Some(command)
 }
 
-/// As a shell needs it.
+/// Quotes a word for a shell, if necessary.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./:=,+-@%".contains(c);
     match word.chars().all(is_plain) && !word.starts_with('-') {

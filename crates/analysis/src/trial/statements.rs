@@ -1,11 +1,11 @@
-//! What statements cost.
+//! Cost of statements.
 
 use model::waits::StatementUse;
 
 use super::Statement;
 use super::points::figure;
 
-/// The most expensive first.
+/// Statements, the most expensive first.
 pub(super) fn statements(statements: &[StatementUse]) -> Vec<Statement> {
     let mut sorted: Vec<&StatementUse> = statements.iter().collect();
     sorted.sort_by(|a, b| b.total_us.total_cmp(&a.total_us));

@@ -1,4 +1,4 @@
-//! What sessions were seen doing, over time.
+//! Sampled waits of sessions, over time.
 
 use std::collections::BTreeMap;
 
@@ -7,18 +7,18 @@ use model::waits::{self, SessionKind};
 use super::points::{Points, figure, groups};
 use super::{WaitSeries, Waits};
 
-/// So many states of waiting are told one by one.
+/// Number of states that are listed individually.
 const SHOWN: usize = 24;
 
-/// A session in a state of waiting: kind of session, type, event.
+/// Kind of session, wait type, wait event.
 type State<'a> = (&'a str, &'a str, Option<&'a str>);
 
-/// Sums of what was seen, by span.
+/// Sums of sampled sessions, by span.
 type Seen = Vec<u64>;
 
-/// What was seen, over time; none where it was not looked.
+/// Waits over time; `None` if there were no samples.
 pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
-    // Looks of a span are those of all its rows.
+    // The number of samples of a span is the same in all its rows.
     let mut spans: BTreeMap<i64, (i64, u64)> = BTreeMap::new();
     for row in waits {
         let (width_us, samples) = spans.entry(row.at_us).or_default();
@@ -62,12 +62,12 @@ fn state(row: &waits::Waits) -> State<'_> {
     (row.session.name(), kind, event)
 }
 
-/// The type of what waits for work, as the server's own processes do nearly always.
+/// Wait type of sessions that wait for work, usual for the server's own processes.
 const FOR_WORK: &str = "Activity";
-/// The name of what is not told one by one.
+/// Name of states that are not listed individually.
 const REST: &str = "rest";
 
-/// The most frequent states, clients' first where they are as frequent, and what remains of each kind of session.
+/// The most frequent states, the load's sessions first if equally frequent, and the rest of each kind of session.
 fn shown(states: BTreeMap<State<'_>, Seen>) -> Vec<(State<'_>, Seen)> {
     let mut states: Vec<(State<'_>, Seen)> = states.into_iter().collect();
     states.sort_by_cached_key(|((session, kind, _), seen)| {

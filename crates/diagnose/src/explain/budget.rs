@@ -1,10 +1,10 @@
-//! The mean latency of a transaction, taken apart.
+//! The mean latency of a transaction, broken down into parts.
 //!
-//! A client's time is its server session's time. Of that, CPU time and the wait for a CPU are counted by the kernel
-//! (`/proc/<pid>/schedstat`), what a session waits for is seen by looking at it many times a second
-//! (`pg_stat_activity`), and so is how long it waits for its client. Where a session counts as active, waits for
-//! nothing, and the kernel has it neither on a CPU nor in the queue for one, nobody says what it did: that part is
-//! unexplained. The time for which the server waits for its client is then the driver's and the way's between the two.
+//! A client's time is the time of its server session. The kernel accounts for CPU time and waiting for a CPU
+//! (`/proc/<pid>/schedstat`); wait events, and waiting for the client, are sampled many times a second
+//! (`pg_stat_activity`). If a session is active and does not wait, and the kernel has it neither on a CPU nor in a run
+//! queue, that time is unexplained. The time for which the server waits for its client belongs to the driver and to the
+//! network between them.
 
 use model::message::{Interval, Phase};
 use model::waits::{SessionKind, Waits};
@@ -18,58 +18,58 @@ use super::confidence::Confidence;
 pub struct Budget {
     /// Mean latency of a transaction from its intended start, in microseconds.
     pub latency_us: f64,
-    /// Largest first, but for what is unexplained, which comes last; none that is nothing.
+    /// Non-zero parts, largest first, with the unexplained one last.
     pub parts: Vec<ComponentTime>,
-    /// How often the server's sessions were looked at.
+    /// Number of samples of the server's sessions.
     pub samples: u32,
 }
 
 /// One part of a latency.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComponentTime {
-    /// Where the time went.
+    /// The component that the time was spent in.
     pub component: Component,
-    /// Which lock or wait of that kind, by the server's name; none where the place says it all.
+    /// The lock or wait, by the server's name; `None` if the component is specific enough.
     pub of: Option<String>,
-    /// Mean time in each transaction, in microseconds. Below zero only of [`Component::Unexplained`]: the parts then come to
-    /// more than was measured.
+    /// Mean time per transaction, in microseconds. Negative only for [`Component::Unexplained`]: the parts then exceed
+    /// the measured latency.
     pub us: f64,
 }
 
-/// Where time goes.
+/// A component of latency.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Component {
-    /// An open loop's transaction waits until a client is free.
+    /// In an open loop, the transaction waits for a free client.
     FreeClient,
-    /// A response is there, or a transaction is due, and the driver does not get to it: it waits for a CPU or is busy
-    /// with other clients.
+    /// A response has arrived, or a transaction is due, and the driver does not handle it: it waits for a CPU or is
+    /// busy with other clients.
     DriverLag,
-    /// The driver works on it.
+    /// The driver uses CPU.
     DriverCpu,
-    /// On its way between driver and server, and waking either up, between transactions.
+    /// Network between driver and server, and waking up either, between transactions.
     Network,
-    /// The server waits for its client within a transaction, beyond what the driver takes.
+    /// The server waits for its client within a transaction, in addition to the driver's time.
     ClientInTransaction,
     /// The server's session waits for a CPU.
     ServerRunQueue,
-    /// The server's session works.
+    /// The server's session uses CPU.
     ServerCpu,
     /// Heavyweight locks: rows, tables, transactions.
     Lock,
-    /// The server's internal locks.
+    /// The server's lightweight locks.
     LwLock,
-    /// Reading and writing files, the WAL's apart.
+    /// Reading and writing files other than WAL.
     Io,
-    /// Waiting until WAL is on the disk.
+    /// Waiting until WAL is flushed to disk.
     WalFlush,
-    /// Any other wait that the server names.
+    /// Any other wait event.
     OtherWait,
-    /// What is left.
+    /// The rest.
     Unexplained,
 }
 
 impl Component {
-    /// Its name for people.
+    /// Display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::FreeClient => "waiting for a free client",
@@ -90,7 +90,7 @@ impl Component {
 }
 
 impl ComponentTime {
-    /// Its name for people, such as `lock transactionid`.
+    /// Display name, such as `lock transactionid`.
     pub fn name(&self) -> String {
         match &self.of {
             Some(of) => format!("{} {of}", self.component.name()),
@@ -117,9 +117,9 @@ impl Budget {
         let named = named_waits(case);
         let named_us: f64 = named.iter().map(|part| part.us).sum();
 
-        // Where the kernel counts more work than was seen in active sessions that wait for nothing, it was done in others:
-        // in those that still counted as waiting for their client (waking up, reading, answering), and in those that
-        // waited for I/O, whose system calls take CPU time too.
+        // If the kernel accounts for more work than was sampled in active sessions that do not wait, it was done by
+        // others: by those still shown as waiting for their client (waking up, reading, answering), and by those
+        // waiting for I/O, whose system calls use CPU time too.
         let hidden_us = (worked_us - active_us).max(0.0);
         let silent_us = match cpu_us {
             Some(_) => (active_us - worked_us).max(0.0),
@@ -127,7 +127,7 @@ impl Budget {
         };
         let mut in_transaction_us = case.load_us(is_idle_in_transaction);
         let mut between_us = if open_loop {
-            // Sessions also idle while no transaction is due.
+            // Sessions are also idle while no transaction is due.
             (service_us - worked_us.max(active_us) - named_us - in_transaction_us + hidden_us).max(0.0)
         } else {
             case.load_us(is_idle)
@@ -147,7 +147,7 @@ impl Budget {
             in_transaction_us *= kept;
             between_us *= kept;
         }
-        // It is counted once, with the I/O.
+        // Counted once, as part of the I/O.
         let hidden_in_system_us = (hidden_us - hidden_in_client_us).min(in_system_us);
         let cpu_us = cpu_us.map(|us| (us - hidden_in_system_us).max(0.0));
         let driver = Driver::new(case, in_transaction_us + between_us);
@@ -175,7 +175,7 @@ impl Budget {
         Self { latency_us: case.latency_us, parts, samples: case.samples }
     }
 
-    /// The mean of several, part by part: what a cell's transaction is made of. None of none.
+    /// The mean of several budgets, part by part: the budget of a cell's transaction. `None` without budgets.
     pub fn mean(budgets: &[Self]) -> Option<Self> {
         let count = budgets.len() as f64;
         let (first, rest) = budgets.split_first()?;
@@ -203,29 +203,29 @@ impl Budget {
         Some(mean)
     }
 
-    /// A part's share of the latency.
+    /// The part's share of the latency.
     pub fn share(&self, part: &ComponentTime) -> f64 {
         part.us / self.latency_us
     }
 
-    /// Time in all parts of a place, in microseconds.
+    /// Time of all parts of a component, in microseconds.
     pub fn us(&self, place: Component) -> f64 {
         self.parts.iter().filter(|part| part.component == place).map(|part| part.us).sum()
     }
 
-    /// The share of the latency in some places.
+    /// The share of the latency in some components.
     pub fn share_of(&self, places: &[Component]) -> f64 {
         places.iter().map(|&place| self.us(place)).sum::<f64>() / self.latency_us
     }
 
-    /// Half the width of the 95 % confidence interval of a share that was found by looking: looks are taken as
-    /// independent, sessions that are seen in one look are not.
+    /// Half the width of the 95 % confidence interval of a sampled share: samples are assumed to be independent, the
+    /// sessions within one sample are not.
     pub fn half_width(&self, share: f64) -> f64 {
         let share = share.clamp(0.0, 1.0);
         if self.samples == 0 { 1.0 } else { 1.96 * (share * (1.0 - share) / f64::from(self.samples)).sqrt() }
     }
 
-    /// How much a share is to be trusted: by how often it was looked, and by what is unexplained.
+    /// Confidence in a share, by the number of samples and by the unexplained part.
     pub fn confidence(&self, share: f64) -> Confidence {
         let unexplained = (self.us(Component::Unexplained) / self.latency_us).abs();
         match (unexplained, self.half_width(share)) {
@@ -236,21 +236,21 @@ impl Budget {
     }
 }
 
-/// What of a client's time is the driver's.
+/// The driver's part of a client's time.
 struct Driver {
     cpu_us: f64,
     lag_us: f64,
 }
 
 impl Driver {
-    /// Of the time for which the server waits for its clients.
+    /// From the time for which the server waits for its clients.
     fn new(case: &Case, client_us: f64) -> Self {
         let run = case.growth("role.run_us", Some("driver"));
         let run_us = run.unwrap_or(case.summary.driver_cpu_us.unwrap_or_default() as f64);
         let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();
         let cpu_us = case.in_any(run_us).min(client_us);
-        // While a thread of the driver waits for a CPU, so do the clients whose answers have come. Answers come to a
-        // thread that sleeps, and wake it: the clients' time falls on the time in which it runs or waits to run.
+        // While a driver thread waits for a CPU, so do the clients whose responses have arrived. Responses wake up a
+        // sleeping thread: the clients' time falls into the time in which it runs or waits to run.
         let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
         let others_us = handling_lag_us(case) - case.in_any(run_us);
         let lag_us = (client_us * starved).max(others_us).clamp(0.0, client_us - cpu_us);
@@ -258,7 +258,7 @@ impl Driver {
     }
 }
 
-/// Driver lag of all responses of a transaction, from the thread's waking up until each is handled.
+/// Driver lag of all responses of a transaction, from the thread's wake-up until each is handled.
 fn handling_lag_us(case: &Case) -> f64 {
     let window = case.record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     case.in_any(window.filter_map(Interval::lag_us).sum())
@@ -277,7 +277,7 @@ fn is_idle(waits: &Waits) -> bool {
         || (is_active(waits) && waits.event_type.as_deref() == Some("Client"))
 }
 
-/// What active sessions wait for, one part for each event.
+/// Wait events of active sessions, one part per event.
 fn named_waits(case: &Case) -> Vec<ComponentTime> {
     let mut parts: Vec<ComponentTime> = Vec::new();
     for waits in case.waits() {
@@ -302,7 +302,7 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
     parts
 }
 
-/// Where a wait event belongs. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
+/// The component of a wait event. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
 /// `LWLockNamed` and `LWLockTranche` of 9.6 became `LWLock` in 10.
 fn place_of(kind: &str, event: &str) -> Component {
     match (kind, event) {
@@ -315,8 +315,8 @@ fn place_of(kind: &str, event: &str) -> Component {
     }
 }
 
-/// An active session that neither works nor names what it waits for: with `commit_delay` set, the one that is going to
-/// flush the WAL sleeps so. Otherwise it stays unexplained.
+/// Time of active sessions without CPU use or wait event: with `commit_delay` set, the session that is about to flush
+/// the WAL sleeps without one. Otherwise it stays unexplained.
 fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<ComponentTime>) {
     let delay_us = case.setting("commit_delay").and_then(|value| value.parse().ok()).unwrap_or(0.0);
     if delay_us > 0.0 && case.record.trial.cell.workload.known().is_some_and(Workload::writes) {

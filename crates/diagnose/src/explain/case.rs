@@ -1,10 +1,10 @@
-//! A trial's record, looked at through its measured window.
+//! A trial's record, restricted to its measured window.
 
 use model::message::Phase;
 use model::record::{Event, Summary, TrialRecord};
 use model::waits::{SessionKind, Waits};
 
-/// Why there is nothing to explain in a trial.
+/// Why a trial can't be explained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotExplained {
     /// It was imported.
@@ -30,7 +30,7 @@ pub enum NotExplained {
     NotCollected,
 }
 
-/// A trial whose load ran and was observed.
+/// A trial with a load and collected data.
 pub(crate) struct Case<'a> {
     pub(crate) record: &'a TrialRecord,
     pub(crate) summary: &'a Summary,
@@ -41,7 +41,7 @@ pub(crate) struct Case<'a> {
     /// The measured window, in microseconds after the load's start.
     pub(crate) from_us: i64,
     pub(crate) to_us: i64,
-    /// How often the server was looked at in the window.
+    /// Number of samples of the server's sessions in the window.
     pub(crate) samples: u32,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
         (self.to_us - self.from_us) as f64
     }
 
-    /// What was seen in the window: spans of which more than half lies in it.
+    /// Waits in the window: spans of which more than half lies in it.
     pub(crate) fn waits(&self) -> impl Iterator<Item = &'a Waits> {
         let (from_us, to_us) = (self.from_us, self.to_us);
         self.record.waits.iter().filter(move |waits| {
@@ -93,44 +93,44 @@ impl<'a> Case<'a> {
         })
     }
 
-    /// Mean number of sessions that were seen so in the window.
+    /// Mean number of matching sessions in the window.
     pub(crate) fn sessions(&self, which: impl Fn(&Waits) -> bool) -> f64 {
         let seen: u32 = self.waits().filter(|waits| which(waits)).map(|waits| waits.seen).sum();
         if self.samples == 0 { 0.0 } else { f64::from(seen) / f64::from(self.samples) }
     }
 
-    /// The same of the load's sessions, as time in each transaction, in microseconds.
+    /// Time of matching sessions of the load per transaction, in microseconds.
     pub(crate) fn load_us(&self, which: impl Fn(&Waits) -> bool) -> f64 {
         self.in_each(
             self.sessions(|waits| waits.session == SessionKind::Load && which(waits)) * self.window_us(),
         )
     }
 
-    /// An amount of the whole window, for each transaction.
+    /// An amount of the whole window, per transaction.
     pub(crate) fn in_each(&self, amount: f64) -> f64 {
         amount / self.transactions
     }
 
-    /// An amount of the whole window, for each transaction of any workload: what the driver takes is counted for all of
-    /// them together.
+    /// An amount of the whole window, per transaction of any workload: the driver's costs are counted for all workloads
+    /// together.
     pub(crate) fn in_any(&self, amount: f64) -> f64 {
         let background: u64 = self.summary.background.iter().map(|background| background.transactions).sum();
         amount / (self.transactions + background as f64)
     }
 
-    /// What a counter grew by in the window.
+    /// Growth of a counter in the window.
     pub(crate) fn growth(&self, metric: &str, of: Option<&str>) -> Option<f64> {
         self.record.metrics.growth(metric, of, self.from_us, self.to_us)
     }
 
-    /// Events of a kind with the time of each in microseconds after the load's start.
+    /// Events of a kind with their times in microseconds after the load's start.
     pub(crate) fn events(&self, kind: &'a str) -> impl Iterator<Item = (i64, &'a Event)> {
         let record = self.record;
         let of_kind = record.events.iter().filter(move |event| event.kind == kind);
         of_kind.filter_map(move |event| Some((record.after_start_us(event)?, event)))
     }
 
-    /// A server setting's value, in its base unit.
+    /// Value of a server setting, in its base unit.
     pub(crate) fn setting(&self, name: &str) -> Option<&'a str> {
         self.record.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str())
     }

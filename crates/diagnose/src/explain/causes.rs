@@ -1,7 +1,7 @@
-//! What limits a trial, each cause a function of the trial and its budget to at most one finding.
+//! Causes that limit a trial, each a function from the trial and its budget to at most one finding.
 //!
-//! Thresholds are where a cause begins to be worth a sentence; docs/validation.md shows what each gave for a planted
-//! cause, and docs/explain.md what it looks at.
+//! Each threshold is where a cause becomes worth reporting; docs/validation.md shows the results for planted causes,
+//! and docs/explain.md the inputs of each.
 
 use model::factor::pin::cpu_list;
 use model::record::Event;
@@ -12,26 +12,26 @@ use super::case::Case;
 use super::confidence::Confidence;
 use crate::cpu::CpuTime;
 
-/// Something that limits, or that others must know before they use the figures.
+/// A cause that limits the trial, or that users of its figures must know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cause {
-    /// Its name, such as `wal-flush`: the same in every release.
+    /// Name, such as `wal-flush`: the same in every release.
     pub name: &'static str,
-    /// How much it is.
+    /// Size of the cause.
     pub share: f64,
-    /// Of what.
+    /// The quantity that it is a share of.
     pub of: Measure,
     /// The verdict, in one sentence.
     pub sentence: String,
-    /// The figures behind it.
+    /// The figures that support it.
     pub evidence: Vec<String>,
     /// What to try next.
     pub next: &'static str,
-    /// How much it is to be trusted.
+    /// Confidence in the cause.
     pub confidence: Confidence,
 }
 
-/// What a cause's share is a share of.
+/// The quantity that a cause's share refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// The mean latency of a transaction.
@@ -43,7 +43,7 @@ pub enum Measure {
 }
 
 impl Measure {
-    /// Its name for people.
+    /// Display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Latency => "latency",
@@ -54,8 +54,8 @@ impl Measure {
 }
 
 impl Cause {
-    /// What it is sorted by. A share of the latency says what limits; a share of the window or of the machine says what
-    /// else went on, unless others have most of the machine: then all else is second to that.
+    /// The sort key. A share of the latency shows what limits; a share of the window or of the machine shows concurrent
+    /// activity and counts less, unless other processes have most of the machine: then everything else is secondary.
     pub fn weight(&self) -> f64 {
         match self.of {
             Measure::Latency => self.share,
@@ -67,7 +67,7 @@ impl Cause {
 
 pub(crate) type Detector = fn(&Case, &Budget) -> Option<Cause>;
 
-/// Every cause there is.
+/// All causes.
 pub(crate) const CAUSES: [Detector; 14] = [
     driver,
     foreign_cpu,
@@ -85,9 +85,9 @@ pub(crate) const CAUSES: [Detector; 14] = [
     autovacuum,
 ];
 
-/// A share of the latency from which on a cause is named.
+/// The smallest share of the latency for which a cause is reported.
 const WORTH_NAMING: f64 = 0.15;
-/// The same of causes that are a share of the latency in every trial, and limit it only when they are most of it.
+/// The same for causes that have a share of the latency in every trial, and limit it only if they are most of it.
 const MOST: f64 = 0.5;
 
 fn percent(share: f64) -> String {
@@ -117,7 +117,7 @@ fn of_latency(
     }
 }
 
-/// Parts of a place, largest first, for people.
+/// Parts of some components as text, largest first.
 fn evidence_of(budget: &Budget, places: &[Component]) -> Vec<String> {
     let parts = budget.parts.iter().filter(|part| places.contains(&part.component));
     parts.map(|part| format!("{}: {} in each transaction", part.name(), ms(part.us))).collect()
@@ -129,7 +129,7 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     let wait_us = case.growth("role.busiest_wait_us", Some("driver")).unwrap_or_default();
     let (run, wait) = (run_us / case.window_us(), wait_us / case.window_us());
     let server_wait = budget.us(Component::ServerRunQueue);
-    // Where the server's sessions wait for CPUs at least as long, the machine is full, and the driver's wait is part of it.
+    // If the server's sessions wait for CPUs at least as long, the machine is saturated, the driver included.
     let limits = run + wait >= MOST && (run >= 0.7 || budget.us(Component::DriverLag) > server_wait);
     if share < MOST || !limits {
         return None;
@@ -152,12 +152,12 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "driver", share, sentence, evidence, next))
 }
 
-/// Of the whole machine.
+/// CPU time of the whole machine.
 fn machine(case: &Case) -> Option<CpuTime> {
     CpuTime::new(&case.record.metrics, "all", case.from_us, case.to_us)
 }
 
-/// Of the processors that the server may use.
+/// CPU time of the CPUs that the server may use.
 fn of_server(case: &Case) -> Option<CpuTime> {
     let Some(cpus) = case.record.trial.cell.pin.known().and_then(|pin| cpu_list(pin.server.as_deref()?))
     else {
@@ -193,7 +193,7 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     })
 }
 
-/// The least share of the machine's CPU time, and of what was read, at which a background workload counts.
+/// The smallest share of the machine's CPU time, and of reads, for which a background workload is reported.
 const FELT: f64 = 0.10;
 
 fn background(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -210,7 +210,7 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
     let cpu_us = case.growth("role.run_us", Some("beside"));
     let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
     let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
-    // What I/O workers read is of those who wait for it.
+    // Reads by I/O workers are attributed to the sessions that wait for them.
     let waits_for_worker = |who: &SessionKind| {
         case.sessions(|waits| {
             waits.session == *who && waits.event.as_deref().is_some_and(|event| event.starts_with("Aio"))
@@ -265,7 +265,7 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let busy = cpu.busy();
     let server_us = case.growth("role.run_us", Some("load"))?;
     let waits = budget.us(Component::ServerRunQueue) > budget.us(Component::ServerCpu);
-    // Full CPUs that are full of other things than the server are another cause.
+    // CPUs that are busy with processes other than the server are another cause.
     if busy < 0.85 || share < 1.0 / 3.0 || server_us < 0.3 * cpu.busy_us {
         return None;
     }
@@ -284,10 +284,10 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "server-cpu", share, sentence, evidence, next))
 }
 
-/// A transaction of the load that holds a lock for so long does something else than the load's usual work.
+/// The age from which a transaction of the load that holds a lock is not part of the load's usual work.
 const LONG_US: f64 = 1e6;
 
-/// Who held locks and is not the load at its usual work.
+/// Lock holders other than the load at its usual work.
 fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
     case.events("lock-holder").map(|(_, event)| event).filter(|event| {
         let figure = |name| event.figures.get(name).copied().unwrap_or_default();
@@ -295,11 +295,11 @@ fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
     })
 }
 
-/// The share of lock waits that sessions outside the load, or idle in a transaction, are to blame for.
+/// The share of lock waits caused by sessions outside the load, or by long transactions of the load.
 fn held_by_others(case: &Case) -> f64 {
     let is_lock =
         |waits: &Waits| waits.session == SessionKind::Load && waits.event_type.as_deref() == Some("Lock");
-    // Who holds is asked once a second, each time with the sessions that are held back: session-seconds.
+    // Lock holders are queried once a second, each with the sessions that it blocks: session-seconds.
     let held: f64 = lingering(case)
         .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
         .sum();
@@ -436,7 +436,7 @@ fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
     Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
 }
 
-/// Checkpoints that were begun because of the amount of WAL, where there are at least two in the window.
+/// Checkpoints triggered by the amount of WAL, if there are at least two in the window.
 fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     let inside = |at_us: &i64| (case.from_us..case.to_us).contains(at_us);
     let by_wal = |message: &str| message.contains("wal") || message.contains("xlog");
@@ -479,7 +479,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
     })
 }
 
-/// Autovacuum at work, apart from its launcher's work.
+/// Autovacuum workers, without the launcher.
 fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
     let at_work = case.sessions(|waits| waits.session == SessionKind::Server("autovacuum worker".to_owned()));
     let tables: Vec<String> = ["autovacuum", "autoanalyze"]

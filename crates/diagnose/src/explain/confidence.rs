@@ -3,7 +3,7 @@
 /// Confidence in a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
-    /// Too few samples, or too much is unexplained.
+    /// Too few samples, or too large an unexplained part.
     Low,
     /// The order of parts is right; their sizes may be off by a tenth of the latency.
     Medium,
@@ -12,7 +12,7 @@ pub enum Confidence {
 }
 
 impl Confidence {
-    /// Its name for people.
+    /// Display name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Low => "low",

@@ -1,45 +1,45 @@
-//! Where the time of one budget went, compared with another.
+//! The difference between two budgets.
 
 use super::budget::{Budget, Component, ComponentTime};
 
-/// How two budgets differ, part by part.
+/// Differences of two budgets, part by part.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// Mean latency of the first, in microseconds.
     pub before_us: f64,
     /// Mean latency of the second.
     pub after_us: f64,
-    /// Largest change first, whichever its sign.
+    /// Largest change first, regardless of its sign.
     pub changes: Vec<Change>,
 }
 
-/// One part in both.
+/// The same part of both budgets.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
-    /// Where the time goes.
+    /// Component of the part.
     pub component: Component,
     /// As in [`ComponentTime::of`].
     pub of: Option<String>,
-    /// In the first, in microseconds; 0 where it has no such part.
+    /// Time in the first budget, in microseconds; 0 if it has no such part.
     pub before_us: f64,
-    /// In the second.
+    /// Time in the second budget.
     pub after_us: f64,
 }
 
 impl Change {
-    /// What the second has more, in microseconds.
+    /// Additional time in the second budget, in microseconds.
     pub fn more_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 
-    /// Its name for people.
+    /// Display name.
     pub fn name(&self) -> String {
         ComponentTime { component: self.component, of: self.of.clone(), us: 0.0 }.name()
     }
 }
 
 impl Difference {
-    /// Of two budgets.
+    /// Compares two budgets.
     pub fn new(before: &Budget, after: &Budget) -> Self {
         let us = |budget: &Budget, part: &ComponentTime| {
             let same = |other: &&ComponentTime| (other.component, &other.of) == (part.component, &part.of);
@@ -57,12 +57,12 @@ impl Difference {
         Self { before_us: before.latency_us, after_us: after.latency_us, changes }
     }
 
-    /// What the second takes longer, in microseconds.
+    /// Additional latency of the second budget, in microseconds.
     pub fn more_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 
-    /// One sentence: where the time went.
+    /// One sentence about the largest changes.
     pub fn verdict(&self) -> String {
         let more_us = self.more_us();
         let longer = if more_us >= 0.0 { "longer" } else { "less" };

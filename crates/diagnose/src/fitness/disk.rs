@@ -1,4 +1,4 @@
-//! The disk under the data: room, and how long a commit waits for it.
+//! The disk of the data directory: free space, and commit latency.
 
 use model::fitness::Facts;
 
@@ -51,7 +51,7 @@ fn filesystem(facts: &Facts) -> Judgement {
     }
 }
 
-/// A data set of scale 100 with its copy and WAL, and of scale 10.
+/// Space for a data set of scale 100 with its copy and WAL, and for one of scale 10.
 const ROOM_BYTES: [u64; 2] = [10 << 30, 2 << 30];
 /// File systems that are nearly full are slow.
 const ROOM_SHARE: f64 = 0.05;
@@ -69,7 +69,7 @@ fn space(facts: &Facts) -> Judgement {
     judged(state, evidence, "make room, or set PGDYNO_CACHE to a directory on a larger filesystem")
 }
 
-/// A device that answers sooner has not written anything that a power failure would leave.
+/// A faster device has not written anything that would survive a power failure.
 const TOO_FAST_US: f64 = 20.0;
 
 fn sync_latency(facts: &Facts) -> Judgement {
@@ -87,7 +87,7 @@ fn sync_latency(facts: &Facts) -> Judgement {
     if writes.p50_us < TOO_FAST_US {
         return warn(evidence, "so fast that nothing reaches a disk: commits cost less here than elsewhere");
     }
-    // By their own median: a slow disk is one thing, an unsteady one another.
+    // Relative to the median: a slow disk is one thing, an unsteady one another.
     let spread = writes.p99_us / writes.p50_us;
     let state = beyond(writes.p99_us, 20e3, 200e3).max(if spread > 10.0 { State::Warn } else { State::Ok });
     judged(

@@ -1,4 +1,4 @@
-//! The kernel: its clock, its limits, and what it lets pgdyno look at.
+//! The kernel: its clock, its limits, and the access that it gives pgdyno.
 
 use model::fitness::Facts;
 
@@ -79,7 +79,7 @@ fn cgroups(facts: &Facts) -> Judgement {
     }
 }
 
-/// Descriptors of the driver besides its clients'.
+/// File descriptors of the driver in addition to its clients'.
 const OTHER_FILES: u64 = 64;
 
 fn open_files(facts: &Facts) -> Judgement {

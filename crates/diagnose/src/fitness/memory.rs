@@ -1,4 +1,4 @@
-//! Memory: enough of it, and none of it on a disk.
+//! Memory: enough of it, and no swapping.
 
 use model::fitness::Facts;
 
@@ -20,7 +20,7 @@ fn memory(facts: &Facts) -> Judgement {
     )
 }
 
-/// The kernel's default; a server's machine has less.
+/// The largest value without a warning; the kernel's default is higher.
 const SWAPPINESS: i64 = 10;
 
 fn swap(facts: &Facts) -> Judgement {

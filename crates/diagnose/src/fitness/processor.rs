@@ -1,4 +1,4 @@
-//! Processors: how many, whose, and whether their clock stays what it is.
+//! CPUs: number, competing use, and stability of their frequency.
 
 use model::fitness::Facts;
 
@@ -16,7 +16,7 @@ pub(super) const CHECKS: [(&str, CheckFn); 9] = [
     ("mitigations", mitigations),
 ];
 
-/// With fewer, driver and server take each other's time.
+/// With fewer CPUs, driver and server compete for them.
 const ENOUGH_CPUS: u32 = 4;
 
 fn processors(facts: &Facts) -> Judgement {

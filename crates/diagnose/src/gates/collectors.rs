@@ -1,4 +1,4 @@
-//! Do the collectors' readings belong to the load's window, and are they all there?
+//! Do the collectors' readings cover the load's window, and are they complete?
 
 use std::collections::BTreeMap;
 
@@ -21,10 +21,10 @@ fn clock_stepped(observed: &Observation) -> Option<Found> {
     ))
 }
 
-/// How far from an end of the window a reading may be that stands for it.
+/// Largest distance of a reading from an end of the window.
 const REACH_US: i64 = 50_000;
 
-/// A source whose counters all begin after the window or end before it has no growth in it.
+/// Sources whose counters all begin after the window or end before it: they have no growth in it.
 fn window_mismatch(observed: &Observation) -> Option<Found> {
     let (from_us, to_us) = observed.window?;
     let mut ends: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
@@ -54,7 +54,7 @@ fn window_mismatch(observed: &Observation) -> Option<Found> {
     )
 }
 
-/// When a series was first read, and when last.
+/// Times of a series' first and last reading.
 fn span(series: &Series) -> Option<(i64, i64)> {
     let known = || series.points.iter().filter(|point| point.value.is_some()).map(|point| point.at_us);
     Some((known().next()?, known().next_back()?))
@@ -109,7 +109,7 @@ mod tests {
         assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["window-mismatch"]));
         let evidence = window_mismatch(&sound.observed()).unwrap().evidence;
         assert_eq!(evidence, "the readings do not cover the window; nothing at its start: disk");
-        // Another disk that was there all along: this one came later.
+        // Another disk was present from the start: this one was added later.
         sound.readings(
             "disk.read_bytes",
             Some("sdb"),

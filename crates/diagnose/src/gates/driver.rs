@@ -1,11 +1,11 @@
-//! Was the driver what was measured?
+//! Did the measurement measure the driver?
 
 use super::{Found, Gate, Observation, at_most, percent, suspect};
 
 pub(super) const GATES: [Gate; 3] =
     [("driver-saturated", saturated), ("driver-lag", lag), ("driver-starved", starved)];
 
-/// How the driver is given more to run on.
+/// Advice to give the driver more CPU.
 const MORE_ROOM: &str = "raise run.threads, pin driver and server to CPUs of their own, or run fewer clients: \
                          as it is, this says little about the server";
 
@@ -26,7 +26,7 @@ fn saturated(observed: &Observation) -> Option<Found> {
     Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
 }
 
-/// Driver lag is part of every latency: that of all responses of a transaction together.
+/// Driver lag is part of every latency: the lag of all responses of a transaction together.
 fn lag(observed: &Observation) -> Option<Found> {
     let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
     let (mut lag_us, mut transactions) = (0.0, 0.0);
@@ -37,7 +37,7 @@ fn lag(observed: &Observation) -> Option<Found> {
     }
     let lag_us = lag_us / transactions;
     let (share, limit) = (lag_us / latency_us, observed.thresholds.driver_lag_share);
-    // Negated, for what is not known is NaN.
+    // Negated, because unknown values are NaN.
     if !(share > limit && lag_us > observed.thresholds.driver_lag_us) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Whose time was it, where processors were emulated?
+//! Did emulation distort the time?
 
 use model::machine::Acceleration;
 
@@ -6,12 +6,11 @@ use super::{Found, Gate, Observation, at_most, percent, suspect};
 
 pub(super) const GATES: [Gate; 2] = [("emulated", emulated), ("disk-wait", disk_wait)];
 
-/// What of the virtual time may have gone by while the disk was waited for: a change of a hundredth counts there.
+/// Largest share of virtual time spent waiting for the disk: a change of a hundredth matters there.
 const WAIT_SHARE: f64 = 0.01;
 
-/// The gates that presuppose that driver and server run at the same time, on processors that others may take or slow
-/// down. Where instructions are counted, one processor runs both in turns by design, and nothing outside has a part in
-/// its time.
+/// The gates that assume that driver and server run concurrently, on CPUs that others may take or slow down. If
+/// instructions are counted, one CPU runs both in turns by design, and nothing else affects its time.
 pub(super) const OF_REAL_TIME: [&str; 6] =
     ["driver-saturated", "driver-lag", "driver-starved", "cpu-steal", "foreign-cpu", "cpu-frequency"];
 
@@ -23,8 +22,8 @@ fn emulated(observed: &Observation) -> Option<Found> {
     })
 }
 
-/// Where instructions are counted and there are none to be executed, time leaps to the next timer, again and again until
-/// the emulator's disk has answered: that is no time of any disk.
+/// If instructions are counted and there are none to execute, time jumps from timer to timer until the emulator's disk
+/// has answered: it is not the time of any disk.
 fn disk_wait(observed: &Observation) -> Option<Found> {
     if observed.acceleration != Acceleration::Icount {
         return None;
@@ -81,7 +80,7 @@ mod tests {
         of_real_time.sort_unstable();
         assert_eq!(suspected, of_real_time);
         assert_eq!(on(Acceleration::Icount, &sound), (Status::Valid, vec![]));
-        // Others still look.
+        // Other gates still apply.
         sound.counter("vm.pswpout", None, 2.0);
         assert_eq!(on(Acceleration::Icount, &sound), (Status::Suspect, vec!["swap"]));
     }

@@ -1,9 +1,9 @@
-//! Did the load run as it was to, and do the counts of it agree?
+//! Did the load run as planned, and do its counts agree?
 
 use super::{Found, Gate, INTERRUPTED, Observation, at_most, found, invalid, noted, percent, suspect};
 use model::record::Status;
 
-/// Before all others: what follows is of no interest then.
+/// Before all others: the rest is irrelevant then.
 pub(super) const ENDED_BY_THE_USER: [Gate; 1] = [(INTERRUPTED, interrupted)];
 
 pub(super) const GATES: [Gate; 6] = [
@@ -54,8 +54,8 @@ fn nothing_done(observed: &Observation) -> Option<Found> {
     Some(invalid(evidence).so("run longer, or find out what transactions wait for"))
 }
 
-/// The most commits that autovacuum's workers may add in one trial before they, too, must be explained: a fixed part
-/// for a round of workers that find nothing to do, and a thousandth of the load.
+/// The largest number of commits that autovacuum workers may add in one trial without explanation: a fixed number for a
+/// round of workers that find nothing to do, plus a thousandth of the load.
 const AUTOVACUUM_COMMITS: i64 = 200;
 
 fn transaction_count(observed: &Observation) -> Option<Found> {
@@ -118,7 +118,7 @@ fn littles_law(observed: &Observation) -> Option<Found> {
     let mean_us = summary.latency.as_ref()?.mean_us?;
     let busy = summary.tps * mean_us / 1e6;
     let clients = f64::from(observed.clients);
-    // In an open loop, clients are idle at times, and latency has waiting in it for which there is no client.
+    // In an open loop, clients are idle at times, and latency includes waiting for a free client.
     if observed.open_loop || observed.idle_at_times || !observed.deaths.is_empty() || observed.interrupted {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Did the machine belong to the trial, and was it the same all along?
+//! Was the machine free of other load, and did it stay the same?
 
 use model::metrics::Series;
 
@@ -25,7 +25,7 @@ fn out_of_memory(observed: &Observation) -> Option<Found> {
     Some(invalid(format!("out of memory: {}", event.message)).so(ADVICE))
 }
 
-/// What a counter grew by from its first reading to its last.
+/// Growth of a counter from its first reading to its last.
 fn grown(series: &Series) -> Option<f64> {
     let mut known = series.points.iter().filter_map(|point| point.value);
     let first = known.next()?;
@@ -52,7 +52,7 @@ fn cpu_steal(observed: &Observation) -> Option<Found> {
     )
 }
 
-/// What processes ran that are neither the server's nor pgdyno's nor the kernel's.
+/// CPU time of processes other than the server's, pgdyno's and the kernel's.
 fn foreign_cpu(observed: &Observation) -> Option<Found> {
     let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.foreign_cpu_share;
@@ -63,8 +63,7 @@ fn foreign_cpu(observed: &Observation) -> Option<Found> {
     Some(suspect(evidence).beyond(at_most(limit)).so("stop other programs (top shows them)"))
 }
 
-/// The mean over the processors in each third of the window: what one processor does from second to second is its own
-/// business.
+/// The mean over the CPUs in each third of the window: changes of a single CPU from second to second do not matter.
 fn cpu_frequency(observed: &Observation) -> Option<Found> {
     let (from_us, to_us) = observed.window?;
     let third = (to_us - from_us) / 3;

@@ -1,4 +1,4 @@
-//! Was it one server all along, and what did it do during the load?
+//! Was it the same server throughout, and what did it do during the load?
 
 use std::collections::BTreeMap;
 
@@ -50,7 +50,7 @@ fn settings_changed(observed: &Observation) -> Option<Found> {
     Some(invalid(evidence).so("do not change the server's configuration during a measurement"))
 }
 
-/// Tables that are the server's own.
+/// Schemas of the server's own tables.
 const OF_THE_SERVER: [&str; 3] = ["pg_catalog.", "pg_toast.", "information_schema."];
 
 fn autovacuum(observed: &Observation) -> Option<Found> {

@@ -1,4 +1,4 @@
-//! A trial with which nothing is wrong, to be spoilt by the tests of the gates.
+//! A flawless trial, to be modified by the tests of the gates.
 
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
@@ -9,10 +9,10 @@ use super::{Observation, judge};
 /// A second of warm-up, three of window.
 pub(super) const WINDOW: (i64, i64) = (1_000_000, 4_000_000);
 
-/// When its load began, by the wall clock.
+/// The load's start, by the wall clock.
 const BEGAN_US: i64 = 1_795_255_200_000_000;
 
-/// What its observation borrows.
+/// The data that its observation borrows.
 pub(super) struct Sound {
     summary: Summary,
     pub(super) intervals: Vec<Interval>,
@@ -39,7 +39,7 @@ impl Sound {
             }],
         };
         sound.event("checkpoint-ended", None, 2_500_000);
-        // Two processors.
+        // Two CPUs.
         for (state, us) in [
             ("cpu.user_us", 1_000_000.0),
             ("cpu.nice_us", 0.0),
@@ -98,21 +98,21 @@ impl Sound {
         }
     }
 
-    /// A counter that grows by so much in each second of the load.
+    /// Adds a counter that grows by this amount in each second of the load.
     pub(super) fn counter(&mut self, metric: &str, of: Option<&str>, a_second: f64) {
         let points: Vec<(i64, f64)> =
             (0..5).map(|second| (second * 1_000_000, 7.0 + second as f64 * a_second)).collect();
         self.readings(metric, of, Kind::Counter, &points);
     }
 
-    /// A gauge, read at each second of the load.
+    /// Adds a gauge, read at each second of the load.
     pub(super) fn gauge(&mut self, metric: &str, of: Option<&str>, values: &[f64; 5]) {
         let points: Vec<(i64, f64)> =
             values.iter().enumerate().map(|(second, value)| (second as i64 * 1_000_000, *value)).collect();
         self.readings(metric, of, Kind::Gauge, &points);
     }
 
-    /// These readings in place of what was read of it.
+    /// Replaces the readings of a series.
     pub(super) fn readings(&mut self, metric: &str, of: Option<&str>, kind: Kind, points: &[(i64, f64)]) {
         self.without(metric, of);
         let points = points.iter().map(|&(at_us, value)| Point { at_us, value: Some(value) }).collect();
@@ -120,12 +120,12 @@ impl Sound {
         self.metrics.0.push(Series { metric: metric.to_owned(), label, kind, points });
     }
 
-    /// Nothing was read of it.
+    /// Removes the readings of a series.
     pub(super) fn without(&mut self, metric: &str, of: Option<&str>) {
         self.metrics.0.retain(|series| series.metric != metric || series.label.as_deref() != of);
     }
 
-    /// Something that happened so long after the load's start.
+    /// Adds an event at this time after the load's start.
     pub(super) fn event(&mut self, kind: &str, of: Option<&str>, after_us: i64) {
         let mut event = Event { kind: kind.to_owned(), of: of.map(str::to_owned), ..Event::default() };
         event.at = "1970-01-01T00:00:00Z".parse().unwrap();
@@ -134,7 +134,7 @@ impl Sound {
     }
 }
 
-/// A second of load, of transactions of two statements each.
+/// A second of load, with transactions of two statements each.
 pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interval {
     Interval {
         start_us,
@@ -187,7 +187,7 @@ pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
     }
 }
 
-/// The status and the names of the gates that found something.
+/// The status and the names of the gates with findings.
 pub(super) fn gates(observed: &Observation) -> (Status, Vec<&'static str>) {
     let validity = judge(observed);
     (validity.status, validity.findings.into_iter().map(|finding| &*finding.gate.leak()).collect())
@@ -207,7 +207,7 @@ fn of_what_was_not_read_nothing_is_reported() {
     for series in &sound.metrics.0 {
         let mut less = Sound::new();
         less.without(&series.metric, series.label.as_deref());
-        // Less of what ran is known to be pgdyno's or the server's then: see the gate's own test.
+        // Then fewer processes are known to be pgdyno's or the server's: see the gate's own test.
         if series.metric != "role.run_us" {
             assert_eq!(
                 gates(&less.observed()),

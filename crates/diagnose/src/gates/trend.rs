@@ -1,4 +1,4 @@
-//! Did throughput stay what it was?
+//! Was throughput stationary?
 
 use stats::{Sample, Trend};
 
@@ -6,7 +6,7 @@ use super::{Found, Gate, Observation, at_most, percent, suspect};
 
 pub(super) const GATES: [Gate; 1] = [("trend", trend)];
 
-/// How long the spans are whose mean throughputs are tested: those of neighbouring seconds are alike.
+/// Length of the spans whose mean throughputs are tested: neighbouring seconds are correlated.
 const SPAN_US: u64 = 30_000_000;
 
 fn trend(observed: &Observation) -> Option<Found> {
@@ -35,7 +35,7 @@ fn trend(observed: &Observation) -> Option<Found> {
     )
 }
 
-/// Transactions a second in each whole span of the window.
+/// Transactions per second in each complete span of the window.
 fn spans(observed: &Observation) -> Vec<f64> {
     let (mut spans, mut transactions, mut width_us) = (Vec::new(), 0, 0);
     for interval in observed.measured() {
@@ -56,7 +56,7 @@ mod tests {
 
     use super::super::sound::{Sound, gates, interval};
 
-    /// A window of so many seconds whose throughput changes by `slope` each second.
+    /// A window of this many seconds whose throughput changes by `slope` per second.
     fn window(seconds: u64, slope: i64) -> (Status, Vec<&'static str>) {
         let mut sound = Sound::new();
         let each = |second: u64| {

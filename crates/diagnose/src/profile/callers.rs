@@ -1,4 +1,4 @@
-//! One function with what calls it and what it calls.
+//! Callers and callees of one function.
 
 use std::collections::BTreeMap;
 
@@ -6,22 +6,22 @@ use model::profile::Stacks;
 
 use super::functions::{frames, is_named};
 
-/// Where a function is in some stacks.
+/// A function in some stacks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Callers {
-    /// Samples in which it is the innermost.
+    /// Samples in which it is the innermost function.
     pub own: u64,
-    /// Samples in which it is at all.
+    /// Samples that contain it.
     pub inclusive: u64,
-    /// Samples by what called it, the most first. Of one that calls itself, what called it first; nothing where it is the
-    /// outermost.
+    /// Samples by caller, the most first. For a recursive function, the caller of the outermost call; none if it is the
+    /// outermost function.
     pub callers: Vec<(String, u64)>,
-    /// Samples by what it called, the most first. Of one that calls itself, what was called last. With its own
-    /// samples they are all of its inclusive ones.
+    /// Samples by callee, the most first. For a recursive function, the callee of the innermost call. Together with its
+    /// own samples they add up to its inclusive ones.
     pub callees: Vec<(String, u64)>,
 }
 
-/// A function in some stacks; none where it is in none.
+/// Finds a function in some stacks; `None` if no stack contains it.
 pub fn callers(stacks: &Stacks, name: &str) -> Option<Callers> {
     let mut found = Callers::default();
     let (mut callers, mut callees) = (BTreeMap::new(), BTreeMap::new());

@@ -1,21 +1,21 @@
-//! How much of a profile each function has, by itself and with all that it calls.
+//! Shares of functions in a profile, by themselves and with everything that they call.
 
 use std::collections::BTreeMap;
 
 use model::profile::{KERNEL_SUFFIX, Stacks};
 
-/// One function in some stacks.
+/// A function in some stacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Samples in which it is the innermost.
+    /// Samples in which it is the innermost function.
     pub own: u64,
-    /// Samples in which it is at all.
+    /// Samples that contain it.
     pub inclusive: u64,
 }
 
-/// Every function, the one with most of its own first.
+/// All functions, the one with the most own samples first.
 pub fn functions(stacks: &Stacks) -> Vec<Function> {
     let mut found: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -24,7 +24,7 @@ pub fn functions(stacks: &Stacks) -> Vec<Function> {
         let mut innermost = None;
         for frame in frames(stack) {
             innermost = Some(frame);
-            // One that calls itself is there once.
+            // A recursive function counts once.
             if !seen.contains(&frame) {
                 seen.push(frame);
                 found.entry(frame).or_default()[1] += samples;
@@ -42,7 +42,7 @@ pub fn functions(stacks: &Stacks) -> Vec<Function> {
     functions
 }
 
-/// The functions of a folded stack, from the outermost to the innermost: what is first is the process's name.
+/// The functions of a folded stack, from the outermost to the innermost, without the process's name at the start.
 pub fn frames(stack: &str) -> impl DoubleEndedIterator<Item = &str> {
     let functions = stack.split_once(';').map(|(_, functions)| functions);
     functions.into_iter().flat_map(|functions| functions.split(';'))
@@ -59,7 +59,7 @@ pub fn plainly(stacks: &Stacks) -> Stacks {
     plainly
 }
 
-/// A function's name without what a compiler has put after it (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, …), so that
+/// A function's name without suffixes added by the compiler (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, …), so that
 /// it is the same in another build.
 pub fn plain(frame: &str) -> String {
     let (name, suffix) = match frame.strip_suffix(KERNEL_SUFFIX) {
@@ -73,7 +73,7 @@ pub fn plain(frame: &str) -> String {
     }
 }
 
-/// Whether a frame is the function that somebody names: as it stands in a stack, or without the kernel's mark.
+/// Whether a frame is the function of this name, with or without the kernel's suffix.
 pub fn is_named(frame: &str, name: &str) -> bool {
     frame == name || frame.strip_suffix(KERNEL_SUFFIX) == Some(name)
 }

@@ -1,28 +1,28 @@
-//! Functions by what they are for. Sources: the names of PostgreSQL's functions in 9.6 to 18; which of them there are
-//! depends on the major, and which are seen on the compiler, which makes some a part of others.
+//! Groups of functions by purpose. Sources: the names of PostgreSQL's functions in 9.6 to 18; which of them exist
+//! depends on the major, and which are visible on the compiler, which inlines some.
 
 use model::profile::{KERNEL_SUFFIX, Stacks};
 
 use super::functions::{frames, plain};
 
-/// Groups with the names of their functions; a `*` at the end of a name stands for any rest.
+/// Groups with the names of their functions; a `*` at the end of a name matches any suffix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Groups(Vec<(String, Vec<String>)>);
 
-/// How much of some stacks a group has.
+/// A group's share of some stacks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupShare {
-    /// The group; none for what is in no group.
+    /// The group; `None` for samples in no group.
     pub group: Option<String>,
-    /// Samples that are its own: those in which it has the innermost of all functions that are in a group. They add up to
-    /// all samples.
+    /// Own samples: those in which the innermost function that is in any group is in this one. They add up to all
+    /// samples.
     pub own: u64,
-    /// Samples in which any function is the group's. They do not add up: what a group calls may be another's.
+    /// Samples in which any function is in the group. They do not add up: a group may call functions of another.
     pub inclusive: u64,
 }
 
-/// What is known of PostgreSQL, in the order in which a statement goes through it. Functions of other groups that are
-/// called from these count as theirs: a commit's WAL is `WAL`.
+/// Groups of PostgreSQL's functions, in the order in which a statement passes through them. Functions of other groups
+/// called from these count for the other groups: the WAL of a commit is `WAL`.
 const BUILT_IN: [(&str, &[&str]); 7] = [
     (
         "protocol",
@@ -183,8 +183,8 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// With a group more, or with more functions for one that there is. A function that is in several groups is of the one
-    /// that was last added to.
+    /// Adds a group, or functions to an existing one. A function in several groups belongs to the one that was last
+    /// added to.
     pub fn add(&mut self, group: &str, functions: impl IntoIterator<Item = String>) {
         let at = self.0.iter().position(|(name, _)| name == group);
         let (name, mut known) = at.map_or_else(|| (group.to_owned(), Vec::new()), |at| self.0.remove(at));
@@ -192,7 +192,7 @@ impl Groups {
         self.0.insert(0, (name, known));
     }
 
-    /// Index of a function's group. The kernel's functions have none: they count for what called them.
+    /// Index of a function's group. Functions of the kernel have none: they count for their callers.
     fn index_of(&self, frame: &str) -> Option<usize> {
         if frame.ends_with(KERNEL_SUFFIX) {
             return None;
@@ -205,7 +205,7 @@ impl Groups {
         self.0.iter().position(|(_, patterns)| patterns.iter().any(fits))
     }
 
-    /// How much of some stacks each group has, the most of its own first; groups without any are left out.
+    /// Shares of the groups in some stacks, the most own samples first; groups without samples are omitted.
     pub fn shares(&self, stacks: &Stacks) -> Vec<GroupShare> {
         let mut own = vec![0; self.0.len() + 1];
         let mut inclusive = own.clone();

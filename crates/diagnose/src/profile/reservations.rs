@@ -1,13 +1,13 @@
-//! What a profile can't say, and what would let it.
+//! Limitations of a profile, and how to remove them.
 
 use model::profile::{Profiled, Scope, Unwinding};
 
-/// From this share of samples on, what has no name is worth a word.
+/// The smallest share of samples without names that is reported.
 const NAMELESS_SHARE: f64 = 0.02;
-/// From this share of samples on, lost ones are.
+/// The smallest share of lost samples that is reported.
 const LOST_SHARE: f64 = 0.01;
 
-/// What is to be kept in mind with a profile, in whole sentences with what to do.
+/// Limitations of a profile, in complete sentences with the remedies.
 pub fn reservations(profile: &Profiled) -> Vec<String> {
     let mut found = Vec::new();
     if profile.samples == 0 {

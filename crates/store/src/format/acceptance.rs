@@ -1,4 +1,4 @@
-//! `accepted/<id>.json`: a shift that somebody accepted.
+//! `accepted/<id>.json`: an accepted shift.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::{from_json, to_json};
 use crate::error::Defect;
 
-/// The format of acceptances that this release writes, and the only one it reads.
+/// The format of acceptances that this release writes, and the only one that it reads.
 const VERSION: u32 = 1;
 
-/// What is accepted; its fields are those of [`acceptance::Acceptance`].
+/// An accepted shift; its fields are those of [`acceptance::Acceptance`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Acceptance {
     id: String,
@@ -39,7 +39,7 @@ struct Versioned {
     acceptance: Acceptance,
 }
 
-/// The document of an acceptance, as text.
+/// Encodes the document of an acceptance.
 pub(crate) fn write(file: &str, acceptance: &acceptance::Acceptance) -> Result<Vec<u8>, Defect> {
     to_json(file, &Versioned { format: VERSION, acceptance: acceptance.clone().into() })
 }

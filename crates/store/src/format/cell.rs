@@ -1,4 +1,4 @@
-//! The cell in `trial.json`: a level by factor, under the factor's stored key.
+//! The cell in `trial.json`: levels by the factors' stored keys.
 
 use std::fmt;
 
@@ -12,16 +12,16 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use super::{TRIAL, WorkloadContent};
 use crate::error::Defect;
 
-/// Key of the content of a workload that is not pgbench's: enough to run it again. Not there for pgbench's.
+/// Key of the content of a workload that is not built into pgbench: enough to run it again. Absent for built-in ones.
 const WORKLOAD_CONTENT: &str = "workload_content";
 
-/// Key of the factors of an imported trial of which nothing is known. They are null, and so are others for which null is a
-/// level, such as `rate`. Not there where all is known.
+/// Key of the list of an imported trial's factors with unknown levels. Their fields are null, and so is the level of
+/// some other factors, such as `rate`. Absent if all are known.
 const UNKNOWN: &str = "unknown";
 
 macro_rules! stored {
     ($($name:ident $key:ident,)*) => {
-        /// A combination of factor levels. Null is a level of some factors, and stands for no level of others: see
+        /// A combination of factor levels. Null is a level of some factors, and the absence of a level for others: see
         /// [`Axis::absent`].
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct Cell {
@@ -88,7 +88,7 @@ macro_rules! stored {
         }
 
         impl Cell {
-            /// Every factor's level, but for workloads' content.
+            /// The levels of all factors, without the content of workloads.
             fn levels(self, is_unknown: impl Fn(Factor) -> bool) -> Result<RecordedCell, Defect> {
                 Ok(RecordedCell {
                     $($key: if is_unknown(Factor::$name) {
@@ -104,7 +104,7 @@ macro_rules! stored {
 
 factors!(stored);
 
-/// The level of one factor.
+/// Level of one factor.
 fn level<A: Axis>(stored: Option<A::Stored>) -> Result<A::Level, Defect> {
     let Some(stored) = stored else {
         return A::absent().ok_or_else(|| Defect::damaged(TRIAL, format!("the cell has no {}", A::KEY)));
@@ -119,12 +119,12 @@ fn no_such(what: &str, name: &str) -> Defect {
     Defect::newer(TRIAL, format!("this release knows no {what} \"{name}\""))
 }
 
-/// The factors that came with virtual machines.
+/// Factors introduced with virtual machines.
 const OF_MACHINES: [Factor; 5] =
     [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
 
 impl Cell {
-    /// The cell; of a trial that was measured, every level is known.
+    /// Converts to the model's cell; every level of a measured trial is known.
     pub(super) fn into_model(mut self, imported: bool) -> Result<RecordedCell, Defect> {
         let mut unknown: Vec<Factor> = Vec::new();
         for name in &self.unknown {
@@ -133,7 +133,7 @@ impl Cell {
         if !imported && !unknown.is_empty() {
             return Err(Defect::damaged(TRIAL, "only of an imported trial may factors be unknown"));
         }
-        // Older bundles do not have these: of measured trials they are the machine's, of imported ones unknown.
+        // Older bundles lack these: measured trials ran on the machine itself; for imported ones they are unknown.
         if imported && self.acceleration.is_none() && !unknown.contains(&Factor::Acceleration) {
             unknown.extend(OF_MACHINES);
         }
@@ -142,7 +142,7 @@ impl Cell {
         if let Level::Known(Workload::Named(name)) = &cell.workload {
             match content {
                 Some(content) => cell.workload = Level::Known(content.into_model(name.clone())),
-                // Of an imported trial it is somebody's own script.
+                // A workload of an imported trial may have any name.
                 None if imported => {}
                 None => return Err(no_such("workload", name)),
             }

@@ -1,4 +1,4 @@
-//! `environment.json`: the machine as it was, and what the server says of itself.
+//! `environment.json`: the machine at the time of the trial, and facts that the server reports.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 /// Name of the file within a bundle.
 pub(crate) const FILE: &str = "environment.json";
 
-/// The document in `environment.json`; null where a fact could not be had. What is not in a document was not kept when
-/// it was made.
+/// The document in `environment.json`. A field is null if the fact was not available, or if the release did not store
+/// it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Environment {
@@ -19,48 +19,48 @@ pub struct Environment {
     pub kernel: Option<String>,
     /// The kernel's full version line (`/proc/version`).
     pub kernel_version: Option<String>,
-    /// What the kernel was booted with (`/proc/cmdline`), what looks like a secret masked.
+    /// The kernel's command line (`/proc/cmdline`), with apparent secrets masked.
     pub kernel_command_line: Option<String>,
-    /// What else is known of the kernel.
+    /// Further facts about the kernel.
     pub kernel_facts: KernelFacts,
     /// Distribution, such as `Debian GNU/Linux 12 (bookworm)`.
     pub os: Option<String>,
     /// The C library that pgdyno uses, such as `glibc 2.36`.
     pub libc: Option<String>,
-    /// Processor architecture, such as `x86_64`.
+    /// CPU architecture, such as `x86_64`.
     pub architecture: Option<String>,
-    /// Processor model.
+    /// CPU model.
     pub cpu_model: Option<String>,
-    /// Logical processors that pgdyno may use.
+    /// Logical CPUs available to pgdyno.
     pub cpus: Option<u32>,
-    /// Frequency governor; those of all processors by commas, where they differ.
+    /// Frequency governor; if the CPUs differ, all of them, separated by commas.
     pub cpu_governor: Option<String>,
-    /// What else is known of the processors.
+    /// Further facts about the CPUs.
     pub cpu: Cpu,
-    /// The nodes of memory and processors; empty where the kernel does not tell.
+    /// NUMA nodes; empty if the kernel does not report them.
     pub numa_nodes: Vec<NumaNode>,
-    /// What the kernel takes the time from, such as `tsc`.
+    /// The kernel's clock source, such as `tsc`.
     pub clocksource: Option<String>,
     /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Main memory that was to be had just before the trial, in bytes.
+    /// Available main memory just before the trial, in bytes.
     pub memory_available_bytes: Option<u64>,
-    /// Swap in bytes; 0 means that there is none.
+    /// Swap in bytes; 0 if there is none.
     pub swap_bytes: Option<u64>,
     /// Swap in use just before the trial, in bytes.
     pub swap_used_bytes: Option<u64>,
     /// Transparent huge pages: the mode in force.
     pub transparent_hugepages: Option<String>,
-    /// Transparent huge pages: how hard the kernel tries to make room for one.
+    /// Transparent huge pages: when the kernel defragments memory for them.
     pub transparent_hugepages_defrag: Option<String>,
-    /// Reserved huge pages: their number by their size, such as `2048kB`.
+    /// Number of reserved huge pages by size, such as `2048kB`.
     pub huge_pages: BTreeMap<String, u64>,
-    /// Hypervisor or container, where one shows itself.
+    /// Hypervisor and container, if detectable.
     pub virtualization: Option<String>,
-    /// The virtual machine that pgdyno started for the trial; null of a trial on the machine itself.
+    /// The virtual machine that pgdyno started for the trial; null on the machine itself.
     pub virtual_machine: Option<VirtualMachine>,
-    /// Limits in force on pgdyno's control group, in the words of cgroup v2 (`cpu.max`, `memory.max`, …), with the
-    /// `version` and the `path` of the group.
+    /// Limits in force on pgdyno's control group, in cgroup v2's terms (`cpu.max`, `memory.max`, …), with the group's
+    /// `version` and `path`.
     pub cgroup: BTreeMap<String, String>,
     /// Resource limits of pgdyno, which its servers inherit, by the kernel's names (`Max open files`).
     pub limits: BTreeMap<String, String>,
@@ -68,7 +68,7 @@ pub struct Environment {
     pub data_filesystem: Option<String>,
     /// Mount options of the data directory's filesystem.
     pub data_mount_options: Option<String>,
-    /// The block device under the data directory, and those under it in turn.
+    /// The block device under the data directory, and its underlying devices.
     pub data_devices: Vec<BlockDevice>,
     /// Names of the machine's other block devices.
     pub other_devices: Vec<String>,
@@ -78,72 +78,71 @@ pub struct Environment {
     pub load_average_1m_centi: Option<u32>,
     /// Kernel parameters by name: `fs.`, `kernel.`, `net.core.`, `net.ipv4.tcp`, `vm.`.
     pub sysctl: BTreeMap<String, String>,
-    /// What the server says of itself besides its settings.
+    /// Facts that the server reports, other than its settings.
     pub server: ServerFacts,
 }
 
-/// What the running kernel is besides its release.
+/// Facts about the running kernel, other than its release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct KernelFacts {
-    /// Its configuration, whose text is the bundle's log `kernel-config`.
+    /// The kernel's configuration; its text is the bundle's log `kernel-config`.
     pub config: Option<KernelConfig>,
-    /// Loaded modules by name, with the letters by which each taints the kernel (`OE`, mostly none); null where it
-    /// can't load any.
+    /// Loaded modules by name, each with the letters of its taint flags (`OE`, usually none); null if the kernel can't
+    /// load modules.
     pub modules: Option<BTreeMap<String, String>>,
-    /// Why it is tainted, as bits (`/proc/sys/kernel/tainted`); 0 means that it is not.
+    /// Taint flags as bits (`/proc/sys/kernel/tainted`); 0 if not tainted.
     pub tainted: Option<u64>,
-    /// What shares out the processors: `EEVDF` from Linux 6.6 on, `CFS` before, `sched_ext (NAME)` where a program
-    /// does.
+    /// CPU scheduler: `EEVDF` from Linux 6.6 on, `CFS` before, `sched_ext (NAME)` if a BPF scheduler is loaded.
     pub scheduler: Option<String>,
-    /// When a task in the kernel gives way: `none`, `voluntary`, `lazy`, `full`, `rt`.
+    /// Preemption model: `none`, `voluntary`, `lazy`, `full`, `rt`.
     pub preemption: Option<String>,
-    /// Ticks a second (`CONFIG_HZ`).
+    /// Timer frequency in ticks per second (`CONFIG_HZ`).
     pub hz: Option<u32>,
 }
 
-/// The configuration that a kernel was built with.
+/// The configuration of a kernel's build.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelConfig {
-    /// Where it was read, such as `/boot/config-6.1.0-37-amd64`.
+    /// Source of the configuration, such as `/boot/config-6.1.0-37-amd64`.
     pub source: String,
     /// SHA-256 of its text.
     pub sha256: String,
 }
 
-/// The virtual machine that pgdyno booted a kernel in.
+/// A virtual machine in which pgdyno booted a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VirtualMachine {
-    /// How its processors run: `kvm`, `tcg` or `icount`.
+    /// Acceleration of its CPUs: `kvm`, `tcg` or `icount`.
     pub acceleration: String,
-    /// What it runs in, such as `QEMU 7.2.22`.
+    /// Emulator, such as `QEMU 7.2.22`.
     pub emulator: String,
-    /// Its processors.
+    /// Number of CPUs.
     pub cpus: u32,
-    /// Its memory in bytes.
+    /// Memory in bytes.
     pub memory_bytes: u64,
-    /// What the data are on, such as `memory`.
+    /// Place of the data, such as `memory`.
     pub storage: String,
-    /// The processor that it shows to its kernel.
+    /// CPU model that the guest sees.
     pub cpu_model: String,
-    /// Where its kernel is from: a package with its version, or a path.
+    /// Source of the kernel: a package with its version, or a path.
     pub kernel_source: String,
-    /// A hash of its kernel.
+    /// Hash of the kernel.
     pub kernel_identity: String,
     /// Release of the host's kernel.
     pub host_kernel: Option<String>,
-    /// Model of the host's processor.
+    /// Model of the host's CPU.
     pub host_cpu: Option<String>,
-    /// How long after its start its first process ran, in microseconds of real time.
+    /// Real time from its start until its first process ran, in microseconds.
     pub up_after_us: Option<u64>,
-    /// How long after its start PostgreSQL took connections in it, in microseconds of real time.
+    /// Real time from its start until PostgreSQL accepted connections, in microseconds.
     pub ready_after_us: Option<u64>,
     /// The emulator's command line.
     pub command_line: Vec<String>,
 }
 
-/// The processors.
+/// Facts about the CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Cpu {
@@ -151,11 +150,11 @@ pub struct Cpu {
     pub sockets: Option<u32>,
     /// Physical cores.
     pub cores: Option<u32>,
-    /// Logical processors that are online.
+    /// Online logical CPUs.
     pub threads: Option<u32>,
     /// State of simultaneous multithreading: `on`, `off`, `forceoff`, `notsupported`, `notimplemented`.
     pub smt: Option<String>,
-    /// Whether the clock may go above its nominal rate.
+    /// Whether the clock may exceed its nominal rate.
     pub turbo: Option<bool>,
     /// Driver that sets the frequency.
     pub frequency_driver: Option<String>,
@@ -165,27 +164,27 @@ pub struct Cpu {
     pub frequency_max_khz: Option<u64>,
     /// Revision of the microcode.
     pub microcode: Option<String>,
-    /// Sizes of the first processor's caches, by `L1d`, `L1i`, `L2`, `L3`.
+    /// Cache sizes of the first CPU, by `L1d`, `L1i`, `L2`, `L3`.
     pub caches: BTreeMap<String, String>,
-    /// What the kernel does about each vulnerability of the processor.
+    /// The kernel's mitigation of each CPU vulnerability.
     pub vulnerabilities: BTreeMap<String, String>,
 }
 
-/// A node of memory and processors.
+/// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NumaNode {
-    /// Its number.
+    /// Number of the node.
     pub id: u32,
-    /// Its processors, such as `0-15,32-47`.
+    /// CPUs of the node, such as `0-15,32-47`.
     pub cpus: Option<String>,
-    /// Its memory in bytes.
+    /// Memory of the node in bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// A block device with what changes its speed.
+/// A block device with the facts that affect its speed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BlockDevice {
-    /// Its name, such as `nvme0n1`.
+    /// Name, such as `nvme0n1`.
     pub name: String,
     /// `model`, `size_bytes`, and of its queue `scheduler`, `rotational`, `nr_requests`, `read_ahead_kb`,
     /// `write_cache`, `wbt_lat_usec`.
@@ -195,40 +194,40 @@ pub struct BlockDevice {
 /// A mounted filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mount {
-    /// Where it is mounted.
+    /// Mount point.
     pub point: String,
-    /// What is mounted, such as `/dev/sda1`.
+    /// Mounted device, such as `/dev/sda1`.
     pub source: String,
-    /// Its type, such as `ext4`.
+    /// Type of the filesystem, such as `ext4`.
     pub filesystem: String,
-    /// Options of the mount and of the filesystem, by commas.
+    /// Options of the mount and of the filesystem, separated by commas.
     pub options: String,
 }
 
-/// What a server says of itself besides its version and its settings; null where it was not asked, or can't say.
+/// Facts that a server reports, other than its version and settings; null if it was not asked, or can't report it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ServerFacts {
-    /// How it was built: the view `pg_config`.
+    /// Build of the server: the view `pg_config`.
     pub pg_config: Option<BTreeMap<String, String>>,
     /// Extensions in the tested database, with their versions.
     pub extensions: Option<BTreeMap<String, String>>,
-    /// Extensions that could be created, with their default versions.
+    /// Available extensions, with their default versions.
     pub available_extensions: Option<BTreeMap<String, String>>,
-    /// Methods of authentication that its `pg_hba.conf` uses, by name; from PostgreSQL 10 on.
+    /// Authentication methods in `pg_hba.conf`, by name; null before PostgreSQL 10.
     pub authentication: Option<Vec<String>>,
-    /// The largest tables of the tested database as it was filled, at most fifty, largest first.
+    /// The fifty largest tables of the tested database after filling, largest first.
     pub relations: Option<Vec<Relation>>,
 }
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Relation {
-    /// Its name, with its schema where that is not on the search path.
+    /// Name, with its schema if that is not on the search path.
     pub name: String,
-    /// Its size in bytes, with its indexes and TOAST.
+    /// Size in bytes, with indexes and TOAST.
     pub bytes: u64,
-    /// Number of rows as the planner takes it; null where it was never analysed.
+    /// The planner's estimate of the number of rows; null if the table was never analyzed.
     pub rows_estimate: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `events.jsonl`: events during the load, one JSON object a line, in order of time.
+//! `events.jsonl`: events during the load, one JSON object per line, in order of time.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ pub(crate) const FILE: &str = "events.jsonl";
 /// One line of `events.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
-    /// When, RFC 3339, UTC.
+    /// Time, RFC 3339, UTC.
     pub at: Timestamp,
-    /// What kind of thing.
+    /// Kind of the event.
     pub kind: String,
-    /// What happened.
+    /// Description of the event.
     pub message: String,
-    /// What it happened to; null where that has no name.
+    /// Object or session of the event; null if it has no name.
     #[serde(default)]
     pub of: Option<String>,
-    /// Its figures by name, with their units at the names' ends.
+    /// Figures by name, with their units as suffixes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
 }
 
 mirrors!(Event, Model { at, kind, message, of, figures });
 
-/// The lines of these events.
+/// Encodes events as lines.
 pub(crate) fn write(events: &[Model]) -> Result<Vec<u8>, Defect> {
     let mut lines = Vec::new();
     for event in events.iter().cloned() {
@@ -41,7 +41,7 @@ pub(crate) fn write(events: &[Model]) -> Result<Vec<u8>, Defect> {
     Ok(lines)
 }
 
-/// Reads the lines.
+/// Parses the lines.
 pub(crate) fn read(lines: &[u8]) -> Result<Vec<Model>, Defect> {
     lines
         .split(|&byte| byte == b'\n')

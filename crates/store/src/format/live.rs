@@ -1,6 +1,6 @@
-//! `.live-<run>.jsonl`: what a run does now, one JSON object a line, told apart by `kind`. The first line is a [`Run`].
+//! `.live-<run>.jsonl`: progress of a run, one JSON object per line, named by `kind`. The first is a [`Run`].
 //!
-//! Never kept: it is gone when the run has ended, and everything in it that counts is in bundles.
+//! A temporary file: it is removed when the run ends, and all results are in bundles.
 
 use jiff::Timestamp;
 use model::{message, waits};
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::hlog;
 
-/// The format that this release writes, and the only one it reads.
+/// The format that this release writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
 
-/// One line. A reader leaves out lines that it does not know.
+/// One line. A reader ignores unknown lines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Line {
-    /// What runs, and what has been done of it.
+    /// The run, and its progress so far.
     Run(Run),
-    /// A server is fetched, a data set is filled, data are put back.
+    /// Preparation in progress: a server is downloaded, a data set is filled, data are restored.
     Preparing(Preparing),
-    /// Something to know.
+    /// A notice for the user.
     Notice(Notice),
-    /// A trial begins.
+    /// A trial has started.
     TrialBegins(TrialBegins),
     /// An interval of its load has ended.
     Interval(Interval),
@@ -34,98 +34,98 @@ pub enum Line {
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
-    /// [`VERSION`].
+    /// Format of the file, [`VERSION`].
     pub format: u32,
     /// The campaign's name.
     pub campaign: String,
-    /// The release of pgdyno that runs it.
+    /// The release of pgdyno that executes the run.
     pub pgdyno_version: String,
-    /// When it was begun, or resumed.
+    /// Time of its start, or of its continuation.
     pub begun: Timestamp,
-    /// Trials that are planned, those done included.
+    /// Number of planned trials, including completed ones.
     pub planned: usize,
-    /// In the campaign's order.
+    /// Cells in the campaign's order.
     pub cells: Vec<Cell>,
 }
 
-/// A cell and its trials that had ended when this was written.
+/// A cell and the number of its trials that had ended when this line was written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// In words.
+    /// The cell as text.
     pub cell: String,
-    /// Trials that are planned.
+    /// Planned trials.
     pub planned: usize,
-    /// Those that may be used.
+    /// Valid trials.
     pub valid: usize,
-    /// Those that may be used with care.
+    /// Suspect trials.
     pub suspect: usize,
-    /// Those that may not.
+    /// Invalid trials.
     pub invalid: usize,
 }
 
-/// How far a preparation is.
+/// Progress of a preparation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Preparing {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// What is being done, on what.
+    /// Action and its object.
     pub what: String,
-    /// How much of it is done.
+    /// Amount completed.
     pub done: u64,
-    /// How much there is; null where it is not known.
+    /// Total amount; null if unknown.
     pub total: Option<u64>,
 }
 
-/// Something to know though the work goes on.
+/// A notice that does not stop the run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Notice {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// What.
+    /// Text of the notice.
     pub text: String,
 }
 
-/// The trial that runs.
+/// The start of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialBegins {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Its place in the order, from 1.
+    /// Position in the order, from 1.
     pub position: u32,
-    /// Number of trials, as far as is known.
+    /// Number of trials, as far as known.
     pub of: usize,
-    /// Its cell in words.
+    /// The cell as text.
     pub cell: String,
-    /// Its cell's place in [`Run::cells`].
+    /// Index of the cell in [`Run::cells`].
     pub cell_index: usize,
-    /// Which repeat of the cell, from 1.
+    /// Repeat of the cell, from 1.
     pub repeat: u32,
-    /// Which try at this repeat, from 1.
+    /// Attempt at this repeat, from 1.
     pub attempt: u32,
-    /// Why it is run beyond what was planned; null where it was planned.
+    /// Why it is run in addition to the plan; null if it was planned.
     pub reason: Option<String>,
-    /// About how long this and the trials after it will take.
+    /// Estimated duration of this trial and those after it.
     pub remaining_us: u64,
-    /// Load before the measured window.
+    /// Length of the warm-up.
     pub warmup_us: u64,
     /// Length of the window.
     pub duration_us: u64,
 }
 
-/// What came of an interval of the load.
+/// Results of an interval of the load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Start, after the load's start.
+    /// Start, relative to the load's start.
     pub start_us: u64,
     /// Length.
     pub width_us: u64,
-    /// The part of the load it belongs to.
+    /// Phase of the load.
     pub phase: message::Phase,
-    /// Transactions a second.
+    /// Transactions per second.
     pub tps: f64,
-    /// Transactions that failed; null where it is not known.
+    /// Failed transactions; null if unknown.
     pub failed: Option<u64>,
-    /// Median latency; null where no transaction ended, as those below.
+    /// Median latency; null if no transaction ended, as are the fields below.
     pub p50_us: Option<f64>,
     /// 95th percentile.
     pub p95_us: Option<f64>,
@@ -133,30 +133,30 @@ pub struct Interval {
     pub p99_us: Option<f64>,
     /// Largest.
     pub max_us: Option<f64>,
-    /// What sessions were doing in its second; null where it was not looked.
+    /// Waits of the sessions in this second; null if they were not sampled.
     pub waits: Option<Vec<Wait>>,
 }
 
-/// A way in which sessions spent a second.
+/// A state of sessions in a second.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Wait {
-    /// `load`, `beside`, `other`, or a process of the server.
+    /// `load`, `beside`, `other`, or a server process.
     pub session: String,
-    /// `wait_event_type`; `CPU` where it was active and did not wait; its state where it was not active.
+    /// `wait_event_type`; `CPU` if active and not waiting; the session's state if not active.
     #[serde(rename = "type")]
     pub kind: String,
-    /// `wait_event`; null where it did not wait or was not active.
+    /// `wait_event`; null if not waiting or not active.
     pub event: Option<String>,
-    /// How many sessions did so, on the mean.
+    /// Mean number of sessions in this state.
     pub sessions: f64,
 }
 
-/// The trial that has ended.
+/// The end of a trial.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrialEnded {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// Its ULID.
+    /// ULID of the trial.
     pub id: String,
     /// As in [`TrialBegins`].
     pub position: u32,
@@ -168,39 +168,39 @@ pub struct TrialEnded {
     pub attempt: u32,
     /// `valid`, `suspect` or `invalid`.
     pub validity: String,
-    /// Transactions a second in its window; null where no load ran.
+    /// Transactions per second in the window; null if no load ran.
     pub tps: Option<f64>,
-    /// What its validity gates found against it.
+    /// Findings of its validity gates, if not valid.
     pub reasons: Vec<String>,
 }
 
-/// How a run has ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ended {
-    /// When.
+    /// Time.
     pub at: Timestamp,
-    /// In a word.
+    /// Outcome.
     pub how: How,
-    /// Why; null where there is nothing to say.
+    /// Reason; null if there is none.
     pub why: Option<String>,
 }
 
-/// How a run ends.
+/// Outcome of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// Everything was run that could be.
+    /// Everything that could run has run.
     Finished,
-    /// The user ended it.
+    /// The user interrupted it.
     Interrupted,
-    /// It could not go on.
+    /// It could not continue.
     Failed,
-    /// Its process was killed: never written, said by who finds the file without its writer.
+    /// Its process was killed: never written, but reported by readers of a file without a writer.
     Died,
 }
 
 impl Interval {
-    /// Of an interval and of what sessions were doing in its second.
+    /// Results of an interval, with the waits of the sessions in its second.
     pub fn new(interval: &message::Interval, waits: Option<&[waits::Waits]>) -> Self {
         let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let mut latencies = hlog::latencies(interval).unwrap_or_default();
@@ -221,7 +221,7 @@ impl Interval {
     }
 }
 
-/// The least latency that this share of the transactions does not exceed. `latencies` ascend.
+/// The smallest latency that this share of the transactions does not exceed. `latencies` must be ascending.
 fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
     let all: u64 = latencies.iter().map(|(_, count)| count).sum();
     let wanted = ((all as f64 * q).ceil() as u64).max(1);
@@ -245,14 +245,14 @@ impl Wait {
     }
 }
 
-/// A line as text, with its end.
+/// Encodes a line, with its line break.
 pub(crate) fn write(line: &Line) -> serde_json::Result<Vec<u8>> {
     let mut text = serde_json::to_vec(line)?;
     text.push(b'\n');
     Ok(text)
 }
 
-/// Reads a line; none where this release can't.
+/// Parses a line; `None` if this release can't.
 pub(crate) fn read(line: &[u8]) -> Option<Line> {
     let line = serde_json::from_slice(line).ok()?;
     match &line {

@@ -1,4 +1,4 @@
-//! `profile` in `trial.json`: how a trial's profile was taken. The stacks are files of their own.
+//! `profile` in `trial.json`: how a trial's profile was taken. The stacks are separate files.
 
 use std::collections::BTreeMap;
 
@@ -11,48 +11,48 @@ use crate::error::Defect;
 /// How a profile was taken.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// The event that samples were taken at, by perf's name; null where there was no sample.
+    /// The sampled event, by perf's name; null if there was no sample.
     pub event: Option<String>,
-    /// Samples a second of a busy processor, as asked for.
+    /// Requested samples per second of a busy CPU.
     pub hz: u32,
     /// How callers were found: `fp` or `dwarf`.
     pub callgraph: String,
-    /// Why so.
+    /// Reason for this choice.
     pub callgraph_reason: String,
-    /// What was sampled: `machine` or `processes`.
+    /// Scope of the samples: `machine` or `processes`.
     pub scope: String,
-    /// When sampling began, in microseconds after the load's start.
+    /// Start of sampling, in microseconds after the load's start.
     pub from_us: i64,
-    /// When it ended.
+    /// End of sampling.
     pub to_us: i64,
-    /// Samples that are in the stacks.
+    /// Samples in the stacks.
     pub samples: u64,
-    /// Samples that the kernel had no room for.
+    /// Samples that the kernel dropped for lack of buffer space.
     pub lost: u64,
-    /// Samples whose innermost function has no name, by the file that it is in.
+    /// Samples whose innermost function has no name, by its file.
     pub nameless: BTreeMap<String, u64>,
     /// perf's version.
     pub perf_version: String,
-    /// Processor time of perf while it sampled, in microseconds; null where it is not known.
+    /// CPU time of perf while it sampled, in microseconds; null if unknown.
     pub perf_cpu_us: Option<u64>,
-    /// How it was recorded what waits; null where it was not, and in older bundles.
+    /// How waiting threads were recorded; null if they were not, and in older bundles.
     pub off_cpu: Option<OffCpu>,
 }
 
-/// How it was recorded what waits.
+/// How waiting threads were recorded.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OffCpu {
-    /// When it began, in microseconds after the load's start.
+    /// Start of the recording, in microseconds after the load's start.
     pub from_us: i64,
-    /// When it ended.
+    /// End of the recording.
     pub to_us: i64,
-    /// How often a thread left its processor.
+    /// How often a thread left its CPU.
     pub switches: u64,
-    /// How many of these have a stack.
+    /// How many of these switches have a stack.
     pub sampled: u64,
-    /// Records that the kernel had no room for.
+    /// Records that the kernel dropped for lack of buffer space.
     pub lost: u64,
-    /// Processor time of perf meanwhile, in microseconds; null where it is not known.
+    /// CPU time of perf in that time, in microseconds; null if unknown.
     pub perf_cpu_us: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! `settings.json`: every server setting as it was in force.
+//! `settings.json`: all server settings in force.
 
 use model::record::Setting as Model;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Name of the file within a bundle.
 pub(crate) const FILE: &str = "settings.json";
 
-/// One entry of the list in `settings.json`, as in `pg_settings`; a value that is a secret masked.
+/// One entry of the list in `settings.json`, as in `pg_settings`, with secrets masked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Setting {
     /// Name.
@@ -15,12 +15,12 @@ pub struct Setting {
     pub value: String,
     /// Base unit.
     pub unit: Option<String>,
-    /// Where the value comes from.
+    /// Source of the value.
     pub source: String,
-    /// When it can be changed (`postmaster`, `sighup`, …); null in bundles that were made before it was kept.
+    /// When it can be changed (`postmaster`, `sighup`, …); null in older bundles.
     #[serde(default)]
     pub context: Option<String>,
-    /// Whether a configuration file has another value, which waits for a restart; null as above.
+    /// Whether a configuration file has another value that requires a restart; null in older bundles.
     #[serde(default)]
     pub pending_restart: Option<bool>,
 }

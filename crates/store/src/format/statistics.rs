@@ -1,52 +1,52 @@
-//! `summary.statistics` in `trial.json`: what the run tells of itself.
+//! `summary.statistics` in `trial.json`: statistics within the run.
 
 use std::collections::BTreeMap;
 
 use model::statistics;
 use serde::{Deserialize, Serialize};
 
-/// The statistics of the measured window. What is null is explained in `missing`.
+/// The statistics of the measured window. `missing` gives the reason for each null figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Statistics {
     /// Full seconds of the window.
     pub seconds: u64,
     /// Mean of their transactions per second.
     pub tps_mean: Option<f64>,
-    /// 95% interval of the mean; null where the window is not stationary.
+    /// 95% interval of the mean; null if the window is not stationary.
     pub tps_interval: Option<Bounds>,
-    /// How many independent seconds would tell the mean as surely.
+    /// Number of independent seconds that would give the mean the same precision.
     pub effective_seconds: Option<f64>,
-    /// Whether throughput stayed what it was.
+    /// Whether throughput was stationary.
     pub stationary: Option<bool>,
-    /// How far it drifted over the window, as a share of its mean.
+    /// Drift over the window, as a share of the mean.
     pub drift_share: Option<f64>,
     /// Mann and Kendall's p of that drift.
     pub trend_p: Option<f64>,
-    /// Up to where MSER-5 would leave out the load's beginning, in microseconds after its start.
+    /// Time that MSER-5 would cut as warm-up, in microseconds after the load's start.
     pub warmup_cut_us: Option<u64>,
-    /// Seconds in which next to nothing was done.
+    /// Stalls.
     pub stalls: Option<Vec<Stall>>,
     /// Percentiles of latency.
     pub percentiles: Vec<Percentile>,
-    /// Why a figure is null, by its name.
+    /// Reasons for null figures, by name.
     pub missing: BTreeMap<String, String>,
 }
 
-/// An interval's two ends.
+/// Ends of a confidence interval.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// The lower one.
+    /// Lower end.
     pub low: f64,
-    /// The upper one.
+    /// Upper end.
     pub high: f64,
 }
 
-/// Neighbouring seconds in which next to nothing was done.
+/// A stall: consecutive seconds with almost no throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stall {
-    /// When it began, in microseconds after the load's start.
+    /// Start, in microseconds after the load's start.
     pub start_us: u64,
-    /// How long it was, in microseconds.
+    /// Length in microseconds.
     pub length_us: u64,
     /// The baseline, transactions per second.
     pub usual_tps: f64,
@@ -55,11 +55,11 @@ pub struct Stall {
 /// A percentile of latency.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Percentile {
-    /// Which: 0.99 is the 99th.
+    /// The percentile as a share: 0.99 is the 99th.
     pub share: f64,
-    /// Its value in microseconds.
+    /// Value in microseconds.
     pub value_us: f64,
-    /// Its 95% interval in microseconds.
+    /// 95% interval in microseconds.
     pub interval_us: Option<Bounds>,
 }
 

@@ -1,6 +1,6 @@
 //! `trial.json`: the head of a bundle.
 //!
-//! Of a trial that was imported, everything may be null but for its identity and its validity.
+//! In an imported trial, everything except identity and validity may be null.
 
 use jiff::Timestamp;
 use model::limits;
@@ -15,61 +15,60 @@ use crate::error::Defect;
 /// The document in `trial.json`; the campaign's text is in `campaign.toml` next to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Format of the whole bundle: [`MEASURED`], or [`IMPORTED`] where it was imported.
+    /// Format of the whole bundle: [`MEASURED`], or [`IMPORTED`] for an imported trial.
     pub format: u32,
     /// ULID; also the name of the bundle's directory.
     pub id: String,
-    /// The run it belongs to.
+    /// The trial's run.
     pub run: Run,
-    /// The combination of factor levels that was measured.
+    /// The measured combination of factor levels.
     pub cell: Cell,
-    /// Which repeat of the cell, from 1.
+    /// Repeat of the cell, from 1.
     pub repeat: u32,
-    /// Which try at this repeat, from 1.
+    /// Attempt at this repeat, from 1.
     pub attempt: u32,
-    /// Place in the run's order, from 1.
+    /// Position in the run's order, from 1.
     pub position: u32,
-    /// Why it was run beyond what was planned from the start; null where it was planned.
+    /// Why it was run in addition to the plan; null if it was planned.
     #[serde(default)]
     pub reason: Option<String>,
-    /// When it began, RFC 3339, UTC.
+    /// Start of the trial, RFC 3339, UTC.
     pub started: Option<Timestamp>,
-    /// When its load began, RFC 3339, UTC; null where no load ran.
+    /// Start of the load, RFC 3339, UTC; null if no load ran.
     pub load_started: Option<Timestamp>,
-    /// The two clocks at both ends of the load; null where no load ran, and in older bundles.
+    /// The clocks at the start and at the end of the load; null if no load ran, and in older bundles.
     #[serde(default)]
     pub clocks: Option<Clocks>,
-    /// When it ended, RFC 3339, UTC.
+    /// End of the trial, RFC 3339, UTC.
     pub ended: Option<Timestamp>,
     /// The server's full version.
     pub server_version: Option<String>,
     /// `version()` as the server prints it.
     pub server_banner: Option<String>,
-    /// Which programs the server is; null where they are not pgdyno's own.
+    /// The server's programs; null if they are not pgdyno's own.
     #[serde(default)]
     pub server_build: Option<String>,
     /// Commit that the server was built from; null unless it was built from a git ref, and in older bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_commit: Option<Commit>,
-    /// The limits that the server was under; null where there were none, and in older bundles.
+    /// The limits in force on the server; null if there were none, and in older bundles.
     #[serde(default)]
     pub limits: Option<Limits>,
-    /// How its profile was taken; null where there was none, and in older bundles.
+    /// How its profile was taken; null if there was none, and in older bundles.
     #[serde(default)]
     pub profile: Option<Profile>,
     /// Size of the tested database when the load began, in bytes.
     pub database_bytes: Option<u64>,
-    /// What the disk gave of a relation before the load, past the server; null where it was not read so, and in older
-    /// bundles.
+    /// The raw read of a relation before the load, bypassing the server; null if there was none, and in older bundles.
     #[serde(default)]
     pub raw_read: Option<RawRead>,
     /// Whether it may be used.
     pub validity: Validity,
-    /// What came out; null where no load ran.
+    /// The results; null if no load ran.
     pub summary: Option<Summary>,
-    /// The transactions as both sides counted them.
+    /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
-    /// Where it was imported from; null where pgdyno measured it.
+    /// Source of an imported trial; null if pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
 }
@@ -83,51 +82,51 @@ pub struct Commit {
     pub position: u64,
 }
 
-/// The files of a relation, read past the server.
+/// A raw read of a relation's files, bypassing the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RawRead {
     /// The relation.
     pub relation: String,
     /// Bytes of all its segments.
     pub bytes: u64,
-    /// How long it took, in microseconds.
+    /// Duration in microseconds.
     pub elapsed_us: u64,
 }
 
-/// Where an imported trial comes from.
+/// Source of an imported trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// What wrote it: `pgbench`, `csv`, `pgbench-tools`.
+    /// Format of the files: `pgbench`, `csv`, `pgbench-tools`.
     pub format: String,
-    /// The files that it was read from.
+    /// The imported files.
     pub files: Vec<ImportedFile>,
-    /// The line of the first file where its row begins, from 1; null where the whole file is of it.
+    /// Line of the first file where the trial's row begins, from 1; null if the whole file belongs to it.
     pub line: Option<u64>,
-    /// When it was imported, RFC 3339, UTC.
+    /// Time of the import, RFC 3339, UTC.
     pub at: Timestamp,
-    /// How many trials the import makes.
+    /// Number of trials of the import.
     pub trials: u32,
 }
 
-/// A file that was imported.
+/// An imported file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImportedFile {
-    /// Its name, without directories.
+    /// Name, without directories.
     pub name: String,
-    /// SHA-256 of its content, in hexadecimal digits.
+    /// SHA-256 of the content, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// The wall clock and the monotonic clock.
+/// The wall clock and the monotonic clock at the start and at the end of a load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clocks {
-    /// When the load began.
+    /// At the load's start.
     pub started: ClockReading,
-    /// When its end was heard of.
+    /// When pgdyno received its end.
     pub ended: ClockReading,
 }
 
-/// Both clocks at one moment.
+/// Both clocks at the same moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClockReading {
     /// `CLOCK_MONOTONIC`, in microseconds.
@@ -147,36 +146,36 @@ pub struct Run {
     pub seed: Option<u64>,
     /// The release of pgdyno that ran or imported it.
     pub pgdyno_version: String,
-    /// Words to find it by.
+    /// Tags to find the run by.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// What somebody wanted to be remembered.
+    /// The user's notes.
     #[serde(default)]
     pub notes: Option<String>,
 }
 
-/// The limits that a server was under, as the kernel had them; what is null was not limited.
+/// The limits in force on a server, as reported by the kernel; a null field was not limited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Which control groups: `v1` or `v2`.
+    /// Version of the control groups: `v1` or `v2`.
     pub cgroup: String,
     /// Directories of the server's groups.
     pub groups: Vec<String>,
-    /// Memory that it might have, with its page cache.
+    /// Memory limit, page cache included.
     pub memory_bytes: Option<u64>,
-    /// How often memory had to be made free for the limit's sake, since the server's start.
+    /// How often the kernel reclaimed memory because of the limit, since the server's start.
     pub memory_limit_hits: Option<u64>,
-    /// Processes that the kernel killed for want of memory, since the server's start.
+    /// Processes that the kernel killed for lack of memory, since the server's start.
     pub oom_kills: Option<u64>,
-    /// The block device that was limited.
+    /// The limited block device.
     pub device: Option<String>,
-    /// Bytes that might be read in a second.
+    /// Limit of bytes read per second.
     pub read_bytes_s: Option<u64>,
-    /// Requests to read in a second.
+    /// Limit of read requests per second.
     pub read_iops: Option<u64>,
-    /// Bytes that might be written in a second.
+    /// Limit of bytes written per second.
     pub write_bytes_s: Option<u64>,
-    /// Requests to write in a second.
+    /// Limit of write requests per second.
     pub write_iops: Option<u64>,
 }
 
@@ -185,11 +184,11 @@ pub struct Limits {
 pub struct Validity {
     /// `valid`, `suspect` or `invalid`.
     pub status: String,
-    /// What the gates found.
+    /// Findings of the gates.
     pub findings: Vec<Finding>,
 }
 
-/// What one validity gate found.
+/// The finding of a validity gate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// The gate's name.
@@ -198,15 +197,15 @@ pub struct Finding {
     pub status: String,
     /// The evidence, in figures.
     pub evidence: String,
-    /// Up to where it would have found nothing; null where there is no such place, and in older bundles.
+    /// The bound up to which the gate finds nothing; null if there is none, and in older bundles.
     #[serde(default)]
     pub threshold: Option<String>,
-    /// What to do; null where nothing is to be done, and in older bundles.
+    /// What to do; null if there is nothing to do, and in older bundles.
     #[serde(default)]
     pub advice: Option<String>,
 }
 
-/// What a load brought.
+/// Results of a load.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// Length of the measured window in microseconds.
@@ -217,19 +216,19 @@ pub struct Summary {
     pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Instructions for each transaction, of driver, server and kernel together; null where they were not counted.
+    /// Instructions per transaction, of driver, server and kernel together; null if they were not counted.
     #[serde(default)]
     pub instructions_per_transaction: Option<f64>,
-    /// Latency of the window's transactions; null where there were none.
+    /// Latency of the window's transactions; null if there were none.
     pub latency: Option<Latency>,
-    /// Service time of the window's transactions; null in a closed loop, where it is no other.
+    /// Service time of the window's transactions; null in a closed loop, where it equals latency.
     #[serde(default)]
     pub service: Option<Latency>,
     /// Results of each background workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundSummary>,
-    /// Time it took to connect all clients, in microseconds.
+    /// Time to connect all clients, in microseconds.
     pub connect_us: Option<u64>,
     /// CPU time of the driver process, in microseconds.
     pub driver_cpu_us: Option<u64>,
@@ -237,14 +236,14 @@ pub struct Summary {
     pub driver_busy_max: Option<f64>,
     /// Largest driver lag in the window, in microseconds.
     pub driver_lag_max_us: Option<f64>,
-    /// The driver's event loop, `io_uring` or `epoll`; null in bundles that were made before it was told.
+    /// The driver's event loop, `io_uring` or `epoll`; null in older bundles.
     #[serde(default)]
     pub driver_engine: Option<String>,
-    /// Why it was not `io_uring`; null where it was.
+    /// Why `io_uring` was not used; null if it was.
     #[serde(default)]
     pub driver_engine_reason: Option<String>,
-    /// How steady the window was, and how sure its figures are; null where one second was not to be as the other, and in
-    /// bundles that were made before it was told.
+    /// Stability of the window and precision of its figures; null if its seconds were not meant to be alike, and in
+    /// older bundles.
     #[serde(default)]
     pub statistics: Option<Statistics>,
 }
@@ -252,19 +251,19 @@ pub struct Summary {
 /// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundSummary {
-    /// Its name.
+    /// Name of the workload.
     pub workload: String,
-    /// Its transactions that ended in the window.
+    /// Transactions that ended in the window.
     pub transactions: u64,
-    /// Those that failed, in any phase.
+    /// Failed transactions, in any phase.
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Latency of the window's transactions; null where there were none.
+    /// Latency of the window's transactions; null if there were none.
     pub latency: Option<Latency>,
 }
 
-/// A latency distribution in figures, all in microseconds.
+/// Figures of a latency distribution, in microseconds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Latency {
     /// Arithmetic mean.
@@ -287,18 +286,18 @@ pub struct Latency {
     pub max_us: Option<f64>,
 }
 
-/// The transactions as both sides counted them, over the whole load.
+/// The transactions of the whole load, as counted by the driver and by the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accounting {
-    /// Transactions that the driver saw succeed: warm-up, window and drain.
+    /// Successful transactions counted by the driver: warm-up, window and drain.
     pub driver_transactions: Option<u64>,
-    /// Commits that the server told the driver of; null in older bundles, when each transaction was one.
+    /// Commits that the server reported to the driver; null in older bundles, in which each transaction was one.
     #[serde(default)]
     pub driver_commits: Option<u64>,
-    /// Whether transactions may have committed more often than they told.
+    /// Whether transactions may have committed more often than reported.
     #[serde(default)]
     pub untold_commits: bool,
-    /// Commits that pgdyno caused besides these.
+    /// Other commits caused by pgdyno.
     pub other_commits: Option<u64>,
     /// Growth of the tested database's `xact_commit`.
     pub server_commits: Option<u64>,
@@ -307,12 +306,12 @@ pub struct Accounting {
 mirrors!(ClockReading, record::ClockReading { monotonic_us, unix_us });
 mirrors!(Clocks, record::Clocks {} into { started, ended } each {});
 
-/// The document of a trial, as text.
+/// Encodes the document of a trial.
 pub(crate) fn write(trial: &Model) -> Result<Vec<u8>, Defect> {
     to_json(TRIAL, &Trial::from(trial))
 }
 
-/// Reads the document and the campaign's text into a trial.
+/// Parses the document and adds the campaign's text.
 pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defect> {
     #[derive(Deserialize)]
     struct Head {

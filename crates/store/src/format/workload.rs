@@ -1,4 +1,4 @@
-//! What a workload is that is not pgbench's: a part of `trial.json`.
+//! Content of a workload that is not built into pgbench: a part of `trial.json`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,38 +7,38 @@ use model::units::{Rate, Span};
 use model::workload::{self, Workload};
 use serde::{Deserialize, Serialize};
 
-/// A workload that is not pgbench's.
+/// A workload that is not built into pgbench.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkloadContent {
-    /// What it is, in a sentence.
+    /// Description in one sentence.
     pub description: Option<String>,
-    /// What clients ran, in pgbench's language.
+    /// Scripts of the clients, in pgbench's language.
     pub scripts: Vec<WeightedScript>,
-    /// Variables that scripts began with.
+    /// Initial variables of the scripts.
     pub parameters: BTreeMap<String, String>,
-    /// What was run when the data set was made.
+    /// Scripts run when the data set was made.
     pub setup: Vec<ScriptText>,
-    /// What was run after the trial.
+    /// Scripts run after the trial.
     pub teardown: Vec<ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
-    /// Whether it changes the data set.
+    /// Whether the workload changes the data set.
     pub writes: bool,
-    /// Whether each transaction had a connection of its own.
+    /// Whether each transaction opened its own connection.
     pub reconnect: bool,
-    /// The relation whose files were read past the server before cold trials; null where none were.
+    /// The relation of the raw read before cold trials; null if there was none.
     #[serde(default, skip_serializing_if = "is_default")]
     pub raw_read: Option<String>,
-    /// How much later each further client began, in microseconds.
+    /// Delay between the starts of successive clients, in microseconds.
     #[serde(default, skip_serializing_if = "is_default")]
     pub stagger_us: u64,
-    /// How many transactions each client ran; null: as many as the duration held.
+    /// Transactions per client; null for as many as fit into the duration.
     #[serde(default, skip_serializing_if = "is_default")]
     pub iterations: Option<u32>,
-    /// Whether the start and the end of each transaction were kept.
+    /// Whether the start and the end of each transaction were stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spans: bool,
-    /// What others did at the same time.
+    /// Background workloads.
     #[serde(default, skip_serializing_if = "is_default")]
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundWorkload>,
@@ -48,38 +48,38 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// A workload that ran at the same time.
+/// A workload that ran concurrently with the measured one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BackgroundWorkload {
-    /// Its name.
+    /// Name of the workload.
     pub workload: String,
-    /// What it is, where it is not pgbench's.
+    /// Its content, if it is not built into pgbench.
     pub workload_content: Option<WorkloadContent>,
-    /// Its clients.
+    /// Number of clients.
     pub clients: u32,
-    /// Transactions begun in a second; null: as many as could be.
+    /// Transactions started per second; null for no limit.
     pub rate: Option<f64>,
-    /// When it began, in microseconds after the load's start.
+    /// Start, in microseconds after the load's start.
     pub start_us: u64,
 }
 
-/// A script, and how often it was chosen.
+/// A script and its weight.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WeightedScript {
-    /// Its name.
+    /// Name of the script.
     pub name: String,
-    /// Its weight among those of all scripts.
+    /// Weight relative to the other scripts.
     pub weight: u64,
-    /// The text.
+    /// Text of the script.
     pub text: String,
 }
 
 /// A script.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptText {
-    /// Its name.
+    /// Name of the script.
     pub name: String,
-    /// The text.
+    /// Text of the script.
     pub text: String,
 }
 

@@ -1,4 +1,4 @@
-//! Trials to store: a rich one whose figures agree with each other, as those of a real one do.
+//! Trials to store: a rich one with consistent figures, as of a real trial, and incomplete ones.
 #![allow(dead_code, reason = "each test program uses a part")]
 
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ fn planned() -> Cell {
     Plan::new(&Campaign::parse(campaign).unwrap(), 1).unwrap().cells.remove(0)
 }
 
-/// One second of warm-up, three of window, a drain; two scripts; every optional thing is there.
+/// One second of warm-up, three of window, a drain; two scripts; all optional fields are present.
 pub(crate) fn record(id: &str) -> TrialRecord {
     let script = |name: &str, latencies_us: &[u64]| ScriptInterval {
         script: name.to_owned(),
@@ -406,7 +406,7 @@ fn facts(name: &str, value: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(name.to_owned(), value.to_owned())])
 }
 
-/// What is left of a trial whose server never answered.
+/// The remains of a trial whose server never answered.
 pub(crate) fn bare(id: &str) -> TrialRecord {
     let TrialRecord { trial, .. } = record(id);
     TrialRecord::new(Trial {
@@ -423,13 +423,13 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
     })
 }
 
-/// The record as it is read back: logs are kept by name.
+/// The record as it is read back: logs are sorted by name.
 pub(crate) fn stored(mut record: TrialRecord) -> TrialRecord {
     record.logs.sort_by(|a, b| a.name.cmp(&b.name));
     record
 }
 
-/// Latencies as the payload of an interval log line.
+/// Latencies as the payload of a line of an interval log.
 pub(crate) fn histogram(latencies_us: &[u64]) -> String {
     let mut histogram = Histogram::<u64>::new(3).unwrap();
     for latency in latencies_us {
@@ -440,7 +440,7 @@ pub(crate) fn histogram(latencies_us: &[u64]) -> String {
     STANDARD.encode(bytes)
 }
 
-/// A text that does not compress well: `bytes` long.
+/// A text of `bytes` bytes that compresses poorly.
 pub(crate) fn noise(bytes: usize) -> String {
     let mut state = 1_u64;
     let mut next = || {
@@ -450,13 +450,13 @@ pub(crate) fn noise(bytes: usize) -> String {
     (0..bytes).map(|_| next()).collect()
 }
 
-/// Makes the sums of a bundle anew, as a person does who changed it on purpose.
+/// Regenerates the checksums of a bundle, as after an intentional change.
 pub(crate) fn sign(bundle: &Path) {
     let script = "find . -type f ! -name SHA256SUMS | sed 's|^./||' | xargs sha256sum > SHA256SUMS";
     assert!(Command::new("sh").args(["-c", script]).current_dir(bundle).status().unwrap().success());
 }
 
-/// What is left of a row of somebody else's table: a throughput, a number of clients, and a script of his own.
+/// A row of another tool's table: a throughput, a number of clients, and a custom script.
 pub(crate) fn imported(id: &str) -> TrialRecord {
     let mut record = bare(id);
     let mut cell = RecordedCell::default();
