@@ -4,7 +4,7 @@ import { svelte } from '@sveltejs/vite-plugin-svelte';
 import { defineConfig, type Plugin } from 'vite';
 import { viteSingleFile } from 'vite-plugin-singlefile';
 
-/** Lets the page run the one script that was built into it, and no other. Comes after the script is inlined. */
+/** Allows the one script that was built into the page, and no other. Runs after the script is inlined. */
 function allowOwnScript(): Plugin {
   return {
     name: 'pgdyno:allow-own-script',
@@ -25,8 +25,8 @@ function allowOwnScript(): Plugin {
 }
 
 /**
- * What Observable Plot brings along that no chart here has, a sixth of the page: maps, named colour schemes, legends, tips,
- * histograms, and axes of dates. What is left out does nothing when it is called.
+ * Parts of Observable Plot that no chart here uses, a sixth of the page: maps, named colour schemes, legends, tips,
+ * histograms, and axes of dates. Omitted functions do nothing when called.
  */
 const LEFT_OUT = [
   'd3-geo',
@@ -42,8 +42,8 @@ const LEFT_OUT = [
 ];
 
 /**
- * What is called nevertheless: a chart has no legends and puts them before itself, a scale without values has no colours, a
- * line whose values are not binned is as it is.
+ * Results of omitted functions that are called nevertheless: a chart puts no legends before itself, a scale without
+ * values has no colours, a line whose values are not binned stays as it is.
  */
 const ANSWERS: Record<string, string> = {
   createLegends: '[]',
@@ -69,7 +69,7 @@ export default defineConfig({
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,
-    // The page is one file: what was built last stays until this build has succeeded.
+    // The page is one file: the last build stays until this one has succeeded.
     emptyOutDir: false,
   },
 });

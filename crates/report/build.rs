@@ -1,4 +1,4 @@
-//! Makes sure that the page is built before it is put into the program.
+//! Checks that the page is built before it is included in the program.
 
 const PAGE: &str = "../../web/dist/index.html";
 const PLACE: &str = "<!--PGDYNO_DATA-->";

@@ -1,8 +1,8 @@
 /**
- * Opens the report in a browser as often as it is told, and prints medians as JSON: what `bench/report` measures by.
+ * Opens the report in a browser ROUNDS times and prints medians as JSON, for `bench/report`.
  *
  *   node report.mjs open URL TRIAL ROUNDS CHROMIUM     to the first chart, and from there to a trial in detail
- *   node report.mjs pan URL TRIAL ROUNDS CHROMIUM      the frames while the timeline of a trial is moved about
+ *   node report.mjs pan URL TRIAL ROUNDS CHROMIUM      the frames while the timeline of a trial is panned
  */
 
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -13,17 +13,17 @@ import { chromium } from 'playwright-core';
 const [what, url, trial, rounds, executablePath] = process.argv.slice(2);
 const PATIENCE_MS = 120_000;
 
-/** Whatever the page draws figures with, once it is there and has a size. */
+/** Selectors of charts. */
 const CHART = 'figure svg, figure canvas, .chart svg, .chart canvas';
 
-/** Runs in the page before anything of its own: keeps the time at which the first chart had been drawn. */
+/** Runs in the page before its own scripts: records the time at which the first chart has been drawn. */
 function watch(selector) {
   const look = () => {
     const drawn = [...document.querySelectorAll(selector)].some((chart) => {
       const { width, height } = chart.getBoundingClientRect();
       return width > 50 && height > 50;
     });
-    // What is in the document now is on the screen with the next frame.
+    // The current document is on the screen with the next frame.
     if (drawn) requestAnimationFrame(() => requestAnimationFrame((now) => (globalThis.firstChart = now)));
     else requestAnimationFrame(look);
   };
@@ -61,7 +61,7 @@ async function open(page) {
   return { first_chart_s, trial_s: await openTrial(page) };
 }
 
-/** From the overview to the timeline of a trial; null where the page has none. */
+/** From the overview to the timeline of a trial; null if the page has none. */
 async function openTrial(page) {
   const began = await page.evaluate((href) => {
     location.href = href;
@@ -75,7 +75,7 @@ async function openTrial(page) {
 }
 
 async function pan(page) {
-  // Half of it is shown, and moved to both sides.
+  // Half of the timeline is shown, and panned in both directions.
   await page.goto(ofTrial(url, '&zoom=25000-75000'), { waitUntil: 'commit' });
   const timeline = page.locator('.lanes .plot').first();
   const is_there = await timeline.waitFor({ timeout: PATIENCE_MS }).then(

@@ -1,4 +1,4 @@
-/** A real browser, which keeps what pages ask for and complain about. */
+/** A real browser that records the requests and complaints of pages. */
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -7,13 +7,13 @@ import { chromium, type BrowserContext } from 'playwright-core';
 
 export interface Browser {
   context: BrowserContext;
-  /** What pages asked for, and what they complained about. */
+  /** Requested URLs, and errors and warnings of pages. */
   requests: string[];
   complaints: string[];
   close(): Promise<void>;
 }
 
-/** `CHROMIUM` names another one than Debian's. */
+/** `CHROMIUM` names a browser other than Debian's. */
 export async function launch({ offline = false, bypassCSP = false } = {}): Promise<Browser> {
   const profile = mkdtempSync(join(tmpdir(), 'pgdyno-browser-'));
   const context = await chromium.launchPersistentContext(profile, {

@@ -1,10 +1,10 @@
-//! Writes the tests' view where the page's own tests look for it:
+//! Writes the tests' view to the directory where the page's own tests expect it:
 //! `cargo run -p report --example fixture -- web/test-results`.
 //!
 //! `report.html` is the report, `scans.html` one on scans, `kernels.html` one with many columns, two scales and a history, `emulated.html` one on
 //! kernels in virtual machines;
-//! `view.ts`, `scans.ts`, `kernels.ts`, `emulated.ts` and `histories.ts` are the same data and `details.ts` trials in detail: the type
-//! checker holds all of them against `web/src/data/`.
+//! `view.ts`, `scans.ts`, `kernels.ts`, `emulated.ts` and `histories.ts` are the same data and `details.ts` trials in
+//! detail: the type checker compares all of them with `web/src/data/`.
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
@@ -78,7 +78,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
         record.environment.kernel = Some(format!("Linux {kernel}"));
         let command_line = format!("BOOT_IMAGE=/boot/vmlinuz-{kernel} root=/dev/sda1 ro quiet");
         record.environment.kernel_command_line = Some(command_line);
-        // As if configured alike but for the age of the machine that they were for.
+        // As if configured alike except for the age of their machines.
         let (hz, module) = if kernel.starts_with('2') { (1000, "ata_piix") } else { (250, "ahci") };
         record.environment.kernel_facts = KernelFacts {
             config: Some(KernelConfig {

@@ -3,7 +3,7 @@
 use analysis::overview::view::{Column, Latency, Panel};
 use plaintext::table::{GAP, Table};
 
-/// One row for each background workload of each trial of a panel; none without any.
+/// One row for each background workload of each trial of a panel; none if there are none.
 pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     let mut table = Table::new([
         "background",

@@ -1,4 +1,4 @@
-//! Bundles of a store as `pgdyno store` prints them: the list, one in full, and what is wrong with them.
+//! Bundles of a store as `pgdyno store` prints them: the list, one in full, and their problems.
 
 mod document;
 mod list;

@@ -1,5 +1,5 @@
-//! Charts of text: bars, sparklines, a plot over time. What they show stands next to them in figures, so that a terminal
-//! that is too narrow, or a file, loses nothing without them.
+//! Text charts: bars, sparklines, plots over time. Their figures are printed next to them, so that a terminal that is
+//! too narrow, or a file, loses no information without them.
 
 mod bar;
 mod levels;
@@ -10,17 +10,17 @@ pub(crate) use bar::{bar, log_bar, ranged_bar, signed_bar};
 pub(crate) use levels::Columns;
 pub(crate) use plot::{lane, plot, sparkline};
 
-/// The terminal that is printed to. There are charts on terminals alone.
+/// The output terminal. Charts are drawn on terminals only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Terminal {
     /// Columns of characters.
     pub width: usize,
-    /// Whether it is to be in colours.
+    /// Whether output is coloured.
     pub colours: bool,
 }
 
 impl Terminal {
-    /// The columns that are left next to so many; none where a chart would say nothing in them.
+    /// Columns left for a chart next to `used` columns; none if they are too few.
     pub(crate) fn width_left(self, used: usize) -> Option<usize> {
         const LEAST: usize = 8;
         const MOST: usize = 60;
@@ -28,11 +28,11 @@ impl Terminal {
         (left >= LEAST).then_some(left.min(MOST))
     }
 
-    /// A text in a rendition of SGR, such as `1;31`, where colours are wanted.
+    /// A text in an SGR rendition, such as `1;31`, if output is coloured.
     pub(crate) fn painted(self, text: &str, rendition: &str) -> String {
         if self.colours { format!("\x1b[{rendition}m{text}\x1b[0m") } else { text.to_owned() }
     }
 }
 
-/// An eighth of a character's height to the whole of it.
+/// Bars of one eighth of a character's height to the full height.
 const EIGHTHS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];

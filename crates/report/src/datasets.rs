@@ -22,20 +22,20 @@ struct DatasetEntry {
     version: String,
     initdb: Vec<String>,
     scale: u32,
-    /// Whose setup made it; null where it has pgbench's tables alone.
+    /// Workload whose setup created it; null if it has only pgbench's tables.
     workload: Option<String>,
     bytes: u64,
     made: Timestamp,
     last_used: Timestamp,
-    /// Made by an older pgdyno, and not used any more.
+    /// Whether it was created by an older pgdyno and is no longer used.
     outdated: bool,
-    /// Null where it is outdated.
+    /// Null if it is outdated.
     facts: Option<Facts>,
     directory: String,
 }
 
 impl List {
-    /// Reads them from the cache.
+    /// Reads the data sets from the cache.
     ///
     /// # Errors
     /// The cache can't be read.
@@ -47,7 +47,7 @@ impl List {
         })
     }
 
-    /// One row a data set.
+    /// One row per data set.
     pub fn table(&self) -> Table {
         let columns =
             ["name", "server", "initdb options", "#scale", "workload", "#size", "made", "last used", "state"];
@@ -88,7 +88,7 @@ impl DatasetEntry {
     }
 }
 
-/// A size for people, in units of 1000.
+/// A human-readable size, in units of 1000.
 pub fn size(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }

@@ -19,7 +19,7 @@ const RED: &str = "1;31";
 pub struct Style {
     /// Columns that text is wrapped to.
     pub width: usize,
-    /// Whether escape sequences for colours are wanted.
+    /// Whether to use escape sequences for colours.
     pub colours: bool,
 }
 
@@ -29,7 +29,7 @@ impl Style {
     }
 }
 
-/// Groups of checks, each with its evidence and advice, and what it comes to.
+/// Groups of checks, each with its evidence and advice, and a summary.
 pub fn page(facts: &Facts, checks: &[Check], style: Style) -> String {
     let name_width = checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
     let mut page = format!("{}\n", style.paint(&machine(facts), BOLD));
@@ -94,7 +94,7 @@ fn summary(checks: &[Check], style: Style) -> String {
     format!("{}: {verdict}", counts.join(", "))
 }
 
-/// Lines of at most this many characters, where no word is longer.
+/// Lines of at most `width` characters, unless a word is longer.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ') {
@@ -139,7 +139,7 @@ pub fn document(worst: State, checks: &[Check]) -> DoctorDocument<'_> {
     DoctorDocument { schema: 1, state: worst.name(), checks: checks.collect() }
 }
 
-/// One row a check.
+/// One row per check.
 pub fn table(checks: &[Check]) -> Table {
     let mut table = Table::new(["group", "check", "state", "evidence", "advice"]);
     for Check { group, name, state, evidence, advice } in checks {

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::chart::{self, Terminal};
 
-/// What is shown of one; its bars are as long as a terminal has room for.
+/// One explanation as text; its bars fit the width of a terminal.
 pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Terminal>) -> String {
     let parts = parts(explained, terminal);
     if format != Format::Table {
@@ -32,7 +32,7 @@ pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Termin
     out
 }
 
-/// Lines as wide as a terminal has room for; in a file they are as long as they are.
+/// Lines wrapped to the width of a terminal; in a file they are not wrapped.
 fn fitted(text: &str, terminal: Option<Terminal>) -> String {
     match terminal {
         Some(terminal) => text.lines().map(|line| wrap(line, terminal.width)).collect(),
@@ -58,7 +58,7 @@ fn heading(explained: &CellExplanation) -> String {
     )
 }
 
-/// Parts smaller than this are shown as one.
+/// Parts with a smaller share are shown as one.
 pub(crate) const SMALL: f64 = 0.005;
 
 fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
@@ -97,7 +97,7 @@ fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
     table
 }
 
-/// What is shown of two: where the time of the second went.
+/// The difference between two explanations as text.
 pub fn difference_text(
     before: &CellExplanation,
     after: &CellExplanation,
@@ -148,7 +148,7 @@ pub fn difference_text(
 pub struct Document {
     schema: u32,
     explained: Vec<ExplanationView>,
-    /// Of the second against the first; null of one.
+    /// Difference of the second from the first; null for a single one.
     difference: Option<DifferenceDocument>,
 }
 
@@ -168,7 +168,7 @@ struct ChangeDocument {
 }
 
 impl Document {
-    /// Of one, or of two.
+    /// Document of one explanation, or of two with their difference.
     pub fn new(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
         let difference = second.map(|second| {
             let difference = Difference::new(&first.budget, &second.budget);

@@ -1,4 +1,4 @@
-//! Export tables in files: Parquet, CSV or JSON. Files are written under temporary names, and get theirs when all are whole.
+//! Export tables in files: Parquet, CSV or JSON. Files have temporary names and are renamed when all are complete.
 
 mod csv;
 mod file;
@@ -14,7 +14,7 @@ use store::{Store, StoreError};
 use crate::export_tables::{Table, Value};
 use file::Pending;
 
-/// Error of an export. Nothing is left of files that are not whole.
+/// Error of an export. Incomplete files are removed.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// A file could not be written.
@@ -28,7 +28,7 @@ pub enum ExportError {
     /// The directory is a file.
     #[error("{} is there and no directory", .0.display())]
     NoDirectory(PathBuf),
-    /// The directory could not be made.
+    /// The directory could not be created.
     #[error("could not make the directory {}", directory.display())]
     MakeDirectory {
         /// The directory.
@@ -42,7 +42,7 @@ pub enum ExportError {
 }
 
 impl ExportError {
-    /// Whether the reader of a pipe went away.
+    /// Whether the reader has closed the pipe.
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
@@ -55,14 +55,14 @@ pub enum FileFormat {
     Parquet,
     /// Comma-separated values, RFC 4180.
     Csv,
-    /// JSON, an object a line.
+    /// JSON, an object per line.
     Json,
 }
 
 impl FileFormat {
     const ALL: [Self; 3] = [Self::Parquet, Self::Csv, Self::Json];
 
-    /// File name extensions, the usual one first.
+    /// File name extensions, the default first.
     const fn endings(self) -> &'static [&'static str] {
         match self {
             Self::Parquet => &["parquet"],
@@ -81,11 +81,11 @@ impl FileFormat {
 /// An export: tables, format and place.
 #[derive(Clone, Debug)]
 pub struct Export {
-    /// Tables, each of which gets a file.
+    /// Tables, one file each.
     pub tables: Vec<Table>,
     /// Format of the files.
     pub format: FileFormat,
-    /// The file of the only table, `-` for standard output; else the directory of all.
+    /// The file of the only table, `-` for standard output; else the directory of all files.
     pub output: PathBuf,
     /// Whether `output` is a file.
     pub is_file: bool,
@@ -94,13 +94,13 @@ pub struct Export {
 /// Outcome of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// All files are whole.
+    /// All files are complete.
     Whole(Vec<WrittenFile>),
-    /// The user ended it: no file is there.
+    /// The user interrupted the export: there is no file.
     Interrupted,
 }
 
-/// A file that is whole.
+/// A complete file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenFile {
     /// Its path, or `standard output`.
@@ -111,10 +111,10 @@ pub struct WrittenFile {
     pub rows: u64,
 }
 
-/// A file that takes rows.
+/// A file that rows are added to.
 trait Rows {
     fn add(&mut self, values: &[Value<'_>]) -> io::Result<()>;
-    /// Writes what is left, and makes the file whole.
+    /// Writes the remaining data and completes the file.
     fn end(self: Box<Self>) -> io::Result<()>;
 }
 
@@ -127,7 +127,7 @@ struct Output {
 }
 
 impl Export {
-    /// Writes the tables of these trials; `is_interrupted` is asked before each row.
+    /// Writes the tables of these trials; `is_interrupted` is called before each row.
     ///
     /// # Errors
     /// A file can't be written, or a bundle can't be read.
@@ -146,7 +146,7 @@ impl Export {
             return Ok(Written::Interrupted);
         }
         added?;
-        // Only when all are whole do they get their names.
+        // Files are renamed only when all are complete.
         let mut whole = Vec::new();
         for Output { table, pending, rows, count } in outputs {
             rows.end().map_err(|source| pending.failed(source))?;
@@ -204,7 +204,7 @@ fn add_all(
 }
 
 impl Output {
-    /// Adds a row, unless the user wants to stop.
+    /// Adds a row, unless the export is interrupted.
     fn add(&mut self, values: &[Value<'_>], is_interrupted: &dyn Fn() -> bool) -> io::Result<()> {
         if is_interrupted() {
             return Err(io::ErrorKind::Interrupted.into());

@@ -1,7 +1,7 @@
-//! The store as flat tables, for other programs: what `pgdyno export` writes to files and `pgdyno publish` to a server.
+//! The store as flat tables for other programs, which `pgdyno export` writes to files and `pgdyno publish` to a server.
 //!
-//! Names and meanings of tables and columns are stable: docs/export.md has them, and a test compares. A table's rows are
-//! made one by one, of one trial at a time, so that no table is ever in memory.
+//! Names and meanings of tables and columns are stable: docs/export.md lists them, and a test compares the two. Rows
+//! are created one by one from one trial at a time, so that no whole table is in memory.
 
 mod head;
 mod reading;
@@ -15,23 +15,23 @@ use model::record::{Trial, TrialRecord};
 /// A table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Table {
-    /// One row a run.
+    /// One row per run.
     Runs,
-    /// One row a trial.
+    /// One row per trial.
     Trials,
-    /// One row a cell of a run.
+    /// One row per cell of a run.
     Cells,
-    /// One row an interval of the load.
+    /// One row per interval of the load.
     Intervals,
-    /// One row a script of an interval.
+    /// One row per script of an interval.
     Scripts,
-    /// One row a reading of a metric.
+    /// One row per reading of a metric.
     Series,
-    /// One row for what a kind of sessions was seen doing in a second.
+    /// One row per activity of a kind of sessions in a second.
     Waits,
-    /// One row an event.
+    /// One row per event.
     Events,
-    /// One row a statement.
+    /// One row per statement.
     Statements,
 }
 
@@ -40,13 +40,13 @@ pub enum Table {
 pub struct Column {
     /// Its name, with the unit at its end.
     pub name: &'static str,
-    /// What its values are.
+    /// Type of its values.
     pub kind: Kind,
-    /// What it means.
+    /// Description.
     pub about: &'static str,
 }
 
-/// What the values of a column are. Each may be null.
+/// Type of a column's values. Each may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers.
@@ -57,26 +57,26 @@ pub enum Kind {
     Text,
     /// JSON texts.
     Json,
-    /// Moments of the wall clock.
+    /// Wall-clock times.
     Time,
 }
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// It is not known, or there is none: never zero instead.
+    /// An unknown or missing value, which is never zero instead.
     Null,
-    /// Of [`Kind::Whole`].
+    /// A value of [`Kind::Whole`].
     Whole(i64),
-    /// Of [`Kind::Real`].
+    /// A value of [`Kind::Real`].
     Real(f64),
-    /// Of [`Kind::Text`] and [`Kind::Json`].
+    /// A value of [`Kind::Text`] or [`Kind::Json`].
     Text(Cow<'a, str>),
-    /// Of [`Kind::Time`].
+    /// A value of [`Kind::Time`].
     Time(Timestamp),
 }
 
-/// Takes the values of a row, in the order of the columns.
+/// Receives the values of a row, in the order of the columns.
 pub type Each<'e, E> = &'e mut dyn FnMut(&[Value<'_>]) -> Result<(), E>;
 
 impl Table {
@@ -108,7 +108,7 @@ impl Table {
         }
     }
 
-    /// What it holds.
+    /// Description of its content.
     pub const fn about(self) -> &'static str {
         match self {
             Self::Runs => "Executions of campaigns, and imports",
@@ -142,10 +142,10 @@ impl Table {
         }
     }
 
-    /// The rows that a trial has in it; none in [`Table::Runs`] and [`Table::Cells`], which are of several trials.
+    /// Passes on the rows of a trial; none of [`Table::Runs`] and [`Table::Cells`], whose rows are of several trials.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// Errors of `each`.
     pub fn of_trial<E>(self, record: &TrialRecord, each: Each<'_, E>) -> Result<(), E> {
         match self {
             Self::Runs | Self::Cells => Ok(()),
@@ -159,10 +159,10 @@ impl Table {
         }
     }
 
-    /// The rows that the trials have in [`Table::Runs`] and [`Table::Cells`]; none in others.
+    /// Passes on the rows of the trials in [`Table::Runs`] and [`Table::Cells`]; none of other tables.
     ///
     /// # Errors
-    /// Those of `each`.
+    /// Errors of `each`.
     pub fn of_heads<E>(self, trials: &[&Trial], each: Each<'_, E>) -> Result<(), E> {
         match self {
             Self::Runs => rows(&head::runs(), head::all_runs(trials), each),
@@ -172,7 +172,7 @@ impl Table {
     }
 }
 
-/// A column with what its value is of a thing that has a row.
+/// A column, and its value in a row.
 struct Field<R> {
     column: Column,
     of: fn(&R) -> Value<'_>,
@@ -225,7 +225,7 @@ impl From<usize> for Value<'_> {
     }
 }
 
-/// What is no number is not known.
+/// NaN and infinity are unknown values.
 impl From<f64> for Value<'_> {
     fn from(value: f64) -> Self {
         if value.is_finite() { Self::Real(value) } else { Self::Null }
@@ -254,7 +254,7 @@ fn json(value: &impl serde::Serialize) -> Value<'static> {
     serde_json::to_string(value).ok().into()
 }
 
-/// When something was, by the wall clock, that was so long after the load's start.
+/// Wall-clock time of `at_us` after the load's start.
 fn moment(trial: &Trial, at_us: i64) -> Value<'static> {
     let start_us = trial.load_started.map(Timestamp::as_microsecond);
     let at = start_us.and_then(|start_us| Timestamp::from_microsecond(start_us.checked_add(at_us)?).ok());

@@ -1,4 +1,4 @@
-//! A report in one file: the view, the histories, and as much of each trial as the file may hold.
+//! A report in one file: the view, the histories, and as much detail of each trial as the file may hold.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -14,7 +14,7 @@ use analysis::history::histories_of_run;
 use analysis::overview::view::View;
 use analysis::trial::{Points, detail};
 
-/// Why there is no file.
+/// Error of a report file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     /// The store can't be read.
@@ -36,14 +36,14 @@ pub enum FileError {
     },
 }
 
-/// A report as a file, and what it leaves out.
+/// A report as a file, and the details that it omits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportFile {
     /// The page.
     pub html: String,
-    /// The most points of a series, where trials are thinned; none where no trial was longer.
+    /// Most points of a series if trials are thinned; none if no trial was longer.
     pub thinned_to: Option<usize>,
-    /// How many trials have no detail in it.
+    /// Number of trials without detail in it.
     pub left_out: usize,
 }
 
@@ -53,7 +53,7 @@ impl ReportFile {
     /// # Errors
     /// The path is a directory, or can't be written.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
-        // A link stays a link: the file that it names is replaced.
+        // A symbolic link is kept: its target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.is_dir() {
             return Err(FileError::Directory(path));
@@ -85,15 +85,15 @@ fn write_synced(path: &Path, text: &str) -> io::Result<()> {
 
 /// Most bytes that the details of all trials take in a file, so that it can be sent by mail.
 pub const MAX_DETAIL_BYTES: usize = 20_000_000;
-/// Fewer points say too little of a trial: rather there are fewer trials.
+/// Fewest points of a series: with less room, trials lose their detail instead.
 const LEAST_POINTS: usize = 60;
-/// More than a screen is wide.
+/// Most points of a series: more than the width of a screen.
 const MOST_POINTS: usize = 2000;
-/// Trials differ: so much of the room is planned for.
+/// Share of the room that is planned for, because trials differ.
 const PLANNED: f64 = 0.85;
 
-/// Makes the file of a view, with details of trials in at most so much room. Every trial is in it, with so many points in a
-/// series that they fit; where even few points of each do not, those nearest to their cell's median are.
+/// Creates the file of a view, with details of trials in at most `room_bytes`. Series are thinned until every trial
+/// fits; if even the fewest points do not fit, only the trials nearest to their cell's median have detail.
 ///
 /// # Errors
 /// The store can't be read.
@@ -130,7 +130,7 @@ fn in_base64(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
-/// So many points in each series that all trials fit, if they are as this one is: what points take is found by trying.
+/// Points of each series at which all trials fit if they are like this one, found by compressing its detail.
 fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usize, FileError> {
     let record = store.load(trial)?;
     let each = PLANNED * room as f64 / trials as f64;
@@ -140,13 +140,13 @@ fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usiz
         if in_base64(data.len()) as f64 <= each {
             return Ok(points);
         }
-        // Extremes come with the mean of what is put together: a little thinner takes more, not less.
+        // Thinned series have extremes in addition to the mean: slight thinning takes more room, not less.
         points = points * 3 / 4;
     }
     Ok(LEAST_POINTS)
 }
 
-/// Ids of all trials: of each cell the one nearest to its median, then of each the second, and so on; invalid ones last.
+/// Ids of all trials: of each cell the nearest to its median, then the second, and so on; a cell's invalid ones last.
 fn by_nearness(view: &View) -> Vec<String> {
     let mut by_rank: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let points = view.panels.iter().flat_map(|panel| &panel.rows).flat_map(|row| row.points.iter().flatten());

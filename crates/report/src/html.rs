@@ -13,23 +13,23 @@ use analysis::trial::Detail;
 use crate::history;
 use crate::json::json;
 
-/// The page as `make web` builds it; build.rs makes sure that it is there.
+/// The page as `make web` builds it; build.rs checks that it exists.
 pub(crate) const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
 
-/// Stands in the page where the figures go.
+/// Placeholder of the figures in the page.
 pub(crate) const PLACE: &str = "<!--PGDYNO_DATA-->";
 
-/// Makes a page that needs no network and no other file. The figures in it are JSON, compressed by gzip and written in
-/// base64, so that nothing in them can be taken for markup.
+/// Creates a page that needs no network and no other file. The figures in it are JSON, compressed by gzip and encoded
+/// in base64, so that nothing in them is treated as markup.
 ///
 /// # Errors
-/// Only what compressing into memory may fail with, which is nothing known.
+/// Compression into memory fails, for which there is no known cause.
 pub fn html(view: &View, histories: &[history::Document], details: &[Detail]) -> io::Result<String> {
     let details = details.iter().map(|detail| Ok((detail.id.clone(), compressed(&json(detail))?)));
     page(view, histories, details.collect::<io::Result<Vec<_>>>()?)
 }
 
-/// As [`html`], of details that are compressed already, each with its trial's id.
+/// As [`html`], with details that are compressed already, each with its trial's id.
 pub(crate) fn page(
     view: &View,
     histories: &[history::Document],
@@ -46,7 +46,7 @@ pub(crate) fn page(
     Ok(page)
 }
 
-/// A text as the page has it, before it is written in base64.
+/// A text compressed for the page, before it is encoded in base64.
 pub(crate) fn compressed(text: &str) -> io::Result<Vec<u8>> {
     let mut gzip = GzEncoder::new(Vec::new(), Compression::default());
     gzip.write_all(text.as_bytes())?;
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
     use analysis::overview;
 
-    /// What the page has under an id.
+    /// The page's data under an id.
     fn embedded(page: &str, id: &str) -> String {
         let (_, from) = page.split_once(&format!("<script id=\"{id}\"")).unwrap();
         let (_, from) = from.split_once('>').unwrap();

@@ -18,7 +18,7 @@ pub struct List {
 
 #[derive(Debug, Serialize)]
 struct KernelEntry {
-    /// What stands for it; empty where all of that stands for newer ones.
+    /// Labels that stand for it; empty if all of them stand for newer kernels.
     labels: Vec<String>,
     release: String,
     /// Package and version.
@@ -31,14 +31,14 @@ struct KernelEntry {
     fetched: Timestamp,
     directory: String,
     image: String,
-    /// Null where it has none.
+    /// Null if it has none.
     modules: Option<String>,
-    /// Null where it is not in the package.
+    /// Null if it is not in the package.
     config: Option<String>,
 }
 
 impl List {
-    /// Reads them from the cache.
+    /// Reads the kernels from the cache.
     ///
     /// # Errors
     /// The cache can't be read.
@@ -50,7 +50,7 @@ impl List {
         })
     }
 
-    /// One row a kernel.
+    /// One row per kernel.
     pub fn table(&self) -> Table {
         let mut table = Table::new(["labels", "release", "origin", "#size", "directory"]);
         for entry in &self.kernels {
@@ -87,7 +87,7 @@ impl KernelEntry {
     }
 }
 
-/// A size for people, in units of 1000.
+/// A human-readable size, in units of 1000.
 pub fn size(bytes: u64) -> String {
     format!("{} MB", bytes / 1_000_000)
 }

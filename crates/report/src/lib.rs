@@ -1,5 +1,5 @@
-//! What people and programs read of a store: text for a terminal, Markdown, CSV and JSON, the page as one file, the live
-//! server, and tables for other programs. Its values are those of the crate `analysis`.
+//! Output for people and programs: text for a terminal, Markdown, CSV and JSON, the page as one file, the live server,
+//! and tables for other programs. Its values are those of the crate `analysis`.
 
 mod background;
 pub mod bundles;

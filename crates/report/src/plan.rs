@@ -45,7 +45,7 @@ struct ConfoundDocument<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// The plan with what is known of its comparisons.
+    /// Document of a plan, with the known confounds and power of its comparisons.
     pub fn new(plan: &'a Plan, confounds: &'a [Confound], power: Option<&'a PowerCheck>) -> Self {
         let confound = |Confound { factor, baseline, level, what, before, after }: &'a Confound| {
             ConfoundDocument { factor: *factor, baseline, level, what, before, after }

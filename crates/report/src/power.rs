@@ -3,8 +3,8 @@
 use analysis::power::{Answer, EffectAnswer, RUNS};
 use plaintext::table::{Format, GAP, Table};
 
-/// The answer as text: for people as tables or Markdown; `Csv` is the long form, one row a noise and effect. JSON is the
-/// answer itanswer.
+/// The answer as text: for people as tables or Markdown; `Csv` is the long form, one row per noise and effect. JSON is
+/// the answer itself.
 pub fn text(answer: &Answer, format: Format) -> String {
     match format {
         Format::Csv => long(answer).render(Format::Csv),
@@ -67,7 +67,7 @@ fn cells_table(answer: &Answer) -> Table {
     table
 }
 
-/// A row for each noise, and for each effect what `of` says.
+/// A row for each noise, with the text of `of` for each effect.
 fn by_effect(answer: &Answer, of: impl Fn(&EffectAnswer) -> String) -> Table {
     let effects = answer.noises.iter().take(1).flat_map(|noise| &noise.effects);
     let heads = effects.map(|effect| format!("#{}", percent(effect.effect)));

@@ -65,8 +65,8 @@ impl Publisher {
         Ok(Preview { new: new(trials, &known), selected: trials.len(), state })
     }
 
-    /// Copies the selected trials that are not in the schema, which is created or upgraded first. `all` are the trials of
-    /// the store. `is_interrupted` is asked before each trial; `on_copied` is called after each.
+    /// Copies the selected trials that are not in the schema, which is created or upgraded first. `all` are the trials
+    /// of the store. `is_interrupted` is called before each trial, `on_copied` after each.
     ///
     /// # Errors
     /// A load of pgdyno is running on the server; the schema is not pgdyno's or of a later release; the role lacks

@@ -1,10 +1,10 @@
-//! How throughput grows with the clients, as a table.
+//! Growth of throughput with the clients, as a table.
 
 use analysis::overview::view::{Column, Panel, Usl};
 use plaintext::figures;
 use plaintext::table::Table;
 
-/// The figures of a panel's sweeps, one row a column; none where there is no sweep.
+/// The figures of a panel's sweeps, one row per column; none if there is no sweep.
 pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     let mut table =
         Table::new(["more clients", "#knee", "#peak", "steepest step", "law (USL)", "unstable at"]);
@@ -32,6 +32,6 @@ fn law(usl: &Usl) -> String {
     format!("λ {} σ {sigma:.2}% κ {kappa:.3}%", figures::tps(usl.lambda))
 }
 
-/// What the table's words mean.
+/// Legend of the table.
 pub(crate) const LEGEND: &str = "knee: fewest clients with 95% of the peak; steepest step: greatest loss; law: shown where it fits (λ one client, \
      σ contention, κ coherency)";

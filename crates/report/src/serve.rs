@@ -1,7 +1,7 @@
-//! The report as a server: the page, and behind it the store's runs, their views, their trials, and what runs now.
+//! The report as a server: the page, and the data behind it: runs, their views, trials, and the runs in progress.
 //!
-//! Read in the way of a request: `guard` (may it be answered?) → `routes` → `cache` (what was read of the store) or
-//! `watch` (what happens in it) → `answer`. Nothing is ever written.
+//! A request passes `guard` (access), `routes`, `report_cache` (data read from the store) or `watch` (events in the
+//! store), and `answer`. Nothing is ever written.
 
 mod answer;
 mod guard;
@@ -21,18 +21,18 @@ use tokio::signal::unix::{SignalKind, signal};
 pub use guard::{BadToken, Guard, Token};
 pub use page::PageError;
 
-/// The pages of a store, and who may see them.
+/// Router of a store's pages, behind a guard.
 ///
 /// # Errors
-/// The page that is built in is none that can be served.
+/// The built-in page can't be served.
 pub fn site(store: Store, guard: Guard) -> Result<Router, PageError> {
     Ok(routes::router(Arc::new(routes::Site::new(store)?), Arc::new(guard)))
 }
 
-/// Serves until SIGINT or SIGTERM, and then ends at once, whoever is connected.
+/// Serves until SIGINT or SIGTERM, and then ends at once, even if clients are connected.
 ///
 /// # Errors
-/// The system gives no threads, or takes the socket away.
+/// The system can't start threads, or the socket fails.
 pub fn serve(listener: TcpListener, site: Router) -> io::Result<()> {
     listener.set_nonblocking(true)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;

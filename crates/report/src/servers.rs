@@ -21,21 +21,21 @@ pub struct List {
 
 #[derive(Debug, Serialize)]
 struct InstallationEntry {
-    /// What to call it where a version would leave open which is meant.
+    /// Name that identifies it even if others have the same version.
     name: String,
     version: String,
     source: &'static str,
-    /// Null where it was not downloaded.
+    /// Null if it was not downloaded.
     archive: Option<String>,
-    /// Null where it was not downloaded.
+    /// Null if it was not downloaded.
     sha512: Option<String>,
-    /// Null where it was not built here.
+    /// Null if it was not built here.
     build: Option<BuildEntry>,
     installed: String,
     directory: String,
 }
 
-/// What was built, and how.
+/// Source and options of a build.
 #[derive(Debug, Serialize)]
 struct BuildEntry {
     location: String,
@@ -61,9 +61,9 @@ struct TemplateEntry {
 struct ServerEntry {
     name: String,
     version: String,
-    /// Null where it does not run.
+    /// Null if it is not running.
     pid: Option<u32>,
-    /// Null where it does not run.
+    /// Null if it is not running.
     uri: Option<String>,
     port: u16,
     scale: Option<u32>,
@@ -73,7 +73,7 @@ struct ServerEntry {
 }
 
 impl List {
-    /// Reads them from the cache.
+    /// Reads the list from the cache.
     ///
     /// # Errors
     /// The cache can't be read.
@@ -87,7 +87,7 @@ impl List {
         })
     }
 
-    /// One row each, so that it is one table in every format.
+    /// One row per entry, so that every format has one table.
     pub fn table(&self) -> Table {
         let mut table = Table::new(["what", "server", "#scale", "state", "#port", "directory"]);
         let mut row =
@@ -149,7 +149,7 @@ impl InstallationEntry {
         }
     }
 
-    /// Where it came from.
+    /// Source of the installation.
     fn state(&self) -> String {
         match &self.build {
             None => self.source.to_owned(),
@@ -189,7 +189,7 @@ impl ServerEntry {
     }
 }
 
-/// How the user who started it connects: over TCP with the password file if it listens there, else through the socket.
+/// URI for the user who started the server: over TCP with the password file if it listens there, else by the socket.
 fn uri(server: &Instance) -> String {
     let (user, port, database) = (server::USER, server.port(), database(server));
     match (server.password_file(), server.socket_directory()) {
@@ -214,7 +214,7 @@ fn parameter(path: &Path) -> String {
     path.as_os_str().as_bytes().iter().copied().map(encode).collect()
 }
 
-/// The database to look at: the one with pgbench's tables, where there are any.
+/// Database to connect to: the one with pgbench's tables, if there is one.
 fn database(server: &Instance) -> &'static str {
     match server.scale() {
         Some(_) => server::DATABASE,

@@ -1,4 +1,4 @@
-//! The page's twin on a terminal: what came of one trial, or of several cells side by side.
+//! The page's counterpart on a terminal: the results of one trial, or of several cells side by side.
 
 mod cells;
 mod cells_text;
@@ -18,7 +18,7 @@ use analysis::select::{SelectError, Selector};
 use cells::CellsReport;
 use plaintext::table::Format;
 
-/// What a selector shows.
+/// The results of a selector's trials.
 #[derive(Clone, Debug)]
 pub struct Shown(What);
 
@@ -30,7 +30,7 @@ enum What {
     Cells(Box<CellsReport>),
 }
 
-/// What a selector selects; of the run `default` where it does not say where its trials are from.
+/// The results of a selector's trials, in the run `default` unless the selector names their source.
 ///
 /// # Errors
 /// It selects nothing, or the store can't be read.
@@ -46,8 +46,8 @@ pub fn show(store: &Store, what: &Selector, default: &RunSelection) -> Result<Sh
 }
 
 impl Shown {
-    /// As text: with charts on a terminal, and in a file the same in figures. `Csv` and `Markdown` are one table; JSON is
-    /// [`Shown::document`].
+    /// The results as text: with charts on a terminal, as figures only in a file. `Csv` and `Markdown` are one table;
+    /// JSON is [`Shown::document`].
     pub fn text(&self, format: Format, terminal: Option<Terminal>) -> String {
         match (&self.0, format) {
             (What::Trial(trial), Format::Table | Format::Json) => trial_text::page(trial, terminal),
@@ -57,7 +57,7 @@ impl Shown {
         }
     }
 
-    /// The same for programs.
+    /// The results as JSON.
     pub fn document(&self) -> Document<'_> {
         let (trial, cells) = match &self.0 {
             What::Trial(trial) => (Some(trial.as_ref()), None),
@@ -67,12 +67,12 @@ impl Shown {
     }
 }
 
-/// `show --format json`, schema 1. Missing is null, never zero.
+/// `show --format json`, schema 1. A missing value is null, never zero.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     schema: u32,
-    /// The trial, where one is selected.
+    /// The trial, if one is selected.
     trial: Option<&'a TrialReport>,
-    /// The cells, where several trials are selected.
+    /// The cells, if several trials are selected.
     cells: Option<&'a [CellLine]>,
 }

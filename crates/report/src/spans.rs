@@ -5,17 +5,17 @@ use analysis::spans::Spans;
 use plaintext::figures::counted;
 use plaintext::table::{Format, GAP, Table};
 
-/// Letters of a bar that is as long as all of the transactions together.
+/// Characters of a bar that is as long as all of the transactions together.
 const WIDTH: u64 = 56;
-/// The most clients of a chart; of more, the first are shown.
+/// Most clients of a chart; of more, the first are shown.
 const MOST_CLIENTS: usize = 40;
-/// What the table's words mean.
+/// Legend of the table.
 pub(crate) const LEGEND: [&str; 2] = [
     "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
     "meanwhile; raw read: the table's files past the server; together: how many ended together, though they began apart",
 ];
 
-/// One row a trial of a panel; none where no trial's transactions were kept.
+/// One row per trial of a panel; none if no trial's transactions were kept.
 pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     let mut table = Table::new([
         "one by one",
@@ -58,7 +58,7 @@ pub(crate) fn table(panel: &Panel, columns: &[Column]) -> Option<Table> {
     (!table.rows.is_empty()).then_some(table)
 }
 
-/// The charts of a panel: of each cell with several clients the first trial that may be used.
+/// The charts of a panel: for each cell with several clients, of the first trial that is not invalid.
 pub(crate) fn charts(panel: &Panel, columns: &[Column], format: Format) -> String {
     let mut out = String::new();
     let mut last = None;
@@ -81,8 +81,8 @@ pub(crate) fn charts(panel: &Panel, columns: &[Column], format: Format) -> Strin
     out
 }
 
-/// A line for each client: when its transactions ran, and how long each took. Those that ended together have the same
-/// letter. Nothing where they are not known one by one.
+/// A line for each client, with the spans and durations of its transactions. Those that ended together have the same
+/// letter. Empty if single transactions are unknown.
 pub fn gantt(spans: &Spans) -> String {
     let total_us = (spans.end_us - spans.start_us).max(1);
     let place = |us: u64| ((us - spans.start_us) * WIDTH + total_us / 2) / total_us;
@@ -95,7 +95,7 @@ pub fn gantt(spans: &Spans) -> String {
         for span in *line {
             let from = place(span.start_us).min(WIDTH - 1) as usize;
             let to = (place(span.end_us) as usize).clamp(from + 1, WIDTH as usize);
-            // Neighbours differ.
+            // Neighbouring bars differ.
             let ink = if span.iteration % 2 == 1 { '█' } else { '▒' };
             bar[from..to].fill(if span.failed { '×' } else { ink });
             let length = (span.end_us - span.start_us) as f64;
@@ -131,7 +131,7 @@ fn letter(at: usize) -> String {
     }
 }
 
-/// The trials of a panel whose transactions were kept, with the place of their column.
+/// The trials of a panel whose transactions were kept, with the index of their column.
 fn all(panel: &Panel) -> impl Iterator<Item = (&Row, usize, &Trial, &Spans)> {
     panel.trials().filter_map(|(row, at, trial)| Some((row, at, trial, trial.spans.as_ref()?)))
 }
@@ -140,7 +140,7 @@ fn known(figure: Option<String>) -> String {
     figure.unwrap_or_else(|| GAP.to_owned())
 }
 
-/// With at least two significant digits.
+/// Seconds with at least two significant digits.
 fn seconds(us: f64) -> String {
     let seconds = us / 1e6;
     let decimals = match seconds {

@@ -1,4 +1,4 @@
-//! The view as text: one table a panel for people, one row a trial for a spreadsheet, or the whole of it as JSON.
+//! The view as text: one table per panel for people, one row per trial for a spreadsheet, or the whole view as JSON.
 
 use model::factor::Factor;
 use model::machine::HOST;
@@ -16,7 +16,7 @@ use plaintext::table::{Format, GAP, Table};
 const SUSPECT: &str = "†";
 /// Marks a cell that has a trial which is not used.
 const INVALID: &str = "‡";
-/// Prints the view: for people as a table or Markdown; `Csv` is the long form, one row a trial with full precision;
+/// The view as text: for people as a table or Markdown; `Csv` is the long form, one row per trial with full precision;
 /// `Json` is the view itself.
 pub fn tables(view: &View, format: Format) -> String {
     match format {
@@ -68,7 +68,7 @@ fn page(view: &View, format: Format) -> String {
     out
 }
 
-/// What the kernels that the campaign asks for were, where it does not say that whole.
+/// Kernels that the campaign's levels stand for, unless the levels name them in full.
 fn kernels(view: &View, format: Format) -> String {
     let mut lines: Vec<String> = Vec::new();
     for column in &view.columns {
@@ -86,7 +86,7 @@ fn kernels(view: &View, format: Format) -> String {
     if lines.is_empty() { String::new() } else { below(&lines, format) }
 }
 
-/// What each column comes to against the first one.
+/// Comparison of each column with the first one.
 fn comparisons(view: &View, format: Format) -> String {
     let lines = view.comparisons.iter().map(|comparison| {
         let (column, baseline) = (&view.columns[comparison.column].label, &view.columns[0].label);
@@ -100,7 +100,7 @@ fn comparisons(view: &View, format: Format) -> String {
     if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
-/// What the reader of a comparison has to know: what else differs. Long values (build options) are cut.
+/// Differences that confound the comparison. Long values (build options) are cut.
 fn confounds(view: &View, format: Format) -> String {
     const LONGEST: usize = 40;
     let confounds = &view.environment.confounds;
@@ -154,7 +154,7 @@ fn has_trials(panel: &Panel, column: usize) -> bool {
     panel.rows.iter().any(|row| row.points[column].is_some())
 }
 
-/// The number of runs is a column only where it is not the same everywhere: then it matters.
+/// The number of runs if it is the same everywhere; otherwise it matters and is a column.
 fn common_n(panel: &Panel) -> Option<usize> {
     let mut n = panel.rows.iter().flat_map(|row| row.points.iter().flatten()).map(|point| point.n);
     let first = n.next()?;
@@ -198,7 +198,7 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     table
 }
 
-/// With room for the marks in every row of a column that has any, so that digits stay below digits.
+/// A median, padded for the marks of its column, so that digits are aligned.
 fn median(point: Option<&Point>, room: usize) -> String {
     let figure = point.and_then(|point| point.median).map_or(GAP.to_owned(), figures::tps);
     let marks = point.map(marks).unwrap_or_default().concat();
@@ -223,7 +223,7 @@ fn marks(point: &Point) -> Vec<&'static str> {
     marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
 }
 
-/// What the columns are, and what the marks stand for: every suspect or invalid trial with its reasons.
+/// Legend of the columns and marks: every suspect or invalid trial with its reasons.
 fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
     let mut lines = vec![format!("median and range{n}")];
@@ -269,7 +269,7 @@ fn below(lines: &[String], format: Format) -> String {
     }
 }
 
-/// The findings that made a trial what it is.
+/// Findings other than valid ones, as the reasons of a trial's validity.
 fn reasons(trial: &Trial) -> String {
     let findings: Vec<String> = trial
         .findings

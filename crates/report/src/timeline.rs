@@ -1,4 +1,4 @@
-//! A trial second by second: throughput and latency next to what the server and the machine did.
+//! A trial second by second: throughput next to metrics of the server and the machine.
 
 use analysis::spans::data_disks;
 use diagnose::CpuTime;
@@ -7,8 +7,8 @@ use model::record::TrialRecord;
 
 use plaintext::table::Table;
 
-/// One row for each interval of the load. A figure that is not known is a dash; what is counted by the server comes up to a
-/// second late, as backends hand it in.
+/// One row for each interval of the load. An unknown figure is a dash; counters of the server lag by up to a second,
+/// because backends report them late.
 pub fn timeline(record: &TrialRecord) -> Table {
     let mut table = Table::new([
         "#s",
@@ -26,7 +26,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
         "events",
     ]);
     let disks = data_disks(record);
-    // Every trial of ours begins with one, unless its log was not read.
+    // Every trial of pgdyno begins with one, unless its log was not read.
     let tells_checkpoints = record.events.iter().any(|event| event.kind.starts_with("checkpoint-"));
     for interval in &record.intervals {
         let from_us = signed(interval.start_us);
@@ -79,7 +79,7 @@ fn sum(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     values.flatten().reduce(|sum, more| sum + more)
 }
 
-/// Kinds of events within a span, each with how often where that is more than once.
+/// Kinds of events within a span, each with its number if there are several.
 fn events(record: &TrialRecord, from_us: i64, to_us: i64) -> String {
     let mut kinds: Vec<(&str, u32)> = Vec::new();
     for event in &record.events {

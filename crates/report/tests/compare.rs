@@ -1,4 +1,4 @@
-//! What `pgdyno compare` finds, and what it says of what it can't compare.
+//! Results of `pgdyno compare`, and its errors for trials that it can't compare.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -144,7 +144,7 @@ fn less_latency_is_better() {
     assert!(compared.metrics[1].rows[1].ratio().unwrap() < 0.9);
 }
 
-/// Of the same trials, selected in all ways.
+/// The same trials, selected in all ways.
 #[test]
 fn runs_campaigns_tags_and_ids_select() {
     let mut bundles = Bundles::new();
@@ -251,7 +251,7 @@ fn nothing_shared_is_reported_with_the_levels_of_both_sides() {
     let error = refused(&bundles, &["server=17", "server=18"]);
     assert!(error.contains("\n  clients: A has 1; B has 2\n"), "{error}");
     assert!(error.contains("`server=17,clients=1` `server=18,clients=2`"), "{error}");
-    // And so it is.
+    // The suggested selectors work.
     assert_eq!(compared(&bundles, &["server=17,clients=1", "server=18,clients=2"]).pairs[0].cells.len(), 1);
 }
 
@@ -286,7 +286,7 @@ fn of_a_side_that_has_several_levels_one_has_to_be_named() {
     bundles.runs(&big, &STEADY);
     let error = refused(&bundles, &["server=17", "server=18,settings=default"]);
     assert!(error.starts_with("A (server=17) has settings default, big where one is needed"), "{error}");
-    // The other way round, the side that names none has but one.
+    // With the sides swapped, the one that names none has only one.
     assert_eq!(verdicts(&compared(&bundles, &["server=17,settings=big", "server=18"])), ["EQUIVALENT"]);
 }
 
@@ -321,7 +321,7 @@ fn what_else_differs_is_reported() {
     let compared = compared(&bundles, &["server=17", "server=18"]);
     let differences: Vec<&str> =
         compared.pairs[0].differences.undeclared.iter().map(|difference| difference.what.as_str()).collect();
-    // The version is what is compared; of the kernel one side knows nothing.
+    // The version is the factor compared by; one side's kernel is unknown.
     assert_eq!(differences, ["setting data_checksums"]);
     assert!(text(&compared, Format::Table, None).contains("A → B: setting data_checksums: off → on"));
 }
@@ -340,7 +340,7 @@ fn what_the_kernels_bring_is_told_of_kernels_and_confounds_servers() {
             record.environment.kernel = Some(format!("Linux {release}"));
             record.environment.kernel_command_line = Some(format!("BOOT_IMAGE=/boot/vmlinuz-{release} ro"));
             record.environment.kernel_facts.scheduler = Some(scheduler);
-            // Any hash does: it is only asked whether two are the same.
+            // Any hash will do: hashes are only compared for equality.
             let (source, sha256) = ("/proc/config.gz".to_owned(), format!("hash of {release}"));
             record.environment.kernel_facts.config = Some(KernelConfig { source, sha256 });
             record.logs = vec![Log { name: "kernel-config".to_owned(), text: config.to_owned() }];
@@ -370,7 +370,7 @@ fn what_the_kernels_bring_is_told_of_kernels_and_confounds_servers() {
     let json = serde_json::to_value(Document::new(&kernels)).unwrap();
     assert_eq!(json["pairs"][0]["kernel_options"][4]["variant"], "m");
 
-    // The same kernels under two servers: nobody asked for them.
+    // The same labels under two servers: their kernels differ undeclared.
     let servers = compared(&bundles, &["server=17,kernel=6.1", "server=18,kernel=6.1"]);
     let found = &servers.pairs[0].differences;
     assert_eq!(whats(&found.undeclared), ["kernel", "kernel.config", "kernel.scheduler"]);
@@ -428,7 +428,7 @@ fn collected_metrics_are_rates_means_and_sums() {
     assert!(error("disk.writes{vdz}").contains("it was collected, but not of \"vdz\""));
 }
 
-/// As after a cold start: it is said, and nothing is left out for it.
+/// As after a cold start: it is reported, and no run is left out.
 #[test]
 fn a_first_run_unlike_the_others_is_named() {
     let mut bundles = Bundles::new();
@@ -441,7 +441,7 @@ fn a_first_run_unlike_the_others_is_named() {
     assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
 }
 
-/// The report and `compare` say the same of the same trials.
+/// The report and `compare` give the same verdicts on the same trials.
 #[test]
 fn verdicts_of_the_report_are_those_of_compare() {
     let bundles = sweep();
@@ -462,7 +462,7 @@ fn verdicts_of_the_report_are_those_of_compare() {
     assert!(printed.replace("\n  ", " ").contains(sentence), "{sentence}\n{printed}");
 }
 
-/// Missing is not zero: trials without a figure are not counted, and said.
+/// Missing is not zero: trials without a figure are reported and not counted.
 #[test]
 fn a_trial_without_the_figure_is_left_out() {
     let mut bundles = sweep();
@@ -495,7 +495,7 @@ fn json_is_versioned_and_says_the_same() {
     );
 }
 
-/// The page of a wide matrix, as people see it.
+/// A wide matrix.
 fn wide() -> Compared {
     let mut bundles = Bundles::new();
     for (server, factor) in [("17", 1.0), ("18", 0.93)] {
@@ -544,7 +544,7 @@ fn colours_are_only_added() {
     assert_eq!(coloured, on(false));
 }
 
-/// The changes stand beside the table where there is room, and below it where there is not; nothing is lost.
+/// The changes are next to the table if there is room, else below it; nothing is lost.
 #[test]
 fn on_a_terminal_with_a_chart_beside_or_below() {
     for width in [80, 120] {

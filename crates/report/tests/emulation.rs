@@ -1,4 +1,4 @@
-//! Cells of emulated kernels: what is said of them, and what they are never held against.
+//! Cells of emulated kernels: their notes, and the cells that they are never compared with.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -39,7 +39,7 @@ fn trial(kernel: &str, acceleration: Acceleration, tps: f64) -> TrialRecord {
     emulated(on(kernel, acceleration, 4), tps)
 }
 
-/// As it is before it is wrapped.
+/// The page before it is wrapped.
 fn in_one_line(page: &str) -> String {
     page.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -77,7 +77,7 @@ fn a_report_holds_cells_of_one_acceleration_against_each_other_and_no_others() {
         view.panels[panel].rows[0].points.iter().flatten().map(|point| point.n).collect()
     };
     assert_eq!(counts(0), [5, 5, 5]);
-    // Nothing stands beside the host's own kernel but what ran on the machine itself, too.
+    // The host's own kernel is compared only with kernels that ran on the machine itself.
     assert!((1..4).all(|panel| counts(panel) == [5, 5]));
     assert!(view.panels[1..].iter().all(|panel| panel.rows[0].points[0].is_none()));
 }
@@ -188,7 +188,7 @@ fn cells_of_two_accelerations_are_never_compared_however_they_are_selected() {
             "{error}"
         );
     }
-    // Of kernels alone, each acceleration is a cell of its own.
+    // If only kernels are selected, each acceleration is a separate cell.
     let compared = compare(&bundles.store, &request(&["kernel=6.1", "kernel=6.12"], "tps", &[])).unwrap();
     let rows = &compared.metrics[0].rows;
     assert_eq!(

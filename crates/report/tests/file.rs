@@ -1,4 +1,4 @@
-//! A report in one file: which trials it has in detail, how thin, and which histories.
+//! A report in one file: the trials that it has in detail, their thinning, and its histories.
 
 #![allow(clippy::unwrap_used)]
 
@@ -86,7 +86,7 @@ fn with_less_room_every_trial_is_there_thinner() {
     let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 94 / 100);
     assert_eq!(file.left_out, 0);
-    // Of 670 readings.
+    // Out of 670 readings.
     assert!(file.thinned_to.is_some_and(|points| (60..400).contains(&points)), "{:?}", file.thinned_to);
     assert_eq!(in_detail(&file.html, &ids).len(), 5);
 }
@@ -96,7 +96,7 @@ fn with_too_little_room_those_nearest_to_the_median_are_there() {
     let (bundles, ids) = five();
     let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 2 / 5);
-    // The median of those that may be used is 396.
+    // The median of the usable trials is 396.
     assert_eq!(in_detail(&file.html, &ids), BTreeSet::from([ids[2].as_str(), ids[3].as_str()]));
     assert_eq!(file.left_out, 3);
 }

@@ -1,4 +1,4 @@
-//! What `pgdyno history` finds, and what it says of what it can't tell.
+//! Results of `pgdyno history`, and its errors.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -37,7 +37,7 @@ fn refused(bundles: &Bundles, request: &Request<'_>) -> String {
     history(&bundles.store, request).unwrap_err().to_string()
 }
 
-/// Between which steps each shift is, with the scale and clients of its cells.
+/// The steps before and after each shift, with the scale and clients of its cells.
 fn shifts(history: &History) -> Vec<(&str, &str, Vec<String>)> {
     let level = |levels: &Levels, name: &str| {
         levels.iter().find(|(factor, _)| factor.name() == name).unwrap().1.clone()
@@ -71,7 +71,7 @@ fn kernels() -> Bundles {
     bundles
 }
 
-/// The four kernels that others built a second time.
+/// The four kernels that are second builds of others.
 const SECOND_BUILDS: [&str; 4] = ["3.10.101-stats", "3.11.10-stats", "3.12.58-stats", "4.6.0-stats"];
 
 #[test]
@@ -81,7 +81,7 @@ fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
     let found = history(&bundles.store, &Request { without, ..request(Over::Kernel) }).unwrap();
     assert_eq!((found.steps.len(), found.series.len(), found.order), (29, 9, Order::Version));
     let cells = |all: &[&str]| all.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
-    // The last of these, and the first, are the two that docs/validation.md justifies.
+    // docs/validation.md justifies the last of these and the first.
     assert_eq!(
         shifts(&found),
         [
@@ -105,7 +105,7 @@ fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
     insta::assert_snapshot!(page);
 }
 
-/// A cell's run of a night, in which all is slower by a factor.
+/// A cell's run of one night.
 fn night(number: usize, cell: Cell, tps: f64) -> TrialRecord {
     let mut record = record(cell, tps);
     record.trial.run = run(&format!("01KAK3W8XQ5T2M9HC4ZP7VR{number:03}"), "nightly");
@@ -114,7 +114,7 @@ fn night(number: usize, cell: Cell, tps: f64) -> TrialRecord {
     record
 }
 
-/// What never was twice the same, but is within half a per cent.
+/// Reproducible noise within half a per cent.
 fn wobble(at: usize) -> f64 {
     let mixed = (at as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -188,17 +188,17 @@ fn what_is_accepted_hits_no_gate_and_says_who_and_why() {
     accept(&mut found, &bundles, "2026-12-01").unwrap();
     assert!(!found.hits_a_gate());
 
-    // It is in the store, and is still shown.
+    // It is in the store, and the shifts are still shown.
     let mut again = history(&bundles.store, &asked()).unwrap();
     assert!(!again.hits_a_gate());
     assert_eq!((again.shifts.len(), again.accepted.len()), (2, 2));
     let page = text(&again, Format::Table, false);
     assert!(page.contains("; 2 accepted\n") && page.contains(" by ann: known\n"), "{page}");
-    // Of the cells that were selected alone.
+    // Accepted only for the selected cells.
     let all = history(&bundles.store, &Request { selector: Selector::default(), ..asked() }).unwrap();
     assert_eq!(all.gates[0].hit.len(), 1);
     assert!(text(&all, Format::Table, false).contains("accepted for 1 of 2 cells on "));
-    // Not of another history.
+    // Not accepted for another history.
     let control = Some("server=old".parse().unwrap());
     assert!(history(&bundles.store, &Request { control, ..asked() }).unwrap().hits_a_gate());
 
@@ -211,7 +211,7 @@ fn what_is_accepted_hits_no_gate_and_says_who_and_why() {
     assert!(accept(&mut again, &bundles, "yesterday").unwrap_err().contains("no step \"yesterday\""));
 }
 
-/// Later runs may show more exactly where it was: what was accepted stays so.
+/// Later runs may locate a shift more exactly: it stays accepted.
 #[test]
 fn what_is_accepted_stays_so_when_steps_come_between() {
     let mut bundles = Bundles::new();
@@ -259,7 +259,7 @@ fn more_latency_is_a_regression() {
     assert!(page.contains("between 2026-12-10 and 2026-12-11: REGRESSION +11.2%"), "{page}");
 }
 
-/// A kernel is the machine's where no campaign names it.
+/// A kernel is the machine's if no campaign names it.
 #[test]
 fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
     let mut bundles = Bundles::new();
@@ -274,7 +274,7 @@ fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
     assert_eq!(found.trials.without_step, 1);
 }
 
-/// A label stands for a kernel; one kernel is one step, however it was asked for.
+/// A label stands for a kernel; one kernel is one step, however it was requested.
 #[test]
 fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_one() {
     let mut bundles = Bundles::new();
@@ -291,7 +291,7 @@ fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_o
     write(Some("6.1"), Some("6.1.140-cloud"));
     write(Some("6.1"), Some("6.1.147-cloud"));
     write(Some("./bzImage"), Some("6.5.0"));
-    // It never came up: nothing but its label is known.
+    // It never booted: only its label is known.
     write(Some("6.6"), None);
     let found = history_over(&bundles, Over::Kernel);
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
@@ -318,7 +318,7 @@ fn versions_are_in_their_order_and_of_one_server() {
     assert_eq!((found.series[0].tested, changes(&found)), (Tested::Yes, vec![]));
     assert!(text(&found, Format::Table, false).contains("\nno shift in 1 cell\n"));
 
-    // It never answered: it is counted with its run's others.
+    // It never answered: the trial is counted with the others of its run.
     bundles.write(judged(record(cell("12", 8), 1.0), Status::Invalid, "server-exited"));
     let found = history_over(&bundles, Over::Version);
     assert_eq!((found.steps.len(), found.series[0].points[3].invalid), (11, 1));
@@ -431,7 +431,7 @@ fn what_can_not_be_meant_is_reported() {
     assert!(refused(&empty, &request(Over::Date)).starts_with("the store has no trials yet"));
 }
 
-/// An import may be of many years: then a day is a step, and what was measured on it is a session.
+/// An import may span many years: then a day is a step, and the measurements of a day are a session.
 #[test]
 fn of_imported_trials_a_step_of_time_is_a_day() {
     let mut bundles = Bundles::new();
@@ -457,7 +457,7 @@ fn of_imported_trials_a_step_of_time_is_a_day() {
     assert_eq!(changes(&history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap()), []);
 }
 
-/// A campaign's history is of all its runs.
+/// A campaign's history includes all of its runs.
 #[test]
 fn a_campaign_means_all_its_runs() {
     let mut bundles = nights();

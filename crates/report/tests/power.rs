@@ -1,4 +1,4 @@
-//! How many runs it takes, at the noise that a store knows.
+//! Numbers of runs needed at the noise of a store's trials.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]

@@ -1,4 +1,4 @@
-//! Profiles as they are shown: shares, groups, functions, differences, flame graphs.
+//! Profiles as output: shares, groups, functions, differences, flame graphs.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -56,7 +56,7 @@ fn shown(bundles: &Bundles, what: &str) -> Result<Profile, ProfileError> {
     profile(&bundles.store, &RunSelection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
 }
 
-/// The cells of a table's row, without what is between them.
+/// The cells of a table's row, separated by single spaces.
 fn row(table: &str, begins: &str) -> String {
     let found = table.lines().find(|line| line.trim_start().starts_with(begins));
     found.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ")
@@ -161,7 +161,7 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
         profile(&bundles.store, &RunSelection::Latest, &what, Kind::OffCpu)
     };
     let profile = profile_of("server=18").unwrap();
-    // Of 5000 in ten seconds, the last two.
+    // The last two of ten seconds with 5000 transactions.
     assert_eq!((profile.transactions, profile.tps_outside), (Some(1000.0), Some(500.0)));
     let table = text(&profile, &Groups::default(), Format::Table);
     for part in [

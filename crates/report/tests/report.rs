@@ -1,4 +1,4 @@
-//! What a reader of the report sees, on a run with an invalid trial, a suspect one and a gap.
+//! The report of a run with an invalid trial, a suspect one and a gap.
 
 #![allow(clippy::unwrap_used)]
 
@@ -149,7 +149,7 @@ fn imported() -> Imported {
 fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
     let (mut trials, mut surroundings) = fixture::trials();
     trials.retain(|trial| trial.cell.server == "18");
-    // As written down in an import: `6.12` comes first, and is what others are compared with.
+    // In the order of the import: `6.12` comes first, and is the baseline.
     let asked = ["6.12", "./bzImage", "6.2", "linux-image-6.1.*-amd64", "./older", "6.1"];
     for (at, trial) in trials.iter_mut().enumerate() {
         trial.cell.set(Factor::Kernel, asked[at % asked.len()]).unwrap();

@@ -1,4 +1,4 @@
-//! What `pgdyno serve` answers, and to whom: every request goes through the whole of it but a socket.
+//! Answers of `pgdyno serve` and its access control: every request passes through all of it except a socket.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -35,7 +35,7 @@ struct Served {
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
-    /// Bytes of the body as it was sent.
+    /// Bytes of the body as sent.
     sent: usize,
     body: String,
 }
@@ -64,7 +64,7 @@ impl Served {
     fn guarded(address: &str, token: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
-        // Some of each validity: a store of all of them takes long to write.
+        // Some of each validity: a store with all of them takes long to write.
         let mut valid = 0;
         let is_wanted = |record: &TrialRecord| {
             valid += usize::from(record.trial.validity.status == Status::Valid);
@@ -119,7 +119,7 @@ struct Listener {
 }
 
 impl Listener {
-    /// The next message; none where the stream has ended.
+    /// The next message; none if the stream has ended.
     async fn next(&mut self) -> Option<Value> {
         loop {
             if let Some((message, rest)) = self.heard.split_once("\n\n") {
@@ -323,7 +323,7 @@ async fn no_bundle_is_read_again() {
     let served = Served::new();
     let path = format!("/api/runs/{}", served.run());
     let first = served.get(&path).await.body;
-    // What was read is known, whatever becomes of the files.
+    // Data that were read stay cached, even if the files change.
     for record in &served.records {
         std::fs::write(served.folder.path().join("trials").join(&record.trial.id).join("SHA256SUMS"), "")
             .unwrap();
@@ -486,7 +486,7 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
         }})
     );
 
-    // Who comes later hears all of it, too, and what happens then once.
+    // A later client receives all of it, too, and new events once.
     let mut second = served.listen().await;
     assert_eq!(second.kinds(5).await, ["hello", "run", "trial_begins", "interval", "interval"]);
     let mut record = served.records[0].clone();
@@ -518,7 +518,7 @@ async fn who_does_not_keep_up_is_cut_off_and_holds_up_nobody() {
     other.kinds(3).await;
     for number in 0..6000_u64 {
         writer.append(&interval(number * 1_000_000)).unwrap();
-        // Heard now and then, so that none waits too long.
+        // Received now and then, so that not too many messages wait.
         if number % 1000 == 999 {
             while other.next().await.unwrap()["event"]["start_us"] != number * 1_000_000 {}
         }
@@ -537,7 +537,7 @@ async fn a_run_whose_process_was_killed_has_died_and_comes_back_when_it_is_resum
     let alive = writer(&served.store(), &run);
     let mut listener = served.listen().await;
     assert_eq!(listener.kinds(3).await, ["hello", "run", "trial_begins"]);
-    // As a kill does it: the lock goes, and the file stays.
+    // As after a kill: the lock is released, and the file stays.
     let copy = served.folder.path().join("copy");
     std::fs::hard_link(&path, &copy).unwrap();
     drop(alive);

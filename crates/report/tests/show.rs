@@ -1,4 +1,4 @@
-//! What `pgdyno show` says of a trial and of cells, on terminals and in files.
+//! Output of `pgdyno show` for a trial and for cells, on terminals and in files.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -31,7 +31,7 @@ fn of_one_trial() -> (Bundles, Shown) {
     (bundles, shown)
 }
 
-/// A spike and a gap of one second in 600 are both seen, on few columns, and where they were.
+/// A spike and a gap of one second in 600 are both visible at their places, in few columns.
 #[test]
 fn a_trial_on_a_terminal() {
     let (_bundles, shown) = of_one_trial();
@@ -44,7 +44,7 @@ fn a_trial_in_a_file() {
     insta::assert_snapshot!(shown.text(Format::Table, None));
 }
 
-/// Two servers, 18 slower by 10% with 8 clients; one trial may not be used.
+/// Two servers, 18 slower by 10% with 8 clients; one trial is invalid.
 fn sweep() -> Bundles {
     let mut bundles = Bundles::new();
     for (server, factor) in [("17", 1.0), ("18", 0.9)] {
@@ -75,14 +75,14 @@ fn nothing_is_wider_than_the_terminal() {
         for page in [on(&trial, width), on(&cells, width)] {
             for line in page.lines() {
                 let columns = line.chars().count();
-                // A table is as wide as its figures.
+                // A table is never narrower than its figures.
                 assert!(columns <= width.max(72), "{columns} columns of {width}: {line}");
             }
         }
     }
 }
 
-/// Every word with a digit that a file has is on the terminal, too.
+/// Every word with a digit in a file is on the terminal, too.
 #[test]
 fn a_terminal_and_a_file_have_the_same_figures() {
     let (_bundles, trial) = of_one_trial();
@@ -115,7 +115,7 @@ fn programs_get_the_same_in_full() {
     assert!(csv.contains("\nthroughput,mean,1000,/s\n"), "{csv}");
 }
 
-/// The bars of `explain` are as long as the terminal has room for; a file has them as it always had.
+/// The bars of `explain` fit the width of the terminal; in a file they have a fixed length.
 #[test]
 fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
     let (bundles, _) = of_one_trial();

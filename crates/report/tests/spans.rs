@@ -1,4 +1,4 @@
-//! Transactions one by one: made-up scans, of which some end together and others do not.
+//! Transactions one by one: synthetic scans, some of which end together.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ use report::{gantt, tables};
 
 const SECOND: u64 = 1_000_000;
 
-/// Scans in seconds: of which client, when it began, when it ended.
+/// Scans in seconds: client, start and end.
 fn scans(of: &[(u32, f64, f64)]) -> Vec<TransactionSpan> {
     let us = |seconds: f64| (seconds * 1e6) as u64;
     let span = |&(client, start, end): &(u32, f64, f64)| TransactionSpan {
@@ -34,7 +34,7 @@ fn scans(of: &[(u32, f64, f64)]) -> Vec<TransactionSpan> {
     of.iter().map(span).collect()
 }
 
-/// A trial of so many clients with these scans, during which the disk read 10 MB a second.
+/// A trial of `clients` clients with these scans, during which the disk read 10 MB a second.
 fn trial(id: &str, clients: u32, of: &[(u32, f64, f64)]) -> TrialRecord {
     let mut record = record(cell("18", clients), 1.0);
     record.trial.id = id.to_owned();
@@ -142,7 +142,7 @@ fn a_report_has_multiples_of_the_lone_scan() {
     assert_eq!(together["lone_us"].as_f64(), Some(14e6));
     assert_eq!(together["each"].as_array().unwrap().len(), 8);
 
-    // Without it there is no multiple.
+    // Without the lone client's trial there is no multiple.
     let alone = overview(&trials[1..], &surroundings);
     let json: serde_json::Value = serde_json::from_str(&tables(&alone, Format::Json)).unwrap();
     assert!(json["panels"][0]["rows"][0]["points"][0]["runs"][0]["spans"]["lone_us"].is_null());

@@ -86,7 +86,7 @@ impl Campaign<'_> {
     }
 
     fn trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
-        // Checked in a moment, and so before servers are fetched and filled.
+        // A fast check, made before servers are fetched and filled.
         let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.host.runs(cell)).collect();
@@ -142,7 +142,7 @@ impl Campaign<'_> {
             self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
             some_loaded |= ended.loaded;
-            // A kernel that does not come up is no reason to skip the others.
+            // A kernel that fails to boot is no reason to skip the others.
             let may_be_the_kernel = cell.acceleration.is_virtual()
                 && (some_loaded
                     || schedule.ahead().iter().any(|ahead| self.plan.cell(ahead).kernel != cell.kernel));

@@ -106,13 +106,13 @@ impl CampaignFile {
         }
     }
 
-    /// The same with another value, and the same seed.
+    /// The campaign with one override, and the same seed.
     fn with_setting(self, setting: &str) -> Result<Self, CampaignFileError> {
         let text = overrides::apply(&self.text, &[setting.to_owned()])?;
         Self::parse(&self.path, text, Some(self.plan.run.seed))
     }
 
-    /// Place of a server among the levels.
+    /// Byte range of a server's level in the text.
     fn place_of_server(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
         let mut levels = std::iter::once(&self.campaign.factors)

@@ -13,9 +13,9 @@ use model::factor::Factor;
 use model::message::{Connection, Endpoint};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// How often a running hook and the user's wish to stop are checked.
+/// Interval between checks for the end of a hook and for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long the output of a hook that has ended may stay open: what the hook started may hold on to it.
+/// Time limit for reading the output of a hook that has ended: processes that it started may keep the output open.
 const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
 
 /// A hook that did not succeed.
@@ -26,7 +26,7 @@ pub struct HookError {
     pub(crate) problem: Problem,
 }
 
-/// What is wrong with a hook.
+/// Failure of a hook.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("can't be run: {0}")]
@@ -40,7 +40,7 @@ pub(crate) enum Problem {
     #[error("failed ({status}): {output}")]
     Failed {
         status: ExitStatus,
-        /// The end of what it wrote, in one line.
+        /// The end of its output, in one line.
         output: String,
     },
 }
@@ -69,8 +69,8 @@ impl HookEnv {
         self
     }
 
-    /// Adds libpq's variables, so that `psql` without arguments connects to the tested database. Of a server that is given
-    /// by a connection string, host and port are in `PGDYNO_CONNINFO`.
+    /// Adds libpq's variables, so that `psql` without arguments connects to the tested database. For a server given by
+    /// a connection string, host and port are in `PGDYNO_CONNINFO`.
     pub(crate) fn with_connection(mut self, connection: &Connection) -> Self {
         let mut libpq = |name: &str, value: String| self.0.push((name.to_owned(), value));
         libpq("PGUSER", connection.user.clone());
@@ -132,7 +132,7 @@ fn wait(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), Prob
     })
 }
 
-/// Reads to the end in a thread, so that the hook never blocks on a full pipe.
+/// Reads the output to its end in a thread, so that the hook never blocks on a full pipe.
 fn reader(mut from: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, text) = channel();
     thread::spawn(move || {

@@ -54,7 +54,7 @@ impl HostContext {
         cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
     }
 
-    /// Whether a cell runs on this host, under whichever kernel.
+    /// Whether a cell runs on this host, under any kernel.
     pub fn is_host(&self, cell: &Cell) -> bool {
         cell.host.as_deref().is_none_or(|label| self.hostname == label)
     }

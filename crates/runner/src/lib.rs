@@ -4,12 +4,13 @@
 //! [`campaign_file`] reads and plans a campaign, [`resume`] finds the run to continue, [`preview`] checks a plan, and
 //! [`run()`] executes it; [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
 //!
-//! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether a
-//! cell wants more of them. [`servers`] holds the one server that runs, a [`server_handle`]; [`trial`] runs one trial on it,
-//! with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load, [`summary`]
-//! computes the load's figures; [`rig`] is what a trial works with, which tests replace. [`machines`] boots a virtual
-//! machine for a trial, which [`guest`] runs there; [`without_kernel`] is a trial whose kernel did not come up. Progress is
-//! reported to an [`observer`], which [`live_file`] writes for readers of the store.
+//! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether
+//! a cell needs more of them. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
+//! on it, with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load,
+//! [`summary`] computes the load's figures; [`rig`] is the interface to server, driver and collectors, which tests
+//! replace. [`machines`] boots a virtual machine for a trial, which [`guest`] runs there; [`without_kernel`] is a trial
+//! whose kernel failed to boot. Progress is reported to an [`observer`], which [`live_file`] writes for readers of the
+//! store.
 
 pub mod campaign;
 pub mod campaign_file;

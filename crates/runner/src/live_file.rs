@@ -32,9 +32,9 @@ pub(crate) struct LiveFile<'a> {
 struct State {
     writer: Option<LiveWriter>,
     cells: Vec<Cell>,
-    /// The trial that runs.
+    /// The running trial.
     trial: Option<TrialBegins>,
-    /// When a step of a preparation was last reported.
+    /// Time of the last reported step of a preparation.
     prepared: Option<Instant>,
     reported: bool,
 }
@@ -234,7 +234,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let (plan, run, notices) = (plan(), run(), Notices(Mutex::default()));
-        // A directory of its name, which can't be replaced.
+        // A directory with its name, which can't be replaced.
         std::fs::create_dir_all(folder.path().join(format!(".live-{}.jsonl/x", run.id))).unwrap();
         let live = LiveFile::begin(&store, &plan, &run, &[], &notices);
         live.on_event(&Event::TrialBegins {

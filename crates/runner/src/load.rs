@@ -10,7 +10,7 @@ use model::record::ClockReading;
 
 use crate::rig::{Driver, Rig};
 
-/// How often the user's wish to stop is checked.
+/// Interval between checks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time limit for connecting all clients.
@@ -26,7 +26,7 @@ pub(crate) struct LoadResult {
     pub(crate) connect_us: u64,
     /// Start of the load; none if it did not start.
     pub(crate) started: Option<ClockReading>,
-    /// When its end was reported.
+    /// Time at which its end was reported.
     pub(crate) ended: Option<ClockReading>,
     /// The load, second by second.
     pub(crate) intervals: Vec<Interval>,
@@ -36,7 +36,7 @@ pub(crate) struct LoadResult {
     pub(crate) deaths: Vec<ClientDeath>,
     /// Totals; none if the driver did not report them.
     pub(crate) outcome: Option<Outcome>,
-    /// Why there was no load, or why it ended early.
+    /// Reason why there was no load, or why it ended early.
     pub(crate) failure: Option<String>,
     /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
@@ -78,12 +78,12 @@ pub(crate) fn drive(
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
     let sent = driver.send(&Request::Run(Box::new(load)));
     let mut result = LoadResult::default();
-    // A driver that takes no request has ended, and the next reply says why.
+    // A driver that does not accept the request has exited; the next reply gives the reason.
     let mut deadline = rig.now() + if sent.is_ok() { CONNECT_LIMIT } else { END_LIMIT };
     loop {
         if !result.interrupted && interrupt.load(Ordering::Relaxed) {
             result.interrupted = true;
-            // If the driver is gone, the next reply says so.
+            // If the driver has exited, the next reply reports it.
             let _ = driver.send(&Request::Stop);
             deadline = rig.now() + END_LIMIT;
         }

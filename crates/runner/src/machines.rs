@@ -30,7 +30,7 @@ use crate::trial::{self, FinishedTrial, RunContext};
 
 /// The guest's directory of its order, a store.
 pub(crate) const ORDER: &str = "/order";
-/// The directory of the guest's bundle, a store, and the path of its files on their way out.
+/// The guest's directory of its bundle, a store, and the path of its files when sent to the host.
 pub(crate) const RESULT: &str = "result";
 
 /// Kernel modules that a disk needs, unless they are built in.
@@ -180,7 +180,7 @@ impl Machines {
         match taken {
             Err(why) => Err(Failure { why, console: Some(console) }),
             Ok(mut record) => {
-                // The guest made its id from a virtual clock.
+                // The guest derived its id from a virtual clock.
                 record.trial.id = store::new_id();
                 record.environment.virtual_machine = Some(machine.clone());
                 record.logs.push(console);

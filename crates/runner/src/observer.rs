@@ -19,7 +19,7 @@ pub enum Event<'a> {
         /// Number of its parts; none if not known.
         total: Option<u64>,
     },
-    /// A message; the work goes on.
+    /// A message; the campaign continues.
     Notice(&'a str),
     /// A trial begins.
     TrialBegins {
@@ -29,7 +29,7 @@ pub enum Event<'a> {
         cell: &'a Cell,
         /// Number of the attempt, from 1.
         attempt: u32,
-        /// Why it runs in addition to the plan; none for a planned trial.
+        /// Reason for a trial in addition to the plan; none for a planned trial.
         reason: Option<&'a str>,
         /// Number of trials, as far as known.
         of: usize,

@@ -1,4 +1,4 @@
-//! Checks of a plan before it runs: confounds known without a server, and what this host does not support.
+//! Checks of a plan before it runs: confounds known without a server, and features that this host does not support.
 
 use std::collections::HashMap;
 

@@ -53,17 +53,17 @@ pub struct Reboots<'a> {
     pub observer: &'a dyn Observer,
 }
 
-/// How a run went on until the next boot, or its end.
+/// Outcome of a run up to the next boot, or its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RebootOutcome {
     /// The user interrupted it.
     Interrupted {
-        /// Whether the machine is as it was found; otherwise the run goes on after the next boot.
+        /// Whether the machine is restored; otherwise the run continues after the next boot.
         is_restored: bool,
     },
     /// The machine is about to boot the next kernel.
     Booting,
-    /// All trials have been run, and the machine is as it was found.
+    /// All trials have been run, and the machine is restored.
     Finished {
         /// Outcome of the run.
         outcome: RunOutcome,
@@ -73,10 +73,10 @@ pub enum RebootOutcome {
 }
 
 impl Reboots<'_> {
-    /// Changes the machine as prepared, runs what can run under the running kernel, and boots the first other one.
+    /// Changes the machine as prepared, runs the trials of the running kernel, and boots the first other one.
     ///
     /// # Errors
-    /// A step fails, or a trial can't be run or stored; the machine is then as it was found.
+    /// A step fails, or a trial can't be run or stored; the machine is then restored.
     pub fn begin(&self, preparation: Preparation) -> Result<RebootOutcome, RebootError> {
         // Before the machine is changed.
         let store = Store::open(self.root)?;
@@ -96,8 +96,8 @@ impl Reboots<'_> {
         self.continue_run(&machine, journal, &store, false)
     }
 
-    /// Checks the outcome of the last boot. A kernel that did not come up, or crashed, costs each trial that waits for it
-    /// an attempt.
+    /// Checks the outcome of the last boot. A kernel that failed to boot, or crashed, costs each trial that waits for
+    /// it an attempt.
     fn check_last_boot(
         &self,
         machine: &Machine,
@@ -127,7 +127,7 @@ impl Reboots<'_> {
         Ok(machine.note(journal)?)
     }
 
-    /// Runs what can run under the running kernel, and boots the next one.
+    /// Runs the trials of the running kernel, and boots the next one.
     fn continue_run(
         &self,
         machine: &Machine,
@@ -174,7 +174,7 @@ impl Reboots<'_> {
             let Some(cell) = waiting(self.plan, &open).next() else {
                 return self.finish(machine, &journal, store);
             };
-            // A kernel removed since the beginning loses its trials; the others go on.
+            // The trials of a kernel removed since the beginning are lost; the others continue.
             let boot = match boot_of(cell, machine) {
                 Ok(boot) => boot,
                 Err(error) => {
@@ -212,7 +212,7 @@ impl Reboots<'_> {
         store: &Store,
     ) -> Result<RebootOutcome, RebootError> {
         carry_out(&machine.restore(journal)?)?;
-        // No trial is left: this counts them.
+        // No trial is left to run: this only returns the outcome.
         let outcome = self.measure(store)?;
         let boot = (machine.running()? != journal.home).then(|| machine.reboot());
         Ok(RebootOutcome::Finished { outcome, boot })
@@ -268,7 +268,7 @@ impl Reboots<'_> {
     }
 }
 
-/// Why the trials of a kernel are lost.
+/// Reason why the trials of a kernel are lost.
 fn evidence(last: &Asked, loader: Loader, running: &str, crash_log: Option<&CrashLog>) -> String {
     let event = if last.came_up {
         format!("the kernel {} crashed during its trials", last.boot)

@@ -1,9 +1,9 @@
-//! Whether a cell wants another repeat, with the reason that the bundle states.
+//! Whether a cell needs another repeat, with the reason that the bundle states.
 
 use model::plan::Repeats;
 use stats::Reason;
 
-/// The reason for another repeat of a cell with these results, whatever it is compared with.
+/// The reason for another repeat of a cell with these results, regardless of comparisons.
 pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> {
     // Without a wanted width, every interval is narrow enough.
     let half_width = repeats.until_ci.unwrap_or(f64::INFINITY);

@@ -41,7 +41,7 @@ pub(crate) struct StartedServer<'a> {
     pub(crate) server: &'a mut dyn ServerUnderTest,
     /// Identity of its programs; none for an external server.
     pub(crate) build: Option<String>,
-    /// What it reports about itself.
+    /// Facts that it reports about itself.
     pub(crate) facts: ServerFacts,
     /// The count of commits in the tested database, if known.
     pub(crate) commits: Option<u64>,
@@ -67,13 +67,13 @@ pub(crate) trait ServerUnderTest {
     /// Runs statements in the tested database, in one session; stops at the first that fails.
     fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error>;
 
-    /// Requests a checkpoint; false if the role may not.
+    /// Requests a checkpoint; false if the role lacks the privilege.
     fn checkpoint(&self) -> Result<bool, server::Error>;
 
     /// Reads the tested database into the server's buffers.
     fn warm(&self) -> Result<Warmed, server::Error>;
 
-    /// Reads a relation's files past the server; none for an external server.
+    /// Reads a relation's files, bypassing the server; none for an external server.
     fn raw_read(
         &self,
         relation: &str,
@@ -99,11 +99,11 @@ pub(crate) trait ServerUnderTest {
     /// Its exit status if it has ended or ends within this time; always none for an external server.
     fn exit_status(&mut self, within: Duration) -> Option<String>;
 
-    /// What it has logged since the last call; none for an external server.
+    /// Its log since the last call; none for an external server.
     fn take_log(&mut self) -> Option<String>;
 }
 
-/// What a trial starts or waits for besides its server.
+/// The parts of a trial other than its server: hooks, driver, collectors and clock.
 pub(crate) trait Rig {
     /// Runs a hook to its end; an interrupt kills it.
     fn run_hook(&self, command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError>;
@@ -111,17 +111,17 @@ pub(crate) trait Rig {
     /// Starts a driver process.
     fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError>;
 
-    /// Starts the collectors. One that can't be started is a note among what they collect.
+    /// Starts the collectors. One that can't be started is a note in the results.
     fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a>;
 
-    /// The time that limits go by.
+    /// The current time, for time limits.
     fn now(&self) -> Instant;
 
     /// Waits this long, or until an interrupt.
     fn pause(&self, length: Duration, interrupt: &AtomicBool);
 }
 
-/// A driver process. Dropped, it is killed.
+/// A driver process, killed when dropped.
 pub(crate) trait Driver {
     /// Its process id.
     fn pid(&self) -> u32;
@@ -133,18 +133,18 @@ pub(crate) trait Driver {
     fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError>;
 }
 
-/// Collectors at work.
+/// Running collectors.
 pub(crate) trait Collectors {
-    /// Tells them the backends that serve background workloads.
+    /// Adds the backends that serve background workloads.
     fn add_background_backends(&self, pids: Vec<i32>);
 
-    /// Tells them that the load has started.
+    /// Reports that the load has started.
     fn load_started(&self, window: Window);
 
     /// Activity of the server's sessions in the second of the load that includes this moment; none if it was not sampled.
     fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>>;
 
-    /// Takes the last readings and returns everything collected. An interrupt shortens what takes long.
+    /// Takes the last readings and returns everything collected. An interrupt shortens long operations.
     fn finish(self: Box<Self>, interrupt: &AtomicBool) -> Collected;
 }
 

@@ -1,5 +1,5 @@
-//! Which trial is next: a pure function of the plan and of the trials that have been run, so that a campaign continues
-//! where it ended, however it ended.
+//! Choice of the next trial: a pure function of the plan and of the trials that have been run, so that a campaign
+//! continues where it ended, however it ended.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct Attempt {
     tps: Option<f64>,
     /// Whether the user interrupted it: it then counts as not run.
     interrupted: bool,
-    /// Why it is invalid; none if it is not.
+    /// Reason of an invalid trial; none for others.
     why: Option<String>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct NextTrial {
     pub(crate) trial: PlannedTrial,
     /// Number of the attempt, from 1.
     pub(crate) attempt: u32,
-    /// Why it runs in addition to the plan; none for a planned trial.
+    /// Reason for a trial in addition to the plan; none for a planned trial.
     pub(crate) reason: Option<String>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Schedule<'a> {
         Some(NextTrial { trial, attempt: 1, reason: Some(reason.clone()) })
     }
 
-    /// The cells that want another repeat, each with the reason.
+    /// The cells that need another repeat, each with the reason.
     fn wanting(&self) -> Vec<(usize, String)> {
         let repeats = &self.plan.run.repeats;
         let cells = (0..self.plan.cells.len())

@@ -14,7 +14,7 @@ use server::{ExternalServer, RawReading, Server, Warmed};
 
 use crate::rig::ServerUnderTest;
 
-/// The argument that makes pgdyno read files past the page cache.
+/// The argument that makes pgdyno read files, bypassing the page cache.
 const READ_COMMAND: &str = "read-files";
 
 /// A running server.
@@ -26,7 +26,7 @@ pub(crate) enum ServerHandle {
 }
 
 impl ServerHandle {
-    /// What it reports about itself. The tested database counts the queries.
+    /// Facts that it reports about itself. The tested database counts the queries.
     pub(crate) fn facts(&self) -> ServerFacts {
         match self {
             Self::Own(server) => server.facts(),

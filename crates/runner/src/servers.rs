@@ -32,9 +32,9 @@ struct Start {
     settings: SettingsVariant,
     /// The processors it is pinned to; none for all.
     cpus: Option<String>,
-    /// Its limits, from its first moment on.
+    /// Its limits, from its start on.
     limits: Limits,
-    /// Only a server of cells with the transport TCP listens there.
+    /// Only a server of cells with the transport TCP listens on it.
     transport: Transport,
 }
 
@@ -84,14 +84,15 @@ pub(crate) struct Servers<'a> {
     first_commits: HashMap<Origin, u64>,
     /// Build and settings in force, by names of server and settings.
     facts: HashMap<(String, String), Facts>,
-    /// What each server reports about itself, queried once.
+    /// Facts that each server reports about itself, queried once.
     server_facts: HashMap<Origin, ServerFacts>,
     running: Option<Running>,
 }
 
 impl<'a> Servers<'a> {
-    /// Removes what killed pgdyno processes left, installs every server of the cells, fills every data set, and starts each
-    /// server once with each of its settings and limits, so that errors are reported before the first trial.
+    /// Removes the remains of killed pgdyno processes, installs every server of the cells, fills every data set, and
+    /// starts each server once with each of its settings and limits, so that errors are reported before the first
+    /// trial.
     ///
     /// # Errors
     /// A server can't be installed, filled or started.
@@ -101,7 +102,7 @@ impl<'a> Servers<'a> {
         cells: &[&Cell],
         progress: &'a dyn host::Progress,
     ) -> Result<Self, server::Error> {
-        // Checked in a moment, and so before servers are fetched and filled.
+        // A fast check, made before servers are fetched and filled.
         for limits in limits_of(cells) {
             server::check_limits(cache, &limits)?;
         }
@@ -218,8 +219,8 @@ impl<'a> Servers<'a> {
         self.facts.get(&(cell.server.clone(), cell.settings.name.clone()))
     }
 
-    /// Starts the server of a cell, unless it runs already, and returns it with what it reports about itself. For a trial it
-    /// runs on the data set as filled if the cell writes, and is newly started if the cell begins with cold caches.
+    /// Starts the server of a cell, unless it runs already, and returns it with the facts that it reports. For a trial
+    /// it runs on the data set as filled if the cell writes, and is newly started if the cell begins with cold caches.
     fn start_server(
         &mut self,
         cell: &Cell,

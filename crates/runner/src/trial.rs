@@ -1,6 +1,6 @@
-//! One trial, in three phases on its server: [`prepare`](mod@prepare) brings the server into the state in which the load
-//! begins, [`measure`](mod@measure) runs the load and collects, [`conclude`](mod@conclude) runs what comes after the load.
-//! [`record`](mod@record) then judges the results and makes the trial's record, without the server.
+//! One trial, in three phases on its server: [`prepare`](mod@prepare) brings the server into the state in which the
+//! load begins, [`measure`](mod@measure) runs the load and collects, [`conclude`](mod@conclude) runs the steps after
+//! the load. [`record`](mod@record) then judges the results and makes the trial's record, without the server.
 
 mod conclude;
 mod measure;
@@ -30,7 +30,7 @@ use measure::{Measured, measure};
 use prepare::{Prepared, prepare};
 use record::record;
 
-/// What all trials of a run have in common.
+/// Context shared by all trials of a run.
 pub(crate) struct RunContext<'a> {
     /// The run.
     pub(crate) run: &'a Run,
@@ -42,7 +42,7 @@ pub(crate) struct RunContext<'a> {
     pub(crate) perf: Option<&'a Perf>,
     /// pgdyno itself, which is the program of the driver process.
     pub(crate) program: &'a Path,
-    /// What trials start and wait for.
+    /// The rig of the trials.
     pub(crate) rig: &'a dyn Rig,
     /// Set when the user wants to stop.
     pub(crate) interrupt: &'a AtomicBool,
@@ -58,7 +58,7 @@ pub(crate) struct FinishedTrial {
     pub(crate) loaded: bool,
 }
 
-/// A trial that runs.
+/// A running trial.
 struct ActiveTrial<'a> {
     context: &'a RunContext<'a>,
     next: &'a NextTrial,
@@ -66,7 +66,7 @@ struct ActiveTrial<'a> {
     started: Timestamp,
 }
 
-/// Results of a trial, of each phase as far as it came.
+/// Results of a trial, of each phase as far as it ran.
 #[derive(Default)]
 struct Results {
     environment: Environment,
@@ -122,7 +122,7 @@ impl<'a> ActiveTrial<'a> {
         Self { context, next, cell: context.plan.cell(&next.trial), started }
     }
 
-    /// Runs the trial's phases on its server. A failed preparation leaves out the load, and no more.
+    /// Runs the trial's phases on its server. If the preparation fails, only the load is skipped.
     fn run_on(
         &self,
         started: StartedServer,

@@ -1,4 +1,4 @@
-//! Trials whose kernel did not come up or went down: invalid, with the reason.
+//! Trials whose kernel failed to boot or crashed: invalid, with the reason.
 
 use jiff::Timestamp;
 use model::cell::Cell;

@@ -1,8 +1,8 @@
-/** Figures as people read them. Missing is shown as a dash, never as zero. */
+/** Formatting of figures. A missing figure is a dash, never zero. */
 
 export const MISSING = '–';
 
-/** The reader's own, as the browser has it. */
+/** The browser's own locale. */
 export const LOCALE: string | undefined = undefined;
 
 /** Throughput: grouped by thousands; decimals only where they are needed for three significant digits. */
@@ -30,12 +30,12 @@ export function change(ratio: number | null): string {
   return `${percent < 0 ? '−' : '+'}${digits}%`;
 }
 
-/** The upper end of a change's interval: beyond a hundredfold it says no more than that nothing is known. */
+/** The upper end of a change's interval: beyond a hundredfold it carries no information. */
 export function upper(ratio: number | null): string {
   return ratio !== null && ratio > 99 ? `>+${fixed(9900, 0)}%` : change(ratio);
 }
 
-/** A probability: `0.031`, and `< 0.001` where its digits say nothing. */
+/** A probability: `0.031`, or `< 0.001`. */
 export function pValue(p: number | null): string {
   if (p === null) return MISSING;
   return p < 0.001 ? `< ${fixed(0.001, 3)}` : fixed(p, 3);
@@ -66,7 +66,7 @@ export function bytes(value: number): string {
   return `${fixed(value, unit === 0 || value >= 99.95 ? 0 : 1)} ${units[unit] ?? ''}`;
 }
 
-/** A metric's figure in its unit, which may be by second: `B`, `µs`, `Hz`, or whatever else stands behind it. */
+/** A metric's figure with its unit, which may be per second: `B`, `µs`, `Hz`; any other unit is appended. */
 export function inUnit(value: number | null, unit: string): string {
   if (value === null) return MISSING;
   const [of = '', ...per] = unit.split('/');
@@ -90,7 +90,7 @@ export function span(us: number): string {
   return parts.filter(Boolean).join(' ');
 }
 
-/** The same in seconds alone, as lengths are compared: `88.0 s`, `0.361 s`. */
+/** A span in seconds only, for comparison of durations: `88.0 s`, `0.361 s`. */
 export function seconds(us: number | null): string {
   if (us === null) return MISSING;
   const seconds = us / 1e6;
@@ -107,7 +107,7 @@ export function second(timestamp: string): string {
   return `${timestamp.slice(11, 19)} UTC`;
 }
 
-/** A setting in the unit a person would have written: `16384` of `8kB` is `128 MB`. */
+/** A setting in the unit that a person would use: `16384` of `8kB` is `128 MB`. */
 export function setting(value: string, unit: string | null): string {
   if (unit === null) return value;
   const [, times, base] = /^(\d*)(B|kB|MB|us|ms|s|min)$/.exec(unit) ?? [];
@@ -122,7 +122,7 @@ export function setting(value: string, unit: string | null): string {
   return `${amount} ${ladder[rung]?.[0] ?? ''}`;
 }
 
-/** PostgreSQL's units, each with how many of the one before it make it. */
+/** PostgreSQL's units, each with its multiple of the one before. */
 const SIZES: [string, number][] = [
   ['B', 1],
   ['kB', 1024],
@@ -151,7 +151,7 @@ export function fixed(value: number, decimals: number): string {
   return localized(value, { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
-/** As `toLocaleString` has it, which is too slow for axes that are moved about. */
+/** Like `toLocaleString`, which is too slow for axes during panning. */
 export function localized(value: number, options: Intl.NumberFormatOptions): string {
   const key = JSON.stringify(options);
   const format = FORMATS.get(key) ?? new Intl.NumberFormat(LOCALE, options);

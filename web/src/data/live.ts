@@ -1,9 +1,9 @@
 /**
- * What `pgdyno serve` serves in addition to the View, the Detail and the histories. Missing is null, never zero; `_us` is
- * microseconds; times are RFC 3339 in UTC. Errors of api/… are `{ error: string }` with status 401, 403, 404, 405 or 500.
+ * Data of `pgdyno serve` other than the View, the Detail and the histories. Missing is null, never zero; `_us` is
+ * microseconds; times are RFC 3339 in UTC. Errors of api/… are `{ error: string }`, status 401, 403, 404, 405 or 500.
  */
 
-/** `api/runs`: every run with a trial in the store, and those that run now; the oldest first. */
+/** `api/runs`: every run with a trial in the store, and runs in progress; oldest first. */
 export type Runs = RunHead[];
 
 export interface RunHead {
@@ -12,11 +12,11 @@ export interface RunHead {
   tags: string[];
   /** Whether it was imported. */
   imported: boolean;
-  /** When its first trial began (for one that runs and has none yet: when it was begun). */
+  /** Start of its first trial (or of the run, if it is in progress and has no trial yet). */
   started: string | null;
-  /** When its last trial ended; null while it has none. A run that runs now may end later. */
+  /** End of its last trial; null if it has none. A run in progress may end later. */
   ended: string | null;
-  /** Its trials in the store. All 0 where it runs and has none yet: then `api/runs/ID` is 404 until the first has ended. */
+  /** Its trials in the store. All 0 if it has none yet: then `api/runs/ID` is 404 until the first has ended. */
   valid: number;
   suspect: number;
   invalid: number;
@@ -25,10 +25,10 @@ export interface RunHead {
 }
 
 /**
- * `api/live` (server-sent events): every message is of the default type, `new EventSource('api/live').onmessage`, its data
- * one Message as JSON. Each connection begins with `hello`; then comes the state so far of each running campaign (`run`,
- * `trial_begins`, the intervals of its present trial, …), then whatever happens. On `hello` forget what was known: a server
- * that was started anew, or a client that was too slow, gets it all again. EventSource connects again by itself.
+ * `api/live` (server-sent events): every message is of the default type, `new EventSource('api/live').onmessage`, its
+ * data one Message as JSON. Each connection begins with `hello`, followed by the state of each running campaign (`run`,
+ * `trial_begins`, the intervals of its current trial, …) and by new events. Discard the known state on `hello`: after a
+ * restart of the server, or if the client was too slow, all of it is sent again. EventSource reconnects by itself.
  */
 export interface Message {
   /** ULID of the run; null in `hello`. */
@@ -50,13 +50,13 @@ export type LiveEvent =
 /** The first message of each connection. */
 export interface Hello {
   kind: 'hello';
-  /** ULIDs of the runs that run now: each one's state follows. Empty where nothing runs. */
+  /** ULIDs of the runs in progress, whose states follow. Empty if there are none. */
   running: string[];
 }
 
 /**
- * The head of a run's state. Forget what came before of this run: it comes anew with each trial (and in a trial of many
- * hours now and then, followed by `trial_begins` and the latest intervals, at least half an hour of them).
+ * The head of a run's state. Discard the earlier state of this run: the head is sent again with each trial (and now and
+ * then in a trial of many hours, followed by `trial_begins` and the latest intervals, at least half an hour of them).
  */
 export interface Run {
   kind: 'run';
@@ -64,32 +64,32 @@ export interface Run {
   format: number;
   campaign: string;
   pgdyno_version: string;
-  /** When this run was begun or resumed. */
+  /** Time at which this run began or was resumed. */
   begun: string;
-  /** Number of trials that are planned, those done included; `trial_begins.of` may be more. */
+  /** Number of planned trials, including those done; `trial_begins.of` may be more. */
   planned: number;
   /** In the campaign's order. */
   cells: LiveCell[];
 }
 
 export interface LiveCell {
-  /** In words. */
+  /** The cell in words. */
   cell: string;
-  /** Trials that are planned. */
+  /** Number of planned trials. */
   planned: number;
-  /** Its trials that had ended when this was written; each later `trial_ended` is one more. */
+  /** Numbers of its trials that had ended when this was written; each later `trial_ended` adds one. */
   valid: number;
   suspect: number;
   invalid: number;
 }
 
-/** A server is fetched, a data set is filled, data are put back. */
+/** A server is fetched, a data set is filled, or data are restored. */
 export interface Preparing {
   kind: 'preparing';
   at: string;
   what: string;
   done: number;
-  /** null where it is not known. */
+  /** null if unknown. */
   total: number | null;
 }
 
@@ -103,18 +103,18 @@ export interface Notice {
 export interface TrialBegins {
   kind: 'trial_begins';
   at: string;
-  /** Its place in the order, from 1. */
+  /** Position in the order, from 1. */
   position: number;
   of: number;
-  /** In words. */
+  /** The cell in words. */
   cell: string;
-  /** Its place in `Run.cells`. */
+  /** Index in `Run.cells`. */
   cell_index: number;
   repeat: number;
   attempt: number;
-  /** Why it is run beyond what was planned; null where it was planned. */
+  /** Reason for a trial in addition to the plan; null for a planned trial. */
   reason: string | null;
-  /** About how long this and the trials after it will take. */
+  /** Estimated time of this and all later trials. */
   remaining_us: number;
   warmup_us: number;
   duration_us: number;
@@ -128,25 +128,25 @@ export interface Interval {
   width_us: number;
   phase: 'warmup' | 'measure' | 'drain';
   tps: number;
-  /** Transactions that failed; null where it is not known. */
+  /** Number of failed transactions; null if unknown. */
   failed: number | null;
-  /** null where no transaction ended. */
+  /** null if no transaction ended. */
   p50_us: number | null;
   p95_us: number | null;
   p99_us: number | null;
   max_us: number | null;
-  /** What sessions were doing meanwhile; null without a sample. */
+  /** Activity of sessions in the interval; null without a sample. */
   waits: LiveWait[] | null;
 }
 
-/** The same words as in `Detail.waits`. */
+/** Same terms as in `Detail.waits`. */
 export interface LiveWait {
   /** `load`, `beside`, `other`, or a server process. */
   session: string;
-  /** `wait_event_type`, `CPU` where it was active and did not wait, or the state where it was not active. */
+  /** `wait_event_type`, `CPU` if it was active and did not wait, or the state if it was not active. */
   type: string;
   event: string | null;
-  /** Mean number of sessions that did so. */
+  /** Mean number of such sessions. */
   sessions: number;
 }
 
@@ -160,23 +160,23 @@ export interface TrialEnded {
   repeat: number;
   attempt: number;
   validity: 'valid' | 'suspect' | 'invalid';
-  /** null where no load ran. */
+  /** null if no load ran. */
   tps: number | null;
-  /** What validity gates found against it. */
+  /** Findings of the validity gates, if not valid. */
   reasons: string[];
 }
 
-/** Nothing more comes of this run until somebody resumes it. */
+/** No more messages of this run follow unless it is resumed. */
 export interface Ended {
   kind: 'ended';
   at: string;
   /** `died`: its pgdyno was killed. */
   how: 'finished' | 'interrupted' | 'failed' | 'died';
-  /** null where there is nothing to say. */
+  /** null without a reason. */
   why: string | null;
 }
 
-/** A bundle has appeared in the store, of whichever run: what was fetched of that run is out of date. */
+/** A new bundle in the store, of any run: fetched data of that run are out of date. */
 export interface StoredTrial {
   kind: 'trial';
   id: string;

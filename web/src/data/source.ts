@@ -1,6 +1,6 @@
 /**
- * Where the figures come from: what `pgdyno report -o FILE` put into the page (JSON, compressed by gzip, in base64), or
- * what `pgdyno serve` answers.
+ * Source of the figures: data that `pgdyno report -o FILE` embedded in the page (JSON, compressed by gzip, in base64),
+ * or responses of `pgdyno serve`.
  */
 
 import type { Detail } from './generated/detail';
@@ -11,15 +11,15 @@ import type { View } from './generated/view';
 export interface Source {
   /** Whether there is a store behind it, which may have several runs and new trials. */
   serves: boolean;
-  /** The runs of the store, the oldest first; none of a file. */
+  /** The runs of the store, oldest first; none for a file. */
   runs(): Promise<RunHead[]>;
-  /** The overview of a run; of the latest where none is named. */
+  /** The overview of a run; of the latest if none is named. */
   view(run: string | null): Promise<View>;
-  /** How figures went over versions, kernels or time, as far as there are enough of them. */
+  /** Histories over versions, kernels or time, if there are enough figures. */
   histories(run: string): Promise<History[]>;
-  /** One trial in detail; null where it is not in the file. */
+  /** One trial in detail; null if it is not in the file. */
   detail(trial: string): Promise<Detail | null>;
-  /** Whether it can be shown in detail. */
+  /** Whether a trial can be shown in detail. */
   has(trial: string): boolean;
 }
 

@@ -1,23 +1,23 @@
-/** Figures as a table: what stands behind a chart, and what is copied from it. */
+/** Figures as a table: the data of a chart, and of its copies. */
 
 export interface Table {
   columns: Heading[];
-  /** One value for each column; as they are, for `show` makes them legible. */
+  /** One raw value for each column; `show` formats them. */
   rows: Cell[][];
 }
 
 export interface Heading {
-  /** With the unit at its end, as a column of a file is called: `latency p99 (µs)`. */
+  /** With the unit at its end, as in the header of a file: `latency p99 (µs)`. */
   name: string;
-  /** How its values are shown; as they are where it is missing. */
+  /** Format of its values; raw if it is missing. */
   show?: (value: number | null) => string;
-  /** Whether its values are texts, which stand on the left. */
+  /** Whether its values are texts, which are left-aligned. */
   text?: boolean;
 }
 
 export type Cell = string | number | null;
 
-/** RFC 4180, in full precision; what is missing is empty. */
+/** RFC 4180, in full precision; a missing value is empty. */
 export function csv({ columns, rows }: Table): string {
   const field = (value: Cell) => {
     const text = value === null ? '' : String(value);

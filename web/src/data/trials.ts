@@ -1,4 +1,4 @@
-/** The trials of a view one by one, each with the cell it measured. */
+/** The trials of a view, each with its cell. */
 
 import { count, counted, tps } from './format';
 import type { Table } from './table';
@@ -13,7 +13,7 @@ export interface Placed {
   at: number;
 }
 
-/** Every trial of a panel as rows, but for the columns that are left out. */
+/** Every trial of a panel as rows, except those of hidden columns. */
 export function trialsTable(panel: Panel, columns: Column[], hidden: Set<number>): Table {
   const text = (name: string) => ({ name, text: true });
   return {
@@ -41,18 +41,18 @@ export function trialsOf(panel: Panel, columns: Column[]): Placed[] {
   );
 }
 
-/** `8 clients, `; nothing where the number is not known. */
+/** `8 clients, `; empty if the number is unknown. */
 export function clientsOf({ clients }: Placed): string {
   return clients === null ? '' : `${counted(clients, 'client')}, `;
 }
 
-/** What tells a panel: workload, scale and so on, as far as they are known. */
+/** Title of a panel: its workload and scale, if known. */
 export function title(panel: Panel): string {
   const scale = panel.scale === null ? null : `scale ${count(panel.scale)}`;
   return [panel.workload, scale].filter((part) => part !== null).join(', ') || 'imported';
 }
 
-/** What tells a panel from those of the same title: what not all of them have. */
+/** Levels that distinguish a panel from others with its title: those that not all of them have. */
 export function distinguishing(panel: Panel, view: View): string[] {
   const all = ({ protocol, transport, conditions }: Panel) => [protocol, transport, ...conditions].filter((one) => one !== null);
   const alike = view.panels.filter((other) => title(other) === title(panel)).map(all);
@@ -63,14 +63,14 @@ export function allTrials(view: View): Placed[] {
   return view.panels.flatMap((panel) => trialsOf(panel, view.columns));
 }
 
-/** The number of usable trials that most cells of a panel have; 0 where no cell has any. */
+/** The most frequent number of usable trials of a panel's cells; 0 if no cell has any. */
 export function usualN(panel: Panel): number {
   const cells = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.n ?? [])).filter((n) => n > 0);
   const times = (n: number) => cells.filter((other) => other === n).length;
   return cells.reduce((common, n) => (times(n) > times(common) ? n : common), cells[0] ?? 0);
 }
 
-/** Which way a verdict goes; what is not decided goes no way. */
+/** Direction of a verdict; `open` if it is undecided. */
 export function tendency({ verdict }: Verdict): 'worse' | 'better' | 'same' | 'open' {
   if (verdict.startsWith('REGRESSION')) return 'worse';
   if (verdict.startsWith('IMPROVEMENT')) return 'better';

@@ -1,51 +1,51 @@
-/** What the reader has chosen. All of it lives in the URL's fragment, so that a link shows what its sender saw. */
+/** The reader's selection. All of it is in the URL's fragment, so that a link shows its sender's view. */
 
 import type { Column, Panel } from './generated/view';
 
 export type Theme = 'auto' | 'light' | 'dark';
 
-/** The pages, in the order of their links; the first is where one begins. */
+/** The pages, in the order of their links; the first is the start page. */
 export const PAGES = ['overview', 'trial', 'profiles', 'history', 'environment', 'live'] as const;
 export type Page = (typeof PAGES)[number];
 
-/** The factors by which panels can be chosen. */
+/** The factors by which panels can be selected. */
 export const FACTORS = ['workload', 'scale', 'protocol', 'transport'] as const;
 export type Factor = (typeof FACTORS)[number];
 
 export interface Selection {
   page: Page;
-  /** Id of the run that is shown, of a store that has several; null for the latest. */
+  /** Id of the displayed run, of a store that has several; null for the latest. */
   run: string | null;
-  /** The one level shown of a factor; none for all of them. */
+  /** The only level shown of a factor; none for all of them. */
   levels: Partial<Record<Factor, string>>;
-  /** Keys of the columns that are not drawn. */
+  /** Keys of the hidden columns. */
   hidden: string[];
-  /** Id of the trial that is pointed out in the overview, and shown whole on the page of trials. */
+  /** Id of the trial that is highlighted in the overview and shown in full on the trial page. */
   trial: string | null;
-  /** Id of the trial that it is held against there. */
+  /** Id of the trial that it is compared with there. */
   against: string | null;
-  /** The part of the time that is shown there, in seconds after the load's start; null for all of it. */
+  /** The time range that is shown there, in seconds after the load's start; null for all of it. */
   zoom: { from: number; to: number } | null;
   /** Metrics that are drawn there, as `metric` or `metric of`. */
   metrics: string[];
-  /** Which verdicts are listed, and in which order, by the keys of `VERDICTS`. */
+  /** Filter and order of the verdicts, by the keys of `VERDICTS`. */
   verdicts: VerdictChoice;
-  /** What the views over several scales show, by the keys of `SCALES`. */
+  /** Selection in the views over several scales, by the keys of `SCALES`. */
   scales: ScalesChoice;
-  /** Which two columns' environments are held against each other, by the keys of `DIFFERENCE`. */
+  /** The two columns whose environments are compared, by the keys of `DIFFERENCE`. */
   difference: Difference;
-  /** What the flame graph shows, by the keys of `FLAME`. */
+  /** Selection of the flame graph, by the keys of `FLAME`. */
   flame: Flame;
-  /** What the history shows, by the keys of `HISTORY`. */
+  /** Selection of the history, by the keys of `HISTORY`. */
   history: HistoryChoice;
   theme: Theme;
 }
 
-/** By which column of the table (descending where it begins with `-`), of which kind, and whose cell has this text. */
+/** Sort column (descending if it begins with `-`), kind of verdict, and text that the cell contains. */
 export const VERDICTS = ['sort', 'kind', 'find'] as const;
 export type VerdictChoice = Partial<Record<(typeof VERDICTS)[number], string>>;
 
-/** At how many clients, and the key of which column. */
+/** Number of clients, and key of a column. */
 export const SCALES = ['clients', 'column'] as const;
 export type ScalesChoice = Partial<Record<(typeof SCALES)[number], string>>;
 
@@ -53,24 +53,24 @@ export type ScalesChoice = Partial<Record<(typeof SCALES)[number], string>>;
 export const DIFFERENCE = ['of', 'against'] as const;
 export type Difference = Partial<Record<(typeof DIFFERENCE)[number], string>>;
 
-/** Which profile, beside which other one, of which role, from which function on, and what is looked for. */
+/** Profile, profile compared with, role, root function, and search text. */
 export const FLAME = ['profile', 'against', 'role', 'from', 'find'] as const;
 export type Flame = Partial<Record<(typeof FLAME)[number], string>>;
 
-/** Over what, and which of its cells. */
+/** Factor that the history is over, and its cell. */
 export const HISTORY = ['over', 'cell'] as const;
 export type HistoryChoice = Partial<Record<(typeof HISTORY)[number], string>>;
 
-/** The factors that tell columns apart. */
+/** The factors that distinguish columns. */
 export const COLUMN_FACTORS = ['server', 'settings', 'kernel', 'kernel_args', 'sysctl', 'host', 'pin'] as const;
 
-/** Names a column in URLs. */
+/** Key of a column in URLs. */
 export function columnKey(column: Column): string {
   const levels = COLUMN_FACTORS.flatMap((factor) => {
     const level = column.levels[factor];
     return level === undefined || level === 'none' || (factor === 'sysctl' && level === 'default') ? [] : [level];
   });
-  // Imported trials may say nothing.
+  // Imported trials may have no known level.
   return levels.join('_') || column.label;
 }
 
@@ -95,7 +95,7 @@ export function parseSelection(fragment: string): Selection {
   };
 }
 
-/** The fragment without `#`; empty where nothing is chosen. */
+/** The fragment without `#`; empty if nothing is selected. */
 export function formatSelection(selection: Selection): string {
   const pairs = new URLSearchParams();
   if (selection.page !== PAGES[0]) pairs.set('page', selection.page);
@@ -115,7 +115,7 @@ export function formatSelection(selection: Selection): string {
   return pairs.toString();
 }
 
-/** Whether the way from one selection to the other is a step that the browser's back button takes back. */
+/** Whether the change of selection is a step that the browser's back button undoes. */
 export function isStep(from: Selection, to: Selection): boolean {
   const place = ({ page, run, levels, against, trial, difference, flame: { profile }, history }: Selection) =>
     JSON.stringify([page, run, levels, against, page === 'trial' ? trial : null, difference, profile, history]);
@@ -157,7 +157,7 @@ export function levelsOf(factor: Factor, panels: Panel[]): string[] {
   return [...new Set(panels.map((panel) => levelOf(factor, panel)))];
 }
 
-/** A level that no panel has (an old link, say) chooses nothing. */
+/** Whether a panel is selected. A level that no panel has, as in an old link, selects all. */
 export function isChosen(panel: Panel, selection: Selection, panels: Panel[]): boolean {
   return FACTORS.every((factor) => {
     const level = selection.levels[factor];

@@ -1,4 +1,4 @@
-/** What differs between two columns of a view: levels of factors, versions, facts of the machine, settings. */
+/** Differences between two columns of a view: levels of factors, versions, facts of the machine, settings. */
 
 import { setting } from '../data/format';
 import { COLUMN_FACTORS } from '../data/url';
@@ -9,7 +9,7 @@ export interface Differing {
   kind: 'factor' | 'server' | 'machine' | 'setting';
   before: string;
   after: string;
-  /** Whether the campaign declares it; what it does not is a confound where the columns are compared. */
+  /** Whether the campaign declares it; an undeclared one is a confound if the columns are compared. */
   declared: boolean;
 }
 
@@ -45,7 +45,7 @@ export function difference(view: View, of: number, against: number): Differing[]
         return value ? value.values.map((one) => (one === '' ? '(empty)' : setting(one, value.unit))).join(', ') : 'does not have it';
       };
       const isDefault = [values[of], values[against]].every((value) => !value || value.default);
-      // What the settings' own factor sets is declared; another version's default is not.
+      // Values of the factor `settings` are declared; another version's default is not.
       return row('setting', name, text(against), text(of), varied.has('settings') && !isDefault);
     }),
   ];
@@ -58,7 +58,7 @@ export interface ChangedOption {
   after: string;
 }
 
-/** Options in which the configurations of the kernels of two columns differ, first those that matter to a server. */
+/** Options in which the configurations of two columns' kernels differ, those that matter to a server first. */
 export function changedOptions(view: View, of: number, against: number): ChangedOption[] {
   return view.environment.kernel_options.flatMap(({ name, matters, values }) => {
     const [before, after] = [values[against] ?? null, values[of] ?? null];
@@ -69,13 +69,13 @@ export function changedOptions(view: View, of: number, against: number): Changed
 /** Facts that are lists of words: only words of one side are shown. */
 const LISTS = new Set(['kernel command line', 'modules']);
 
-/** Without those that say which file the kernel was read from. */
+/** Words of one list only, without those that name the kernel's file. */
 function wordsOnlyIn(list: string, other: string): string {
   const others = new Set(other.split(' '));
   return list.split(' ').filter((word) => !others.has(word) && !/^(BOOT_IMAGE|initrd)=/.test(word)).join(' ');
 }
 
-/** Facts that are another one in every trial by nature. */
+/** Facts that naturally differ in every trial. */
 const RUNNING = new Set(['load average before a trial']);
 
 /** Build and platform, without the version, which has a row of its own. */

@@ -8,22 +8,22 @@ import type { History, HistoryCell, HistoryChange } from '../data/generated/hist
 const MARGIN_RIGHT = 12;
 /** Width of a letter of the axis, in pixels. */
 const LETTER = 6.2;
-/** Of a change's label, in pixels. */
+/** Width of a change's label, in pixels. */
 const WIDEST = 76;
-/** The longest name of a step that is written whole. */
+/** Longest name of a step that is not cut, in characters. */
 const LONGEST = 14;
 
-/** A figure of the metric, with as many digits as say something. */
+/** A figure of the metric, with about three significant digits. */
 export function figure(value: number | null): string {
   if (value === null) return '–';
   const size = Math.abs(value);
   return fixed(value, size >= 99.95 || size === 0 ? 0 : size >= 9.995 ? 1 : size >= 0.995 ? 2 : 4);
 }
 
-/** In this order a cell is named by its factors. */
+/** Order of the factors in a cell's title. */
 const FIRST = ['server', 'settings', 'workload', 'scale', 'clients'];
 
-/** The scale and clients of a cell, say: what tells it from the others. */
+/** Levels that distinguish a cell from the others, such as its scale and clients. */
 export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
   const varies = (factor: string) => all.some((other) => other.cell[factor] !== cell.cell[factor]);
   const place = (factor: string) => (FIRST.includes(factor) ? FIRST.indexOf(factor) : FIRST.length);
@@ -39,7 +39,7 @@ export function changeSaid({ verdict, ratio, ci95_low, ci95_high, accepted }: Hi
   return `${verdict.toLowerCase()} ${change(ratio - 1)}${interval}${accepted === null ? '' : ', accepted'}`;
 }
 
-/** Whether it is a change for the worse. */
+/** Direction of a change. */
 export function wayOf(verdict: string): 'worse' | 'better' | 'open' {
   return verdict.startsWith('REGRESSION') ? 'worse' : verdict.startsWith('IMPROVEMENT') ? 'better' : 'open';
 }
@@ -61,7 +61,7 @@ export function historyChart(history: History, cell: HistoryCell, width: number,
     return label.length > LONGEST ? `${label.slice(0, LONGEST - 1)}…` : label;
   };
   const longest = Math.max(...history.steps.map((_, step) => name(step).length));
-  // Slanting names need the height of a line each.
+  // Slanted names need the height of a line each.
   const every = Math.max(1, Math.ceil((small ? 26 : 14) / room));
   const ticks = history.steps.map((_, step) => step).filter((step) => step % every === 0);
   const levels = levelsOf(cell, last);
@@ -76,7 +76,7 @@ export function historyChart(history: History, cell: HistoryCell, width: number,
     style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
     x: { type: 'linear', domain: [0, Math.max(1, last)], inset: 10, ticks, tickFormat: name, tickRotate: -45, tickSize: 3, label: null },
     y: {
-      // Changes are what it is about: the axis does not begin at zero, and says so by its figures.
+      // The chart shows changes: the axis does not begin at zero, as its figures show.
       domain: least < most ? [least - 0.08 * (most - least), most + 0.12 * (most - least)] : [least * 0.9, least * 1.1 || 1],
       nice: true,
       ticks: 4,
@@ -109,11 +109,11 @@ export function historyChart(history: History, cell: HistoryCell, width: number,
 interface Labelled extends HistoryChange {
   x: number;
   way: keyof typeof SIGNS;
-  /** Labels of neighbours stand above one another. */
+  /** Row of the label: neighbouring labels are stacked. */
   row: number;
 }
 
-/** `room` is that of a step, in pixels. */
+/** `room` is the width of a step, in pixels. */
 function labelled(changes: HistoryChange[], room: number): Labelled[] {
   const placed: Labelled[] = [];
   for (const one of changes) {
@@ -125,7 +125,7 @@ function labelled(changes: HistoryChange[], room: number): Labelled[] {
   return placed;
 }
 
-/** What a chart needs for its width. style.css reserves the same. */
+/** Height of a chart of this width. style.css reserves the same. */
 export function chartHeight(width: number, small: boolean): number {
   return small ? 230 : Math.round(Math.max(280, Math.min(400, width * 0.5)));
 }

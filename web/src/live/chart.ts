@@ -1,4 +1,4 @@
-/** The trial that runs, second by second: a small chart of one figure. */
+/** The running trial, second by second: a small chart of one figure. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -13,16 +13,16 @@ export interface Line {
 
 export interface Drawing {
   lines: Line[];
-  /** What the vertical axis is called, with its unit. */
+  /** Label of the vertical axis, with its unit. */
   label: string;
-  /** By which values are divided for the axis. */
+  /** Divisor of the values on the axis. */
   unit: number;
   log: boolean;
 }
 
 const HEIGHT = 180;
 
-/** The axis is as long as the trial is planned, so that nothing moves while it fills. */
+/** Draws an axis as long as the planned trial, so that nothing moves while it fills. */
 export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, label, unit, log }: Drawing, width: number): Element {
   const end = Math.max((trial.warmup_us + trial.duration_us) / 1e6, ...intervals.slice(-1).map(({ start_us, width_us }) => (start_us + width_us) / 1e6));
   const points = lines.flatMap((line) =>

@@ -1,4 +1,4 @@
-/** The campaigns of the store that run now, as `pgdyno serve` tells of them. */
+/** The running campaigns of the store, as reported by `pgdyno serve`. */
 
 import { SvelteMap } from 'svelte/reactivity';
 import { after, NOTHING, type Live } from './state';
@@ -6,13 +6,13 @@ import type { Message } from '../data/live';
 
 export interface Following {
   readonly live: Live;
-  /** Whether the server is there; it is asked again by itself. */
+  /** Whether the server responds; the page reconnects by itself. */
   readonly connected: boolean;
-  /** How many trials have appeared in the store, by run. */
+  /** Number of trials that have appeared in the store, by run. */
   readonly appeared: ReadonlyMap<string, number>;
 }
 
-/** Follows until the page is left. */
+/** Follows them until the page is left. */
 export function follow(): Following {
   let live = $state.raw(NOTHING);
   let connected = $state(false);

@@ -2,31 +2,31 @@
 
 import type { Ended, Interval, LiveWait, Message, Notice, Preparing, Run, TrialBegins, TrialEnded } from '../data/live';
 
-/** By run. */
+/** States by run. */
 export type Live = ReadonlyMap<string, RunState>;
 
-/** Before the first message of a connection. */
+/** The state before the first message of a connection. */
 export const NOTHING: Live = new Map();
 
 export interface RunState {
   head: Run;
-  /** What is being prepared; null once its trial's load runs. */
+  /** Current preparation; null once its trial's load runs. */
   preparing: Preparing | null;
-  /** The latest ones, the newest last. */
+  /** The latest notices, newest last. */
   notices: Notice[];
-  /** The trial that runs; null before the first. */
+  /** The running trial; null before the first. */
   trial: TrialBegins | null;
   intervals: Interval[];
-  /** Those that ended since the head was written. */
+  /** Trials that ended since the head was written. */
   ended: TrialEnded[];
-  /** How the run ended; null while it runs. */
+  /** End of the run; null while it runs. */
   end: Ended | null;
 }
 
-/** Notices that are kept. */
+/** Number of notices that are kept. */
 const NOTICES = 5;
 
-/** What is known after a message. */
+/** The state after a message. */
 export function after(live: Live, { run, event }: Message): Live {
   if (event.kind === 'hello') return NOTHING;
   if (run === null) return live;
@@ -58,18 +58,18 @@ function changed(state: RunState, event: Exclude<Message['event'], { kind: 'hell
   }
 }
 
-/** How many trials of a run have ended. */
+/** Number of a run's trials that have ended. */
 export function done({ head, ended }: RunState): number {
   return head.cells.reduce((sum, cell) => sum + cell.valid + cell.suspect + cell.invalid, 0) + ended.length;
 }
 
-/** What is left of the campaign by the runner's estimate, which was made when the trial began. */
+/** Remaining time of the campaign, from the runner's estimate at the start of the trial. */
 export function remainingUs({ trial }: RunState, now: number): number | null {
   if (trial === null) return null;
   return Math.max(0, trial.remaining_us - (now - Date.parse(trial.at)) * 1000);
 }
 
-/** What sessions of the load did over the last seconds, the most frequent first: mean numbers of sessions. */
+/** Mean numbers of clients' sessions by activity over the last seconds, the most frequent first. */
 export function waiting(intervals: Interval[], seconds: number): LiveWait[] {
   const sampled = intervals.slice(-seconds).flatMap(({ waits }) => (waits === null ? [] : [waits]));
   const sums = new Map<string, LiveWait>();

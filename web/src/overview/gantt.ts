@@ -1,4 +1,4 @@
-/** The client Gantt: when each client's transactions ran, a bar each, on one axis of time. */
+/** Gantt chart of the clients: a bar for each transaction, on one time axis. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -11,9 +11,9 @@ const ROW = 20;
 const MARGIN_TOP = 8;
 const MARGIN_BOTTOM = 38;
 const MARGIN_RIGHT = 14;
-/** Of more clients, the first are drawn; the table has all. */
+/** Most clients that are drawn; the table has all. */
 const MOST_CLIENTS = 60;
-/** Room for the figure behind a bar, in pixels. */
+/** Room for the figure after a bar, in pixels. */
 const LABEL = 64;
 
 /** Duration relative to a lone transaction: `6.34×`. */
@@ -21,7 +21,7 @@ export function multiple(us: number | null, lone_us: number | null): string {
   return us === null || lone_us === null || lone_us <= 0 ? MISSING : `${fixed(us / lone_us, 2)}×`;
 }
 
-/** A letter for each group that ended together. */
+/** Letter of a group that ended together. */
 export function letter(clump: number | null): string {
   if (clump === null) return '';
   return clump < 26 ? String.fromCharCode(65 + clump) : count(clump + 1);
@@ -68,7 +68,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
         : [Plot.ruleX([seconds(spans.lone_us)], { stroke: 'var(--axis)', strokeDasharray: '3 3' })]),
       Plot.barX(
         drawn.filter((one) => !one.failed),
-        // Neighbours differ.
+        // Neighbouring bars differ.
         { ...bar, fill: colour(at), fillOpacity: (one: Span) => (one.iteration % 2 === 1 ? 1 : 0.55) },
       ),
       Plot.barX(
@@ -100,7 +100,7 @@ export function gantt(spans: Spans, at: number, until_us: number, width: number)
   });
 }
 
-/** One sentence that stands for the chart where it can't be seen. */
+/** Text alternative of the chart, in one sentence. */
 export function describe(placed: Placed, spans: Spans): string {
   const together = spans.clumps.map((clump) => `${count(clump.transactions)} ended together`).join(', ');
   return (

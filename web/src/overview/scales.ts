@@ -1,14 +1,14 @@
-/** Panels that are alike but for their scale: how throughput goes with the size of the data. */
+/** Panels that differ only in scale: throughput over the size of the data. */
 
 import { bytes, count, share } from '../data/format';
 import type { Panel, Point } from '../data/generated/view';
 
 export interface Family {
-  /** What they share, in words. */
+  /** Common title. */
   title: string;
   /** Ascending by scale. */
   panels: Sized[];
-  /** Every number of clients that one of them has, ascending. */
+  /** Numbers of clients in any of them, ascending. */
   clients: number[];
 }
 
@@ -32,7 +32,7 @@ export function pointOf(panel: Panel, at: number, clients: number | null): Point
   return panel.rows.find((row) => row.clients === clients)?.points[at] ?? null;
 }
 
-/** The one with the largest median, and at how many clients it is. */
+/** The point with the largest median, and its number of clients. */
 export function best(panel: Panel, at: number): { point: Point; clients: number | null } | null {
   const known = panel.rows.flatMap(({ points, clients }) => {
     const point = points[at];
@@ -41,13 +41,13 @@ export function best(panel: Panel, at: number): { point: Point; clients: number 
   return known.toSorted((a, b) => (b.point.median ?? 0) - (a.point.median ?? 0))[0] ?? null;
 }
 
-/** How large the data are, and what part of memory that is. */
+/** Size of the data, and its share of memory. */
 export function size({ database_bytes, memory_bytes }: Panel): string[] {
   if (database_bytes === null) return [];
   return [bytes(database_bytes), ...(memory_bytes ? [`${share(database_bytes / memory_bytes)} of RAM`] : [])];
 }
 
-/** `scale 300`, and how large that is. */
+/** `scale 300`, and the size of the data. */
 export function scaleOf(panel: Sized): string {
   const parts = size(panel);
   return `scale ${count(panel.scale)}${parts.length > 0 ? ` (${parts.join(', ')})` : ''}`;

@@ -11,7 +11,7 @@ export interface AtScale {
   clients: number | null;
 }
 
-/** `series` has what is drawn of each column; `hidden` are those left out. */
+/** `series` has the points of each column; `hidden` are the indices of hidden columns. */
 export function overScales(family: Family, series: AtScale[][], columns: Column[], hidden: Set<number>, width: number): Chart {
   const scales = family.panels.map(({ scale }) => scale);
   const tick = (scale: number) => {

@@ -7,7 +7,7 @@ import { title, trialsOf, type Placed } from '../data/trials';
 import { colour, dash, symbol } from '../parts/series';
 import type { Column, Panel, Point } from '../data/generated/view';
 
-/** A trial as it stands in the chart, in pixels. */
+/** Position of a trial in the chart, in pixels. */
 export interface Mark {
   placed: Placed;
   x: number;
@@ -21,14 +21,14 @@ export interface Chart {
   marks: Mark[];
 }
 
-/** What is drawn. */
+/** Data of the chart. */
 export interface Sweep {
-  /** Along the axis, ascending. */
+  /** Levels of the axis, ascending. */
   levels: number[];
-  /** Indices of the columns. */
+  /** Indices of the displayed columns. */
   shown: number[];
   point: (at: number, level: number) => Point | null;
-  /** With the level at which each stands. */
+  /** Trials with the level at which they are drawn. */
   trials: (Placed & { level: number })[];
   axis: { label: string; tick: (level: number) => string; lines: number };
 }
@@ -40,16 +40,16 @@ interface Summary {
   max: number | null;
 }
 
-/** The most pixels between neighbouring columns, and between marks that would hide each other. */
+/** Largest distance in pixels between neighbouring columns, and between marks that would overlap. */
 const APART = 16;
 const ASIDE = 4.5;
 const RADIUS = 3.5;
 const MARGIN_RIGHT = 8;
 const LINE = 14;
 
-/** Draws a panel over its clients; `hidden` are the indices of columns left out. */
+/** Draws a panel over its clients; `hidden` are the indices of hidden columns. */
 export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>, width: number): Chart {
-  // Imported trials may not say how many clients there were: the table has them.
+  // The number of clients of imported trials may be unknown: only the table has those.
   const trials = trialsOf(panel, columns).flatMap((one) => (one.clients === null ? [] : [{ ...one, level: one.clients }]));
   return sweep(
     {
@@ -74,7 +74,7 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
   const reach = (scaled.at(-1) ?? 0) - (scaled[0] ?? 0) || 1;
   const along = scaled.map((n) => ((n - (scaled[0] ?? 0)) / reach) * (width - marginLeft - MARGIN_RIGHT - 2 * inset));
   const closest = Math.min(Infinity, ...along.slice(1).map((at, n) => at - (along[n] ?? 0)));
-  // All columns of one level stay clear of those of the next, and within the chart.
+  // All columns of one level stay apart from those of the next, and within the chart.
   const apart = Math.min(APART, (0.7 * closest) / shown.length, (2 * (inset - 6)) / Math.max(1, shown.length - 1));
 
   const layers = shown.flatMap((at, nth) => {
@@ -152,12 +152,12 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
   return { svg, marks: marks.sort((a, b) => placed.indexOf(a.placed as (typeof placed)[number]) - placed.indexOf(b.placed as (typeof placed)[number])) };
 }
 
-/** What a chart needs for its width. style.css reserves the same. */
+/** Height of a chart of this width. style.css reserves the same. */
 function height(width: number): number {
   return Math.round(Math.max(240, Math.min(380, width * 0.62)));
 }
 
-/** One sentence that stands for the chart where it can't be seen. */
+/** Text alternative of the chart, in one sentence. */
 export function describe(panel: Panel, columns: Column[]): string {
   const clients = panel.rows.flatMap((row) => row.clients ?? []).join(', ') || 'an unknown number of';
   return (
@@ -166,7 +166,7 @@ export function describe(panel: Panel, columns: Column[]): string {
   );
 }
 
-/** Moves marks aside that would hide each other, names their elements and keeps where they are. */
+/** Moves overlapping marks aside, names their elements and records their positions. */
 function swarm(placed: Placed[], dx: number, room: number, marks: Mark[]): Plot.RenderFunction {
   return (index, scales, values, dimensions, context, next) => {
     const y = pixels(values.y);
@@ -188,7 +188,7 @@ function pixels(channel: unknown): number[] {
   return Array.from((channel ?? []) as ArrayLike<number>);
 }
 
-/** The `x` at which points of the same `x` and about the same `y` are next to each other, at most `room` away. */
+/** Positions at which points of the same `x` and about the same `y` are side by side, at most `room` away. */
 function aside(x: number[], y: number[], room: number): number[] {
   const step = Math.min(ASIDE, room);
   const places = [0, step, -step, 2 * step, -2 * step].filter((place) => Math.abs(place) <= room);
@@ -201,11 +201,11 @@ function aside(x: number[], y: number[], room: number): number[] {
   return moved;
 }
 
-/** The levels whose labels do not run into each other; `along` is where they stand, in pixels. */
+/** Levels whose labels do not overlap; `along` are their positions, in pixels. */
 function legible(levels: number[], along: number[], tick: (level: number) => string): number[] {
   const kept: number[] = [];
   let limit = Infinity;
-  // From the right: the most clients are what a sweep is made for.
+  // From the right: the largest numbers of clients matter most in a sweep.
   for (const [n, at] of levels.map((n, nth) => [n, along[nth] ?? 0] as const).toReversed()) {
     const half = 4 + 3.5 * Math.max(...tick(n).split('\n').map((line) => line.length));
     if (at + half > limit) continue;

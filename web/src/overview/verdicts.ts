@@ -1,4 +1,4 @@
-/** Every verdict of a view, one row each, from what matters most to what does not. */
+/** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
 import { tendency, title, distinguishing } from '../data/trials';
@@ -9,18 +9,18 @@ export interface Judged {
   clients: number | null;
   /** Index of the column. */
   at: number;
-  /** The cell in words; the same columns share it. */
+  /** The cell in words, the same for all columns. */
   cell: string;
   verdict: Verdict;
   kind: Kind;
   /** The cell in the first column, and in this one. */
   before: Point;
   after: Point;
-  /** Profiles of both, as indices into the view's, where both sides were profiled. */
+  /** Profiles of both, as indices into the view's, if both sides were profiled. */
   profiles: { of: number; against: number } | null;
 }
 
-/** In the order of what matters. */
+/** By importance. */
 export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'no verdict', 'equivalent'] as const;
 export type Kind = (typeof KINDS)[number];
 
@@ -61,7 +61,7 @@ function profilesOf(view: View, panel: Panel, clients: number | null, at: number
   return of < 0 || against < 0 ? null : { of, against };
 }
 
-/** The usable trial nearest to the median: the one to look at when a cell is to be understood. */
+/** The usable trial nearest to the median, which represents its cell best. */
 export function typical(point: Point): Trial | null {
   const { median } = point;
   const far = ({ tps }: Trial) => Math.abs((tps ?? Infinity) - (median ?? 0));
@@ -69,7 +69,7 @@ export function typical(point: Point): Trial | null {
   return usable.toSorted((a, b) => far(a) - far(b))[0] ?? null;
 }
 
-/** `order` is one of `ORDERS`, with `-` before it for descending; anything else is by what matters. */
+/** `order` is one of `ORDERS`, with `-` before it for descending; anything else is by importance. */
 export function ordered(rows: Judged[], order: string | undefined): Judged[] {
   const descending = order?.startsWith('-') ?? false;
   const by = (order ?? '').replace(/^-/, '');
@@ -84,7 +84,7 @@ export function ordered(rows: Judged[], order: string | undefined): Judged[] {
   if (!key) return rows.toSorted(byWhatMatters);
   return rows.toSorted((a, b) => {
     const [left, right] = [key(a), key(b)];
-    // What is missing is last, whichever way.
+    // Missing values are last in either order.
     if (left === null || right === null) return Number(left === null) - Number(right === null);
     return descending ? right - left : left - right;
   });
@@ -95,12 +95,12 @@ function byWhatMatters(a: Judged, b: Judged): number {
   return KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || size(b) - size(a);
 }
 
-/** The widest margin within which nothing changed, as a ratio. */
+/** The widest margin of equivalence, as a ratio. */
 export function widest(rows: Judged[]): number {
   return Math.max(1.01, ...rows.map(({ verdict }) => verdict.margin));
 }
 
-/** Up to which change, as the logarithm of a ratio, bars go: what most intervals need. */
+/** Reach of the bars, as the logarithm of a ratio: enough for most intervals. */
 export function reach(rows: Judged[]): number {
   const ends = rows.flatMap(({ verdict: { change, ci95_low, ci95_high } }) => {
     const known = [change, ci95_low, ci95_high].filter((one) => one !== null).map((one) => Math.abs(Math.log1p(Math.max(one, -0.99))));

@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 
-/** Draws one. What stands around it says what it shows, for who can't see it: the names of Plot's own groups say nothing. */
+/** Draws a chart hidden from screen readers: its surroundings describe it better than the names of Plot's groups. */
 export function plot(options: Plot.PlotOptions): Element {
   const chart = Plot.plot(options);
   chart.setAttribute('aria-hidden', 'true');

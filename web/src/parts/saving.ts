@@ -1,8 +1,8 @@
-/** Charts as files. What a stylesheet says of them is written into the file, which has none. */
+/** Charts as files. Styles are inlined into the file, which has no stylesheet. */
 
 export type Kind = 'svg' | 'png';
 
-/** What a picture needs of a style; colours by name, as they are in the theme that is shown. */
+/** Style properties that a picture needs, with the colours of the current theme. */
 const STYLES = [
   'fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray', 'stroke-linejoin', 'stroke-linecap',
   'opacity', 'font-family', 'font-size', 'font-weight', 'text-anchor', 'dominant-baseline', 'visibility', 'paint-order',
@@ -16,11 +16,11 @@ export function save(name: string, type: string, content: BlobPart) {
   link.href = URL.createObjectURL(new Blob([content], { type }));
   link.download = name;
   link.click();
-  // The browser reads it after this turn.
+  // The browser reads the URL after this turn of the event loop.
   setTimeout(() => { URL.revokeObjectURL(link.href); }, 10_000);
 }
 
-/** Saves the charts that are drawn in a place. One drawn on a canvas is the same picture in both kinds. */
+/** Saves the charts inside an element. One drawn on a canvas is the same bitmap in both formats. */
 export async function savePicture(place: HTMLElement, name: string, kind: Kind): Promise<void> {
   const svg = svgOf(place);
   if (svg === null) throw new Error('nothing is drawn yet');
@@ -47,7 +47,7 @@ interface Picture {
   height: number;
 }
 
-/** Every chart in a place where it stands, on the colour of the page. */
+/** Every chart inside an element at its position, on the page's background colour. */
 function svgOf(place: HTMLElement): Picture | null {
   const charts = [...place.querySelectorAll('svg, canvas, [data-boxes]')].filter((chart) => chart.closest('.swatch, .tools') === null && chart.parentElement?.closest('svg') === null);
   const around = place.getBoundingClientRect();
@@ -94,11 +94,11 @@ function styled(svg: Element): Element {
   return copy;
 }
 
-/** Pixels of a letter in a box, roughly, and of its margin. */
+/** Approximate width of a letter in a box, and of the box's padding, in pixels. */
 const LETTER = 6.4;
 const PADDING = 4;
 
-/** A chart that is boxes of HTML, such as a flame graph: rectangles with as much of their names as there is room for. */
+/** A chart of HTML boxes, such as a flame graph, as rectangles with as much of their names as fits. */
 function boxes(chart: HTMLElement): Element {
   const picture = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
   const around = chart.getBoundingClientRect();
@@ -121,7 +121,7 @@ function boxes(chart: HTMLElement): Element {
 
 const COLOURS = new Map<string, string>();
 
-/** A colour as every program knows it: a mixed one is written in a way that browsers alone do. */
+/** A colour that every program supports: the notation of mixed colours is known to browsers only. */
 function plain(colour: string): string {
   const known = COLOURS.get(colour);
   if (known !== undefined) return known;

@@ -1,4 +1,4 @@
-/** Colour and mark of a column, the same in every chart, table and legend, whichever others are shown. */
+/** Colour and mark of a column, the same in every chart, table and legend, regardless of hidden columns. */
 
 const COLOURS = 8;
 const SYMBOLS = ['circle', 'square', 'triangle', 'diamond', 'star', 'cross', 'wye'] as const;
@@ -14,7 +14,7 @@ export function symbol(at: number): Symbol {
   return SYMBOLS[at % SYMBOLS.length] ?? 'circle';
 }
 
-/** How its line is dashed; `none` for the first of each colour. */
+/** Dash pattern of its line; `none` for the first of each colour. */
 export function dash(at: number): string {
   return ['none', '6 3', '2 3', '8 3 2 3'][Math.floor(at / COLOURS) % 4] ?? 'none';
 }

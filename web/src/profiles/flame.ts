@@ -1,13 +1,13 @@
-/** Flame graphs: a role's functions as bars, as wide as their CPU time, each below what called it. */
+/** Flame graphs: a role's functions as bars, as wide as their CPU time, each below its caller. */
 
 import { counted } from '../data/format';
 import { title } from '../data/trials';
 import type { Frame, Profile, View } from '../data/generated/view';
 
-/** A function where it was called, with the samples of one profile or of two. */
+/** A function at one place in the call tree, with the samples of one profile or of two. */
 export interface Call {
   name: string;
-  /** Names from the role on, with semicolons between them: the same in every profile. */
+  /** Names from the role on, separated by semicolons: the same in every profile. */
   path: string;
   self: Samples;
   total: Samples;
@@ -15,13 +15,13 @@ export interface Call {
   children: Call[];
 }
 
-/** Samples of the profile that is shown, and of the one it is held against. */
+/** Samples of the displayed profile, and of the one it is compared with. */
 export interface Samples {
   now: number;
   before: number;
 }
 
-/** CPU time of a transaction that a sample stands for, in microseconds; null where no transactions are known. */
+/** CPU time per transaction that a sample stands for, in microseconds; null if transactions are unknown. */
 export interface Scale {
   now: number | null;
   before: number | null;
@@ -30,20 +30,20 @@ export interface Scale {
 export interface Bar {
   call: Call;
   row: number;
-  /** Shares of the whole width. */
+  /** As shares of the whole width. */
   left: number;
   width: number;
-  /** Above the function from which on it is shown. */
+  /** Whether it is a caller of the root function of the view. */
   above: boolean;
 }
 
 const KERNEL = '_[k]';
-/** What stands for functions that are too narrow to be seen. */
+/** Name of functions that are too narrow to be visible. */
 const FOLDED = '(smaller)';
 /** Two standard deviations, for 95 %. */
 const DEVIATIONS = 1.96;
 
-/** Which cell a profile is of, for people. */
+/** Name of a profile's cell. */
 export function label(profile: Profile, view: View): string {
   const panel = view.panels[profile.panel];
   const clients = profile.clients === null ? '' : `, ${counted(profile.clients, 'client')}`;
@@ -51,7 +51,7 @@ export function label(profile: Profile, view: View): string {
   return `${panel ? title(panel) : ''}${clients}, ${view.columns[profile.column]?.label ?? ''}${what}`;
 }
 
-/** Whether it is of time without a processor, in which samples are microseconds. */
+/** Whether it is an off-CPU profile, in which samples are microseconds. */
 export function isWaiting(profile: Profile): boolean {
   return profile.kind === 'off-cpu';
 }
@@ -60,7 +60,7 @@ export function scaleOf(profile: Profile): number | null {
   return profile.transactions ? profile.us_per_sample / profile.transactions : null;
 }
 
-/** A role's tree, next to that of another profile. */
+/** A role's call tree, merged with that of another profile. */
 export function calls(now: Frame | null, before: Frame | null, parent: Call | null = null): Call {
   const name = now?.name ?? before?.name ?? '';
   const call: Call = {
@@ -81,7 +81,7 @@ export function calls(now: Frame | null, before: Frame | null, parent: Call | nu
   return call;
 }
 
-/** The call with this path, or as much of its beginning as there is. */
+/** The call with this path, or its innermost existing caller. */
 export function at(root: Call, path: string): Call {
   let call = root;
   while (call.path !== path) {
@@ -92,7 +92,7 @@ export function at(root: Call, path: string): Call {
   return call;
 }
 
-/** The bars from `from` on, with what called it above; none that is narrower than `least`, a share of the width. */
+/** The bars from `from` on, with its callers above; none narrower than `least`, a share of the width. */
 export function bars(from: Call, least: number): Bar[] {
   const out: Bar[] = [];
   const callers: Call[] = [];
@@ -121,12 +121,12 @@ export function isFolded(name: string): boolean {
   return name === FOLDED;
 }
 
-/** Whether a function has what is looked for in its name. */
+/** Whether a function's name contains the search text. */
 export function isFound(name: string, find: string): boolean {
   return find !== '' && name.toLowerCase().includes(find.toLowerCase());
 }
 
-/** Samples of functions that are looked for, with all that they call. */
+/** Samples of matching functions, including their callees. */
 export function found(call: Call, find: string): Samples {
   if (isFound(call.name, find)) return call.total;
   return call.children.map((child) => found(child, find)).reduce(sum, { now: 0, before: 0 });
@@ -142,35 +142,35 @@ export interface Function {
   total: Samples;
 }
 
-/** Every function, that with most CPU time of its own first, or of two profiles the one that changed most. */
+/** Every function, by its own CPU time or, with two profiles, by its change, descending. */
 export function functions(root: Call, change: ((samples: Samples) => Change) | null): Function[] {
   const all = new Map<string, Function>();
   const visit = (call: Call, above: Set<string>) => {
     const known = all.get(call.name) ?? { name: call.name, self: { now: 0, before: 0 }, total: { now: 0, before: 0 } };
     known.self = sum(known.self, call.self);
     const calledItself = above.has(call.name);
-    // One that calls itself is there once.
+    // A recursive function counts once.
     if (!calledItself) known.total = sum(known.total, call.total);
     all.set(call.name, known);
     const below = calledItself ? above : new Set([...above, call.name]);
     for (const child of call.children) visit(child, below);
   };
-  // The role and the process's name are no functions.
+  // The names of role and process are not functions.
   for (const process of root.children) for (const call of process.children) visit(call, new Set());
   const weight = ({ self }: Function) => (change ? Math.abs(change(self).more) : self.now);
   return [...all.values()].sort((a, b) => weight(b) - weight(a));
 }
 
-/** How much more CPU time of a transaction, in microseconds. */
+/** Change of CPU time per transaction, in microseconds. */
 export interface Change {
   before: number;
   now: number;
   more: number;
-  /** Half of its 95 % interval: counts of samples vary by chance as their square roots. */
+  /** Half of its 95 % interval: random variation of sample counts is their square root. */
   chance: number;
 }
 
-/** The changes between two profiles; null where one of them has no transactions. */
+/** The changes between two profiles; null if one of them has no transactions. */
 export function changes({ now, before }: Scale): ((samples: Samples) => Change) | null {
   if (now === null || before === null) return null;
   return (samples) => ({
@@ -181,12 +181,12 @@ export function changes({ now, before }: Scale): ((samples: Samples) => Change) 
   });
 }
 
-/** How strong a bar's colour is, from 0 to 1: of a difference by how much of it changed, 0 where that may be chance. */
+/** Intensity of a bar's colour, from 0 to 1: the share of it that changed, or 0 if that may be chance. */
 export function strength({ before, now, more, chance }: Change): number {
   return Math.abs(more) <= chance ? 0 : Math.abs(more) / Math.max(before, now);
 }
 
-/** A number from 0 to 1 that is always the same for a name, so that neighbours differ in colour. */
+/** A number from 0 to 1 that depends on the name only, so that neighbours differ in colour. */
 export function shade(name: string): number {
   let hash = 0;
   for (const letter of name) hash = (hash * 31 + (letter.codePointAt(0) ?? 0)) % 1009;

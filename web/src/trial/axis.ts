@@ -1,4 +1,4 @@
-/** Where an axis has its ticks, and what they say. */
+/** Ticks of an axis, and their labels. */
 
 import { localized } from '../data/format';
 import type { Range } from './timeline';
@@ -9,7 +9,7 @@ export interface Scale {
   log: boolean;
 }
 
-/** Round values between the ends of a linear axis, about so many; bytes go by powers of two. */
+/** Round values between the ends of a linear axis, about `about` of them; powers of two apart for bytes. */
 export function ticks(low: number, high: number, about: number, unit = ''): number[] {
   const raw = (high - low) / Math.max(1, about);
   if (!(raw > 0)) return [low];
@@ -19,7 +19,7 @@ export function ticks(low: number, high: number, about: number, unit = ''): numb
   return found;
 }
 
-/** Times go by seconds, minutes and hours. */
+/** Round seconds, minutes or hours between the ends of a time axis. */
 export function timeTicks({ from, to }: Range, about: number): number[] {
   const raw = (to - from) / Math.max(1, about);
   const step = raw <= 10 ? roundUp(raw) : ([15, 20, 30, 60, 120, 300, 600, 900, 1200, 1800, 3600, 7200].find((step) => step >= raw) ?? 3600 * roundUp(raw / 3600));
@@ -28,7 +28,7 @@ export function timeTicks({ from, to }: Range, about: number): number[] {
   return found;
 }
 
-/** Powers of ten; where these are few, what is between them as well. */
+/** Powers of ten; if these are few, also values between them. */
 export function logTicks(low: number, high: number): number[] {
   const [first, last] = [Math.floor(Math.log10(low)), Math.ceil(Math.log10(high))];
   const within = (tick: number) => tick >= low * (1 - 1e-9) && tick <= high * (1 + 1e-9);
@@ -38,7 +38,7 @@ export function logTicks(low: number, high: number): number[] {
   return tens.length > 2 ? tens : powers.flatMap((power) => [power, 2 * power, 5 * power]).filter(within);
 }
 
-/** A linear axis from zero, or from where its values begin if these are all far from it; its end is somewhat above them. */
+/** A linear axis from zero, or from below the smallest value if all are far from zero, to above the largest. */
 export function linear(extremes: ([number, number] | null)[], fromZero: boolean): Scale {
   const known = extremes.filter((one) => one !== null);
   const low = Math.min(...known.map(([low]) => low));
@@ -52,7 +52,7 @@ export function linear(extremes: ([number, number] | null)[], fromZero: boolean)
   return { low: least, high: high > least ? high + (high - least) * 0.08 : least + 1, log: false };
 }
 
-/** A logarithmic axis, its ends at a power of ten or half of one. */
+/** A logarithmic axis that extends beyond the values by a factor of 1.25 at either end. */
 export function logarithmic(extremes: ([number, number] | null)[]): Scale {
   const known = extremes.flatMap((one) => one ?? []).filter((one) => one > 0);
   if (known.length === 0) return { low: 1, high: 10, log: true };
@@ -60,12 +60,12 @@ export function logarithmic(extremes: ([number, number] | null)[]): Scale {
   return { low: low / 1.25, high: high * 1.25, log: true };
 }
 
-/** Where a value stands between the ends, 0 to 1. */
+/** Position of a value between the ends, 0 to 1. */
 export function along({ low, high, log }: Scale, value: number): number {
   return log ? Math.log(Math.max(value, low / 1e3) / low) / Math.log(high / low) : (value - low) / (high - low);
 }
 
-/** The value in the largest part of its unit that is legible, as `2.5 ms`, `64 MiB`; what has no parts stands alone: `12K`. */
+/** The value in the largest unit that keeps it at least 1, as `2.5 ms`, `64 MiB`; other units are left out: `12K`. */
 export function tickLabel(value: number, unit: string): string {
   const ladder = LADDERS[unit.split('/')[0] ?? ''];
   let rung = 0;
@@ -80,7 +80,7 @@ const LADDERS: Record<string, { by: number; names: string[] }> = {
   Hz: { by: 1000, names: ['Hz', 'kHz', 'MHz', 'GHz'] },
 };
 
-/** `40 s`; `2:30` where the axis goes on for minutes. */
+/** `40 s`; `2:30` on an axis of minutes. */
 export function timeLabel(seconds: number, { from, to }: Range): string {
   const sign = seconds < 0 ? '−' : '';
   const absolute = Math.abs(seconds);

@@ -1,4 +1,4 @@
-/** Bars side by side, of one trial or of two, with what they differ by. */
+/** Bars side by side, of one trial or of two, with their difference. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -8,7 +8,7 @@ import { fixed } from '../data/format';
 export interface Bar {
   name: string;
   colour: string;
-  /** Of each trial. */
+  /** One value for each trial. */
   values: (number | null)[];
   labels: string[];
 }
@@ -21,7 +21,7 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
   const marginLeft = narrow ? 12 : 240;
   const marginRight = all.length > 1 ? 70 : 14;
   const most = Math.max(...rows.flatMap(({ values }) => values.map((value) => value ?? 0)), 1e-9);
-  // In a narrow chart names stand above their bars.
+  // In a narrow chart names are above their bars.
   const head = narrow ? 15 : 0;
   const block = head + ROW * all.length + GAP;
   const flat = rows.flatMap((row, nth) => row.values.map((value, side) => ({ ...row, value: value ?? 0, side, y: nth * block + head + side * ROW, label: row.labels[side] ?? '' })));
@@ -61,5 +61,5 @@ export function bars(rows: Bar[], all: Side[], width: number): Element {
       ...(narrow ? [] : [Plot.ruleX([0], { stroke: 'var(--axis)' })]),
     ],
   });
-  // What it stands in says it in a sentence.
+  // Its container describes it in a sentence.
 }

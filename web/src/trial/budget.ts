@@ -1,4 +1,4 @@
-/** Where a transaction's time goes, of one trial or of two. */
+/** Components of a transaction's latency, of one trial or of two. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -12,7 +12,7 @@ export interface Part {
   colour: string;
   /** Whether its colour is near the page's. */
   pale: boolean;
-  /** Of each trial that can be explained, in µs of a transaction; 0 where it has none of it. */
+  /** For each explained trial, in µs per transaction; 0 if it has none. */
   us: number[];
 }
 
@@ -20,7 +20,7 @@ export interface Part {
 const SMALL = 0.005;
 const UNEXPLAINED = 'unexplained';
 
-/** The parts of all: where the most goes first, what is unexplained at the end. They add up to the mean latency. */
+/** The parts of all trials, largest first, the unexplained part last. They add up to the mean latency. */
 export function parts(explained: ExplanationView[]): Part[] {
   const found = new Map<string, { place: string; us: number[] }>();
   for (const [nth, { parts }] of explained.entries()) {
@@ -51,7 +51,7 @@ export function draw(parts: Part[], explained: ExplanationView[], all: Side[], w
   const stacked = explained.flatMap((_, side) => {
     let from = 0;
     return parts.map(({ name, colour, pale, us }) => {
-      // Less than nothing has no width: the table tells it.
+      // A negative part has no width; it is in the table.
       const x1 = from;
       from += Math.max(0, us[side] ?? 0);
       return { name, colour, pale, side, x1, x2: from };
@@ -79,10 +79,10 @@ export function draw(parts: Part[], explained: ExplanationView[], all: Side[], w
       Plot.tickX(explained.map(({ latency_us }, side) => ({ latency_us, side })), { x: 'latency_us', y: 'side', stroke: 'var(--ink)', strokeWidth: 2 }),
     ],
   });
-  // What it stands in says it in a sentence.
+  // Its container describes it in a sentence.
 }
 
-/** As the states of waiting have it. */
+/** Same colours as those of wait states. */
 function colourOf(place: string): string {
   const known: Record<string, string> = {
     'server on CPU': 'var(--series-2)',

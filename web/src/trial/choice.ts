@@ -1,4 +1,4 @@
-/** Which trial is shown, and against which other one. */
+/** The displayed trial, and the one it is compared with. */
 
 import { counted } from '../data/format';
 import { allTrials, title, distinguishing, type Placed } from '../data/trials';
@@ -22,11 +22,11 @@ export function cells(view: View): Cell[] {
   return [...found.values()];
 }
 
-/** The trials that are shown where the address names none: that of the last cell, and of the baseline's same one. */
+/** The trials shown if the address names none: one of the last cell, and one of the baseline's cell in the same row. */
 export function proposed(view: View, has: (trial: string) => boolean): { trial: string | null; against: string | null } {
   const there = view.panels.toReversed().flatMap((panel) => panel.rows.toReversed().flatMap((row) =>
     row.points.map((point, at) => ({ row, at, trial: typical(point, has) })).toReversed().filter(({ trial }) => trial !== null)));
-  // In a file not every trial is there whole.
+  // A file may not have every trial in detail.
   const last = there[0];
   if (!last) return { trial: allTrials(view).at(-1)?.trial.id ?? null, against: null };
   return { trial: last.trial, against: last.at === 0 ? null : typical(last.row.points[0] ?? null, has) };
@@ -43,7 +43,7 @@ export function placedOf(view: View, id: string | null): Placed | null {
   return allTrials(view).find(({ trial }) => trial.id === id) ?? null;
 }
 
-/** Where the flame graph of its cell is, next to the other's if there is one; null where it was not profiled. */
+/** Link to the flame graph of its cell, compared with the other's if there is one; null if it was not profiled. */
 export function flamesOf(view: View, selection: Selection, placed: Placed, against: Placed | null): string | null {
   const of = (one: Placed | null) => view.profiles.findIndex(({ panel, clients, column }) => one !== null && view.panels[panel] === one.panel && clients === one.clients && column === one.at);
   const [profile, other] = [of(placed), of(against)];

@@ -1,4 +1,4 @@
-/** The distribution of latencies by percentile, its rare ends drawn out. */
+/** The distribution of latencies by percentile, with its tail stretched. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -14,10 +14,10 @@ export interface Drawn {
   curve: Curve;
 }
 
-/** Percentiles that are told in figures. */
+/** Percentiles that are shown as figures. */
 export const TOLD = [0.5, 0.9, 0.99, 0.999, 0.9999, 1];
 
-/** Every curve that there is; service time where it is another one. */
+/** All curves; service time only if it differs. */
 export function curves(all: Side[]): Drawn[] {
   return all.flatMap((side) =>
     (['intended', 'service'] as const).flatMap((kind): Drawn[] => {
@@ -27,7 +27,7 @@ export function curves(all: Side[]): Drawn[] {
   );
 }
 
-/** The least value that this share of all does not exceed; null where there are too few values to tell. */
+/** The smallest value that this share of all does not exceed; null if there are too few values. */
 export function at({ q, us, count }: Curve, share: number): number | null {
   if (share < 1 && (1 - share) * count < 1) return null;
   return us[q.findIndex((one) => one >= share - 1e-12)] ?? null;
@@ -38,7 +38,7 @@ export function percentile(share: number): string {
 }
 
 export function draw(drawn: Drawn[], width: number, height: number): Element {
-  // The largest value is where all of the values would be one in so many.
+  // The largest of n values is drawn at one in n.
   const rarest = Math.max(10, ...drawn.map(({ curve }) => curve.count));
   const points = drawn.flatMap(({ side, kind, curve }) =>
     curve.q.map((q, n) => ({ series: `${side.name} ${kind}`, x: Math.min(1 / Math.max(1 - q, 1e-12), curve.count), us: curve.us[n] ?? 0 })).filter(({ us }) => us > 0));
@@ -79,7 +79,7 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
         })),
     ],
   });
-  // What it stands in says it in a sentence.
+  // Its container describes it in a sentence.
 }
 
 export function table(drawn: Drawn[]): Table {

@@ -9,7 +9,7 @@ export interface Happened {
   /** Index of its trial. */
   side: number;
   from: number;
-  /** The same where it has no length. */
+  /** Same as `from` if it has no length. */
   to: number;
 }
 
@@ -26,7 +26,7 @@ export function isIn({ from, to }: Happened, shown: Range): boolean {
   return to >= shown.from && from <= shown.to;
 }
 
-/** The event that is nearest to a time among those of a lane; null where none is within so many seconds. */
+/** The event of a lane nearest to a time; null if none is within `within` seconds. */
 export function nearest(events: Happened[], time: number, within: number): Happened | null {
   const away = ({ from, to }: Happened) => Math.max(from - time, time - to, 0);
   const first = events.toSorted((a, b) => away(a) - away(b) || a.to - a.from - (b.to - b.from))[0];

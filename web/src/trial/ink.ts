@@ -1,14 +1,14 @@
-/** Colours of the page for canvases, which know nothing of stylesheets. */
+/** Colours of the page for canvases, which do not use stylesheets. */
 
 import { createSubscriber } from 'svelte/reactivity';
 
-/** What a colour of a stylesheet, an expression such as `var(--ink)`, comes to in the theme that is shown. */
+/** The value of a stylesheet's colour expression, such as `var(--ink)`, in the current theme. */
 export interface Ink {
   (colour: string): string;
   font: string;
 }
 
-/** Said whenever the theme changes: by the reader, by the system, or because paper is light. */
+/** Notifies of every change of theme: by the reader, by the system, or for printing, which is light. */
 const changes = createSubscriber((changed) => {
   const themes = new MutationObserver(changed);
   themes.observe(document.documentElement, { attributeFilter: ['data-theme'] });
@@ -20,7 +20,7 @@ const changes = createSubscriber((changed) => {
   };
 });
 
-/** The colours as they are now; what reads them is told when they change. */
+/** The current colours; their readers are updated when they change. */
 export function ink(): Ink {
   changes();
   const known = new Map<string, string>();

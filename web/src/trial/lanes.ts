@@ -1,4 +1,4 @@
-/** The lanes of a timeline: which lines each has, of one trial or of two. */
+/** The lanes of a timeline with their lines, of one trial or of two. */
 
 import { firstAtOrAfter, Track, type Range } from './timeline';
 import { seconds, type Side } from './sides';
@@ -7,7 +7,7 @@ import type { Metric } from '../data/generated/detail';
 export interface Lane {
   key: string;
   title: string;
-  /** As `inUnit` takes it. */
+  /** A unit for `inUnit`. */
   unit: string;
   better: 'higher' | 'lower' | null;
   log: boolean;
@@ -16,7 +16,7 @@ export interface Lane {
 }
 
 export interface Line {
-  /** The same of both trials. */
+  /** The same in both trials. */
   name: string;
   /** Index of its trial. */
   side: number;
@@ -24,24 +24,24 @@ export interface Line {
   track: Track;
 }
 
-/** A metric that can be drawn, as the list has it. */
+/** A metric of the list that can be drawn. */
 export interface Listed {
-  /** As the address has it: `metric` or `metric of`. */
+  /** As in the address: `metric` or `metric of`. */
   key: string;
   metric: string;
   of: string | null;
-  /** Its meaning; null where the catalogue of metrics does not have it. */
+  /** Its meaning; null if it is not in the catalogue of metrics. */
   meaning: string | null;
   unit: string;
   /** The head of its name: `cpu`, `pg.wal`. */
   source: string;
-  /** Of the measured window, of each trial. */
+  /** Mean of the measured window, for each trial. */
   means: (number | null)[];
-  /** Whether it changes in any of them. */
+  /** Whether it changes in any trial. */
   varies: boolean;
 }
 
-/** All that there is of the time, so that the second trial's is in it as well. */
+/** The time range of all trials. */
 export function wholeOf(all: Side[]): Range {
   const ends = all.flatMap((side) => {
     const { load, clocks, waits } = side.detail;
@@ -59,7 +59,7 @@ export function tint(colour: string, nth: number): string {
   return nth === 0 ? colour : `color-mix(in oklab, ${colour} ${shares[nth % shares.length] ?? 100}%, var(--paper))`;
 }
 
-/** Throughput, latency and, where there are any, failed transactions. */
+/** Throughput, latency and, if there are any, failed transactions. */
 export function loadLanes(all: Side[]): Lane[] {
   const ran = all.filter(({ detail }) => detail.load.start_us.length > 0);
   if (ran.length === 0) return [];
@@ -98,7 +98,7 @@ export function keyOf({ metric, of }: Pick<Metric, 'metric' | 'of'>): string {
   return of === null ? metric : `${metric} ${of}`;
 }
 
-/** Every metric that any of them has, in their order. */
+/** Every metric of any trial, in order. */
 export function listed(all: Side[]): Listed[] {
   const found = new Map<string, Listed>();
   for (const [nth, { detail }] of all.entries()) {
@@ -115,7 +115,7 @@ export function listed(all: Side[]): Listed[] {
   return [...found.values()].toSorted((a, b) => a.source.localeCompare(b.source));
 }
 
-/** The metrics that say most of a load, as far as they are there and vary. */
+/** The most informative metrics of a load, if they are present and vary. */
 export function defaults(list: Listed[], alone: boolean): string[] {
   const device = busiest(list);
   const wanted = [
@@ -126,11 +126,11 @@ export function defaults(list: Listed[], alone: boolean): string[] {
     'pg.database.blks_read',
   ];
   const there = wanted.filter((key) => list.some((one) => one.key === key && one.varies));
-  // Where there are two trials each metric has a lane.
+  // With two trials each metric has a lane.
   return alone ? there : there.filter((key) => !/iowait|steal|bgwriter|blks/.test(key));
 }
 
-/** The lanes of chosen metrics: of one trial, those that are read together share one; of two, each has its own. */
+/** The lanes of selected metrics: related metrics of one trial share one; with two trials, each has its own. */
 export function metricLanes(all: Side[], keys: string[]): Lane[] {
   const lanes = new Map<string, Lane>();
   for (const key of new Set(keys)) {
@@ -156,12 +156,12 @@ export function metricLanes(all: Side[], keys: string[]): Lane[] {
   return [...lanes.values()];
 }
 
-/** Time of processors by time is how many are busy. */
+/** CPU time per time is the number of busy CPUs. */
 function shownIn({ metric, unit }: Metric): [scale: number, unit: string] {
   return unit === 'µs/s' && /^(cpu|role)\./.test(metric) ? [1e-6, 'CPUs'] : [1, unit];
 }
 
-/** What a metric shares a lane with, the lane's title, and what it is called there. */
+/** Key of a metric's lane, the lane's title, and the metric's name in it. */
 function family({ metric, of }: Metric): [key: string, title: string, name: string] {
   const behind = of === null ? '' : ` ${of}`;
   const cpu = /^cpu\.(\w+)_us$/.exec(metric)?.[1];

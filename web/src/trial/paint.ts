@@ -1,11 +1,11 @@
-/** Lanes on canvases: their ground with axes, lines with bands, heat maps, stacked areas. */
+/** Lanes on canvases: background with axes, lines with bands, heat maps, stacked areas. */
 
 import { along, logTicks, tickLabel, ticks, timeLabel, timeTicks, type Scale } from './axis';
 import type { Drawn, Range } from './timeline';
 import type { Ink } from './ink';
 import type { Heat } from '../data/generated/detail';
 
-/** Room for the axes, in pixels; the same in all lanes, so that times stand below each other. */
+/** Room for the axes, in pixels; the same in all lanes, so that times are aligned. */
 export const LEFT = 72;
 export const RIGHT = 10;
 const TOP = 8;
@@ -15,13 +15,13 @@ export interface Sheet {
   context: CanvasRenderingContext2D;
   ink: Ink;
   shown: Range;
-  /** The measured window, where a load ran. */
+  /** The measured window, if a load ran. */
   window: Range | null;
   width: number;
   height: number;
 }
 
-/** An empty canvas of this size, as dense as the screen. */
+/** An empty canvas of this size, at the density of the screen. */
 export function prepare(canvas: HTMLCanvasElement, width: number, height: number): CanvasRenderingContext2D | null {
   const density = Math.max(1, devicePixelRatio);
   if (canvas.width !== Math.round(width * density) || canvas.height !== Math.round(height * density)) {
@@ -33,17 +33,17 @@ export function prepare(canvas: HTMLCanvasElement, width: number, height: number
   return context;
 }
 
-/** Where a time stands, in pixels from the left. */
+/** Position of a time, in pixels from the left. */
 export function xOf({ shown, width }: Pick<Sheet, 'shown' | 'width'>, time: number): number {
   return LEFT + ((time - shown.from) / (shown.to - shown.from)) * (width - LEFT - RIGHT);
 }
 
-/** The time at so many pixels from the left. */
+/** The time at a position, in pixels from the left. */
 export function timeAt({ shown, width }: Pick<Sheet, 'shown' | 'width'>, x: number): number {
   return shown.from + ((x - LEFT) / (width - LEFT - RIGHT)) * (shown.to - shown.from);
 }
 
-/** Columns of pixels that a series has. */
+/** Number of pixel columns of a series. */
 export function columnsOf(width: number): number {
   return Math.max(1, Math.round(width - LEFT - RIGHT));
 }
@@ -52,7 +52,7 @@ function yOf({ height }: Sheet, scale: Scale, value: number): number {
   return height - BOTTOM - along(scale, value) * (height - BOTTOM - TOP);
 }
 
-/** Axes, their rules, and what is not measured in shade. */
+/** Axes, grid lines, and shading outside the measured window. */
 export function ground(sheet: Sheet, scale: Scale, unit: string) {
   const { context, ink, shown, window, width, height } = sheet;
   const [right, bottom] = [width - RIGHT, height - BOTTOM];
@@ -129,7 +129,7 @@ export function line(sheet: Sheet, scale: Scale, { dense, x, y, band }: Drawn, c
   });
 }
 
-/** A line of which each column of pixels has several values: from the least to the greatest, and on to the column before. */
+/** A line with several values per pixel column: from the smallest to the largest, joined with the column before. */
 function bars(sheet: Sheet, scale: Scale, x: number[], y: number[], opacity: number) {
   const { context } = sheet;
   context.globalAlpha = opacity;
@@ -149,7 +149,7 @@ function bars(sheet: Sheet, scale: Scale, x: number[], y: number[], opacity: num
   context.globalAlpha = 1;
 }
 
-/** So many colours of a heat map, from few to many. */
+/** Number of colours of a heat map, from few to many. */
 export const HEATS = 24;
 export function heatColour(nth: number): string {
   const share = nth / (HEATS - 1);
@@ -157,7 +157,7 @@ export function heatColour(nth: number): string {
   return `color-mix(in oklab, ${to} ${(100 * within).toFixed(1)}%, ${from})`;
 }
 
-/** Which of the colours a number of transactions per second has, where `most` is the greatest; by powers, for a few slow ones count. */
+/** Index of the colour of a rate, with `most` as the largest; logarithmic, because a few slow transactions matter. */
 export function heatOf(rate: number, most: number): number {
   const share = Math.log1p(rate) / Math.log1p(Math.max(most, 1e-9));
   return Math.min(HEATS - 1, Math.max(0, Math.round(share * (HEATS - 1))));
@@ -184,7 +184,7 @@ export function heatMap(sheet: Sheet, scale: Scale, { edges_us, start_us, width_
   });
 }
 
-/** Areas on each other: `heights[layer]` has one for each column of pixels, NaN where nothing is known. */
+/** Stacked areas: `heights[layer]` has one value per pixel column, NaN if unknown. */
 export function stacked(sheet: Sheet, scale: Scale, heights: number[][], colours: string[]) {
   const { context, ink } = sheet;
   clipped(sheet, () => {
@@ -202,7 +202,7 @@ export function stacked(sheet: Sheet, scale: Scale, heights: number[][], colours
   });
 }
 
-/** What is drawn stays between the axes. */
+/** Clips drawing to the area between the axes. */
 function clipped({ context, width, height }: Sheet, draw: () => void) {
   context.save();
   context.beginPath();

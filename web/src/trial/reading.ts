@@ -1,4 +1,4 @@
-/** What lanes say in figures: at a moment, in a sentence, and as tables. */
+/** Values of lanes: at a moment, in a sentence, and as tables. */
 
 import { inUnit, MISSING } from '../data/format';
 import type { Cell, Table } from '../data/table';
@@ -11,7 +11,7 @@ export function namesOf({ lines }: Lane): string[] {
   return [...new Set(lines.map(({ name }) => name))];
 }
 
-/** What a line says of a moment, and between what its value is where it stands for several. */
+/** Value of a line at a moment, with its range if it stands for several. */
 export function valueAt(track: Track, moment: number, unit: string): string {
   const at = track.nearest(moment);
   if (at === null) return MISSING;
@@ -20,7 +20,7 @@ export function valueAt(track: Track, moment: number, unit: string): string {
   return low === undefined || high === undefined || Number.isNaN(low) || low === high ? value : `${value} (${inUnit(low, unit)} to ${inUnit(high, unit)})`;
 }
 
-/** One sentence that stands for a lane where it can't be seen. */
+/** Text alternative of a lane, in one sentence. */
 export function sentence(lane: Lane, all: Side[], shown: Range): string {
   const parts = lane.lines.map((line) => {
     const extremes = line.track.extremes(shown);
@@ -34,7 +34,7 @@ export function nameOf({ name, side }: Line, { title }: Lane, all: Side[]): stri
   return [whose, name === title ? '' : name].filter(Boolean).join(' ') || name;
 }
 
-/** The values of a lane in a part of the time. */
+/** The values of a lane in a time range. */
 export function tableOf(lane: Lane, all: Side[], { from, to }: Range): Table {
   const names = namesOf(lane);
   const enveloped = names.filter((name) => lane.lines.some((line) => line.name === name && line.track.low));

@@ -1,16 +1,16 @@
-/** The trials that are shown: one, or two that are held against each other. */
+/** The displayed trials: one, or two that are compared. */
 
 import { clientsOf, title, type Placed } from '../data/trials';
 import type { Detail } from '../data/generated/detail';
 
 export interface Side {
-  /** What it is called where there are two. */
+  /** Its name if there are two. */
   name: 'A' | 'B';
   placed: Placed;
   detail: Detail;
-  /** In CSS. The second is dashed as well. */
+  /** CSS colour. The second trial is dashed as well. */
   colour: string;
-  /** Seconds by which it is moved, so that both measured windows begin at the same time. */
+  /** Shift in seconds that aligns the starts of both measured windows. */
   offset: number;
 }
 
@@ -26,23 +26,23 @@ export function sides(first: Shown, second: Shown | null): Side[] {
 
 export type Shown = Pick<Side, 'placed' | 'detail'>;
 
-/** Those of their columns; of one column, the second has the next one. */
+/** Colours of their columns; if both have one column, the second has the next column's. */
 export function coloursOf(first: Placed, second: Placed | null): string[] {
   const at = second?.at === first.at ? first.at + 1 : (second?.at ?? 0);
   return [first.at, at].map((column) => `var(--series-${column % 8})`);
 }
 
-/** A time of a trial in seconds, where both are aligned. */
+/** A time of a trial in seconds, aligned with the other trial. */
 export function seconds(us: number, { offset }: Side): number {
   return us / 1e6 + offset;
 }
 
-/** The cell in words, and which of its trials it is. */
+/** The cell in words, and the number of the repeat. */
 export function nameOf(placed: Placed): string {
   return `${placed.column.label}, ${title(placed.panel)}, ${clientsOf(placed)}repeat ${placed.trial.repeat}`;
 }
 
-/** What tells it from the other one. */
+/** Levels that distinguish it from the other one. */
 export function apart(one: Placed, other: Placed | null): string {
   if (!other) return `${one.column.label}, ${clientsOf(one)}repeat ${one.trial.repeat}`;
   const parts = [

@@ -1,17 +1,17 @@
-/** What the statements of a load cost, by transaction. */
+/** Cost of a load's statements, per transaction. */
 
 import type { Detail, Statement } from '../data/generated/detail';
 import type { Side } from './sides';
 
 export interface Row {
   query: string;
-  /** Of each trial: null where it did not run there. */
+  /** For each trial: null if it did not run the statement. */
   of: (Statement | null)[];
-  /** Time in it, in µs of a transaction. */
+  /** Execution time, in µs per transaction. */
   us: (number | null)[];
 }
 
-/** Statements by time of a transaction, the most expensive of any trial first. */
+/** Statements by time per transaction, the most expensive of any trial first. */
 export function rows(all: Side[]): Row[] {
   const transactions = all.map(({ detail }) => transactionsOf(detail));
   const queries = [...new Set(all.flatMap(({ detail }) => detail.statements.map(({ query }) => query)))];
@@ -23,7 +23,7 @@ export function rows(all: Side[]): Row[] {
   return found.toSorted((a, b) => most(b) - most(a));
 }
 
-/** Transactions of the whole load, as the statements are. */
+/** Transactions of the whole load, which the statements cover, too. */
 export function transactionsOf({ load }: Detail): number {
   return load.tps.reduce<number>((sum, tps, n) => sum + ((tps ?? 0) * (load.width_us[n] ?? 0)) / 1e6, 0);
 }

@@ -1,19 +1,19 @@
-/** Series over time, however many points they have: what of them is seen in a part of the time, and which part that is. */
+/** Series over time, of any number of points: their visible part, and its time range. */
 
-/** A part of the time, in seconds. */
+/** A time range, in seconds. */
 export interface Range {
   from: number;
   to: number;
 }
 
-/** The smallest part that can be shown, in seconds. */
+/** The smallest range that can be shown, in seconds. */
 const LEAST = 0.1;
-/** Readings that one of the next level stands for. */
+/** Number of readings that one of the next level stands for. */
 const FANOUT = 4;
 
 const NONE = new Float64Array(0);
 
-/** The least and greatest of any part of a series, without reading all of it. NaN is what is missing. */
+/** Minimum and maximum of any part of a series, without reading all of it. NaN is a missing value. */
 class Extremes {
   private readonly levels: [low: Float64Array, high: Float64Array][];
 
@@ -25,7 +25,7 @@ class Extremes {
       const next: [Float64Array, Float64Array] = [new Float64Array(n).fill(Infinity), new Float64Array(n).fill(-Infinity)];
       for (let i = 0; i < below; i += 1) {
         const at = Math.floor(i / FANOUT);
-        // NaN is neither less nor more.
+        // NaN is neither smaller nor larger.
         if (value(lows, i) < value(next[0], at)) next[0][at] = value(lows, i);
         if (value(highs, i) > value(next[1], at)) next[1][at] = value(highs, i);
       }
@@ -33,11 +33,11 @@ class Extremes {
     }
   }
 
-  /** Of the readings from `i` up to, not with, `j`; null where all of them are missing. */
+  /** Extremes of the readings from `i` to before `j`; null if all of them are missing. */
   of(i: number, j: number): [low: number, high: number] | null {
     let low = Infinity;
     let high = -Infinity;
-    // A hundred thousand times while it is moved about: nothing is made on the way.
+    // Runs a hundred thousand times during a pan: it does not allocate.
     for (let level = 0; i < j && level < this.levels.length; level += 1) {
       const lows = this.levels[level]?.[0] ?? NONE;
       const highs = this.levels[level]?.[1] ?? NONE;
@@ -59,13 +59,13 @@ class Extremes {
   }
 }
 
-/** A series: a value at each of ascending times, in seconds; where it stands for several, the least and greatest of them. */
+/** A series of values at ascending times, in seconds; a value of several has their minimum and maximum. */
 export class Track {
   readonly x: Float64Array;
   readonly y: Float64Array;
   readonly low: Float64Array | null;
   readonly high: Float64Array | null;
-  /** The typical time from one value to the next. */
+  /** The typical time between values. */
   readonly step: number;
   private readonly values: Extremes;
   private readonly envelope: Extremes | null;
@@ -80,12 +80,12 @@ export class Track {
     this.envelope = this.low && this.high && new Extremes(this.low, this.high);
   }
 
-  /** The first value at or after a time. */
+  /** Index of the first value at or after a time. */
   from(time: number): number {
     return firstAtOrAfter(this.x, time);
   }
 
-  /** The value nearest to a time; null where the next one is too far away, or is missing. */
+  /** Index of the value nearest to a time; null if that is too far away, or missing. */
   nearest(time: number): number | null {
     const after = this.from(time);
     const before = after - 1;
@@ -94,35 +94,35 @@ export class Track {
     return near && !Number.isNaN(value(this.y, at)) ? at : null;
   }
 
-  /** The least and greatest in a part of the time, those within its values too. */
+  /** Minimum and maximum in a time range, including those of values that stand for several. */
   extremes({ from, to }: Range): [low: number, high: number] | null {
     const [i, j] = [this.from(from), this.from(to + 1e-9)];
     return (this.envelope ?? this.values).of(i, j) ?? this.values.of(i, j);
   }
 
-  /** Of one pixel's values, or of those between their extremes. */
+  /** Extremes of values, or of their minima and maxima. */
   between(i: number, j: number, enveloped: boolean): [low: number, high: number] | null {
     return (enveloped ? this.envelope : this.values)?.of(i, j) ?? null;
   }
 }
 
-/** What is drawn of a series; NaN breaks the line. */
+/** The drawn points of a series; NaN breaks the line. */
 export interface Drawn {
-  /** Whether it is columns of pixels, each with its least and greatest value, that are drawn. */
+  /** Whether the points are the minimum and maximum of each pixel column. */
   dense: boolean;
   x: number[];
   y: number[];
-  /** The band of what is between its values; empty where each stands alone. */
+  /** The band between minima and maxima; empty if each value stands for itself. */
   band: { x: number[]; low: number[]; high: number[] };
 }
 
 /**
- * What is seen of a series in so many columns of pixels: every value where they are few; else, in each column, the least and
- * the greatest, so that no spike is lost.
+ * The visible part of a series in `columns` pixel columns: every value if they are few; else the minimum and maximum of
+ * each column, so that no spike is lost.
  */
 export function thin(track: Track, shown: Range, columns: number): Drawn {
   const drawn: Drawn = { dense: false, x: [], y: [], band: { x: [], low: [], high: [] } };
-  // One more on each side: the line goes on beyond the edge.
+  // One more on each side: the line continues beyond the edge.
   const first = Math.max(0, track.from(shown.from) - 1);
   const end = Math.min(track.x.length, track.from(shown.to) + 1);
   if (end - first <= 2 * columns) {
@@ -144,7 +144,7 @@ export function thin(track: Track, shown: Range, columns: number): Drawn {
     const extremes = track.between(i, until, false);
     if (extremes) {
       const [low, high] = extremes;
-      // The end that is nearer to where the line is comes first.
+      // The end nearer to the line so far comes first.
       const ends = Math.abs(low - last) <= Math.abs(high - last) || Number.isNaN(last) ? [low, high] : [high, low];
       for (const y of low === high ? [low] : ends) {
         drawn.x.push(x);
@@ -162,7 +162,7 @@ export function thin(track: Track, shown: Range, columns: number): Drawn {
   return drawn;
 }
 
-/** As much as there is, where nothing is chosen; else what is chosen, as far as there is anything. */
+/** The whole range if nothing is selected; else the selection, within the whole range. */
 export function within(chosen: Range | null, whole: Range): Range {
   if (!chosen) return whole;
   const length = Math.min(Math.max(chosen.to - chosen.from, Math.min(LEAST, whole.to - whole.from)), whole.to - whole.from);
@@ -170,23 +170,23 @@ export function within(chosen: Range | null, whole: Range): Range {
   return { from, to: from + length };
 }
 
-/** Another length by a factor, so that a time stays where it is. */
+/** The range scaled by a factor, with the time `at` kept in place. */
 export function zoomed(shown: Range, at: number, factor: number, whole: Range): Range {
   return within({ from: at - (at - shown.from) * factor, to: at + (shown.to - at) * factor }, whole);
 }
 
-/** The same length, so much later. */
+/** The range moved by `by` seconds. */
 export function panned(shown: Range, by: number, whole: Range): Range {
   return within({ from: shown.from + by, to: shown.to + by }, whole);
 }
 
-/** Whether it is all there is. */
+/** Whether it is the whole range. */
 export function isWhole(shown: Range, whole: Range): boolean {
   const near = (whole.to - whole.from) / 1e6;
   return shown.from - whole.from < near && whole.to - shown.to < near;
 }
 
-/** Where the first of ascending times stands that is not before a time. */
+/** Index of the first of ascending times at or after a time. */
 export function firstAtOrAfter(times: ArrayLike<number>, time: number, since = 0): number {
   let [low, high] = [since, times.length];
   while (low < high) {

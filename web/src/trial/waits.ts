@@ -1,27 +1,27 @@
-/** What sessions wait for: how many of them at any time, and in any part of it. */
+/** Wait states of sessions: number of sessions at any time, and mean over any range. */
 
 import { firstAtOrAfter, type Range } from './timeline';
 import type { Side } from './sides';
 import { tint } from './lanes';
 import type { Waits, WaitSeries } from '../data/generated/detail';
 
-/** A state of waiting, of the sessions of one kind. */
+/** A wait state of the sessions of one kind. */
 export interface State {
   key: string;
   name: string;
-  /** Whether it is clients' sessions that are in it. */
+  /** Whether its sessions are those of clients. */
   clients: boolean;
   colour: string;
 }
 
-/** Sessions over time that can be asked for the mean of any part of it. */
+/** Sessions over time, with the mean of any range. */
 export class SessionSamples {
   readonly keys: string[];
   private readonly starts: number[];
   private readonly ends: number[];
   /** Seconds with samples, up to the start of each span. */
   private readonly known: number[];
-  /** By state, what its sessions come to in seconds, up to the start of each span. */
+  /** By state, its session-seconds up to the start of each span. */
   private readonly sums: number[][];
   private readonly series: WaitSeries[];
 
@@ -39,7 +39,7 @@ export class SessionSamples {
     this.sums = waits.series.map(({ sessions }) => summed((n) => sessions[n] ?? 0));
   }
 
-  /** Mean sessions in a state in a part of the time; null without samples. A state that was never seen is 0. */
+  /** Mean sessions in a state in a time range; null without samples. A state that was never seen is 0. */
   mean(key: string, { from, to }: Range): number | null {
     const sampled = this.upTo(this.known, () => 1, to) - this.upTo(this.known, () => 1, from);
     if (!(sampled > 0)) return null;
@@ -50,10 +50,10 @@ export class SessionSamples {
     return Math.max(0, this.upTo(sums, of, to) - this.upTo(sums, of, from)) / sampled;
   }
 
-  /** Mean sessions in each of some states in each of so many equal parts of the time; NaN without samples. */
+  /** Mean sessions in each of these states in each of `parts` equal parts of a range; NaN without samples. */
   columns(keys: string[], { from, to }: Range, parts: number): number[][] {
     const times = Array.from({ length: parts + 1 }, (_, n) => from + (n * (to - from)) / parts);
-    // The span that has begun last at each time, and how much of it is over.
+    // The last span that has begun at each time, and its elapsed part.
     const spans = times.map((time) => firstAtOrAfter(this.starts, time) - 1);
     const over = times.map((time, n) => Math.min(time, this.ends[spans[n] ?? -1] ?? time) - (this.starts[spans[n] ?? -1] ?? time));
     const known = times.map((_, n) => (this.known[spans[n] ?? -1] ?? 0) + (over[n] ?? 0));
@@ -83,11 +83,11 @@ export class SessionSamples {
   }
 }
 
-/** Sessions that ask the server for something. */
+/** Kinds of clients' sessions. */
 const CLIENTS = ['load', 'beside'];
-/** What a process of the server does that has nothing to do. */
+/** Wait event type of idle server processes. */
 const FOR_WORK = 'Activity';
-/** States that are named in a chart. */
+/** Most states that are named in a chart. */
 const NAMED = 9;
 export const REST: State = { key: 'rest', name: 'other states', clients: true, colour: 'color-mix(in oklab, var(--axis) 45%, var(--paper))' };
 
@@ -95,7 +95,7 @@ export function sessionSamples(all: Side[]): (SessionSamples | null)[] {
   return all.map(({ detail, offset }) => detail.waits && new SessionSamples(detail.waits, offset));
 }
 
-/** Every state but waiting for work: the most frequent first, what is idle at the end. */
+/** Every state except waiting for work: the most frequent first, idle ones last. */
 export function states(all: Side[], samples: (SessionSamples | null)[], window: Range): State[] {
   const found = new Map<string, { series: WaitSeries; weight: number }>();
   for (const [nth, { detail }] of all.entries()) {
@@ -122,14 +122,14 @@ export function states(all: Side[], samples: (SessionSamples | null)[], window: 
   });
 }
 
-/** The states of clients that a chart tells one by one, and which others are together. */
+/** The states of clients that a chart shows one by one, and those that it shows together. */
 export function layers(states: State[]): { named: State[]; rest: State[] } {
   const clients = states.filter((state) => state.clients);
   if (clients.length <= NAMED + 1) return { named: clients, rest: [] };
   return { named: clients.slice(0, NAMED), rest: clients.slice(NAMED) };
 }
 
-/** The same of a type in every trial. */
+/** Colour of a type, the same in every trial. */
 export function colourOf(type: string): string {
   const known: Record<string, string> = {
     CPU: 'var(--series-2)',

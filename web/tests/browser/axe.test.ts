@@ -1,4 +1,4 @@
-/** What axe-core finds on each page, in both themes, on a desk and on a phone. */
+/** Findings of axe-core on each page, in both themes, on a desktop and on a phone. */
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -10,7 +10,7 @@ import { launch, type Browser } from '../launch';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** A file of `npm run fixture`, and what its address says. */
+/** A file of `npm run fixture`, and a fragment of its URL. */
 const PAGES: [file: string, fragment: string][] = [
   ['report', ''],
   ['report', 'page=trial'],
@@ -26,7 +26,7 @@ const PAGES: [file: string, fragment: string][] = [
 
 let browser: Browser;
 beforeAll(async () => {
-  // The page lets no script in but its own.
+  // The page allows no script but its own.
   browser = await launch({ offline: true, bypassCSP: true });
 });
 afterAll(() => browser.close());

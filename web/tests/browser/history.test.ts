@@ -1,4 +1,4 @@
-/** The history and what differs between columns, against the figures they are drawn from. */
+/** The history and the differences between columns, compared with the figures that they are drawn from. */
 
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -91,7 +91,7 @@ test('kernels that are declared to differ are no reason to be careful', async ()
   expect(await section.innerText()).toContain('Linux');
   expect(await section.locator('.warning').count()).toBe(0);
   const last = kernels.columns.at(-1);
-  // Where their files are is no difference, and modules are told that one side has.
+  // The path of the kernel's file is no difference; modules of one side are listed.
   expect(await section.innerText()).not.toContain('BOOT_IMAGE');
   await section.locator('select').first().selectOption({ index: kernels.columns.length - 1 });
   await page.waitForFunction(() => location.hash.includes('difference-of'));

@@ -1,4 +1,4 @@
-/** Verdicts, scales and the banner of the overview, against the figures they are drawn from. */
+/** Verdicts, scales and the banner of the overview, compared with the figures that they are drawn from. */
 
 import { resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';

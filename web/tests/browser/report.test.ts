@@ -261,7 +261,7 @@ test('transactions that were kept are a chart of clients over time, with a table
       const bars = charts.nth(nth).locator('[aria-label="bar"] rect');
       const boxes = await bars.evaluateAll((all) => all.map((bar) => bar.getBoundingClientRect().toJSON() as DOMRect));
       expect(boxes.length).toBe(8);
-      // Each further client begins later, on a line of its own.
+      // Each further client begins later, in a row of its own.
       for (const [n, box] of boxes.slice(1).entries()) {
         expect(box.x).toBeGreaterThan(boxes[n]?.x ?? Infinity);
         expect(box.y).toBeGreaterThan(boxes[n]?.y ?? Infinity);

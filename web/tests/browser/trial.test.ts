@@ -43,7 +43,7 @@ async function open(fragment = '', width = 1280, height = 900): Promise<Page> {
   return page;
 }
 
-/** With all lanes drawn. */
+/** Opens a page and waits for all lanes. */
 async function opened(fragment = '', width = 1280): Promise<Page> {
   const page = await open(fragment, width);
   await page.waitForSelector('[data-lane="tps"] canvas');
@@ -51,7 +51,7 @@ async function opened(fragment = '', width = 1280): Promise<Page> {
   return page;
 }
 
-/** The colours that a canvas has, each once. */
+/** The distinct colours of a canvas. */
 function colours(canvas: Locator): Promise<string[]> {
   return canvas.evaluate((canvas: HTMLCanvasElement) => {
     const copy = document.createElement('canvas');
@@ -189,7 +189,7 @@ describe('by keyboard', () => {
   });
 });
 
-/** Where the lane of throughput is on the screen. */
+/** Position of the throughput lane on the screen. */
 async function lane(page: Page): Promise<{ x: number; y: number; width: number }> {
   const plot = page.locator('[data-lane="tps"] .plot');
   await plot.scrollIntoViewIfNeeded();

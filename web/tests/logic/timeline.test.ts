@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isWhole, panned, thin, Track, within, zoomed } from '../../src/trial/timeline';
 
-/** The same numbers in each run. */
+/** Reproducible random numbers. */
 function noise(seed: number): () => number {
   let state = seed;
   return () => (state = (state * 16_807) % 2_147_483_647) / 2_147_483_647;

@@ -1,4 +1,4 @@
-/** What the page of a trial draws, from the fixture's trials: one of PostgreSQL 13, one of 18. */
+/** Drawings of the trial page, from the fixture's trials: one of PostgreSQL 13, one of 18. */
 
 import { describe, expect, test } from 'vitest';
 import type { Detail } from '../../src/data/generated/detail';
@@ -24,7 +24,7 @@ function shown(detail: Detail, other: Detail | null = null): Side[] {
   return sides(of(detail), other && of(other));
 }
 
-/** The same, its load begun so much later before the window. */
+/** The same trial with its load and window `us` later. */
 function later(detail: Detail, us: number): Detail {
   const moved = (times: number[]) => times.map((time) => time + us);
   const window = detail.window && { start_us: detail.window.start_us + us, end_us: detail.window.end_us + us };
@@ -48,7 +48,7 @@ describe('two trials', () => {
   });
 });
 
-/** What is missing, as a lane has it. */
+/** Missing values as in a lane. */
 const gaps = (values: (number | null)[] | null) => values?.map((value) => value ?? NaN);
 
 describe('lanes', () => {

@@ -1,4 +1,4 @@
-/** The page of what runs now, over a store in which a campaign runs, by `pgdyno serve`. Screenshots are left in test-results/pictures. */
+/** The live page, over a store in which a campaign runs. Screenshots are left in test-results/pictures. */
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ afterAll(async () => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** The figure that stands beside a name among those of now. */
+/** The current figure with a name. */
 async function now(page: Page, name: string): Promise<number> {
   const text = await page.locator('.now div', { hasText: name }).locator('dd').innerText();
   return Number(text.replaceAll(',', '').split(' ')[0]);
@@ -79,14 +79,14 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   await page.locator('.waits .bar').first().waitFor();
   await screenshots(page);
 
-  // The first trial ends: it is counted here, and the overview has it without being loaded again.
+  // The first trial ends: it is counted here, and the overview has it without a reload.
   await page.getByText('1 of 3 trials').waitFor();
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.locator('[data-trial]').first().waitFor();
   expect(await page.locator('[data-trial]').count()).toBe(1);
   await page.getByRole('link', { name: 'live runs now' }).click();
 
-  // The server goes away and comes back.
+  // The server stops and is restarted.
   const { port } = new URL(first.address);
   await stop(first.child);
   await page.getByText('pgdyno serve does not respond').waitFor();
@@ -105,6 +105,6 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   expect(shown.toSorted()).toEqual(stored.map(({ id }) => id).toSorted());
   const heads = (await (await fetch(`http://127.0.0.1:${port}/api/runs`)).json()) as RunHead[];
   expect(heads.map(({ valid, suspect, invalid, running }) => [valid + suspect + invalid, running])).toEqual([[3, false]]);
-  // A connection that was lost is told of by the browser itself.
+  // The browser itself reports lost connections.
   expect(browser.complaints.filter((text) => !/ERR_(CONNECTION_REFUSED|INCOMPLETE_CHUNKED_ENCODING|EMPTY_RESPONSE|CONNECTION_RESET)/.test(text))).toEqual([]);
 }, 240_000);

@@ -13,7 +13,7 @@ export const PGDYNO = resolve(process.env.CARGO_TARGET_DIR ?? '../target', 'debu
 
 if (!existsSync(STORE) || !existsSync(PGDYNO)) throw new Error('there is no store to look at: run `npm run measure` first');
 
-/** What a command of pgdyno says of a store, as JSON. */
+/** JSON output of a pgdyno command. */
 export function json(...args: string[]): unknown {
   const said = execFileSync(PGDYNO, [...args, '--format', 'json'], { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
   return JSON.parse(said);
@@ -24,14 +24,14 @@ export interface Serving {
   address: string;
 }
 
-/** Serves a store; the address is the first line that is printed. */
+/** Serves a store; the address is the first line of output. */
 export async function serve(store: string, listen: string): Promise<Serving> {
   const child = spawn(PGDYNO, ['serve', '--listen', listen, '--store', store], { stdio: ['ignore', 'pipe', 'ignore'] });
   const [address] = (await once(createInterface(child.stdout), 'line')) as [string];
   return { child, address };
 }
 
-/** As Ctrl-C does. */
+/** Stops a process as Ctrl-C does. */
 export async function stop(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   child.kill('SIGINT');

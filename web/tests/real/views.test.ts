@@ -1,4 +1,4 @@
-/** Every view over a store of real runs, from the file and from `pgdyno serve`: what stands there is what pgdyno says. */
+/** Every view over a store of real runs, from the file and from `pgdyno serve`, compared with pgdyno's own output. */
 
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -171,7 +171,7 @@ test('the file and the server show the same of a trial', async () => {
     const page = await browser.context.newPage();
     onTestFinished(() => page.close());
     await page.goto(`${address}#page=trial&trial=${latest}&against=${baseline}`);
-    // It comes with the trial's detail.
+    // It appears with the trial's detail.
     await page.getByText('Measure this cell again').waitFor();
     return await page.locator('.trial-head').innerText();
   };

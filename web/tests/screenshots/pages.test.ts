@@ -1,6 +1,6 @@
 /**
- * Pictures of every page of a report, on a desk and on a phone, in both themes: `npm run screenshots`. REPORT_HTML names the
- * report, PICTURES the directory (default: test-results/pictures), SHOWN the one for the two that the README shows (default: none).
+ * Screenshots of every page, on a desktop and a phone, in both themes: `npm run screenshots`. REPORT_HTML names the
+ * report, PICTURES the directory (default: test-results/pictures), SHOWN that of the README's two (default: none).
  */
 
 import { existsSync, mkdirSync } from 'node:fs';
@@ -14,7 +14,7 @@ const PICTURES = resolve(process.env.PICTURES ?? 'test-results/pictures');
 if (!existsSync(REPORT)) throw new Error(`there is no report in ${REPORT}: run \`npm run fixture\` first`);
 const WIDTHS = [1280, 390];
 
-/** What the README shows: where it is, and how large. */
+/** Screenshots in the README: name, fragment and size. */
 const SHOWN: [name: string, fragment: string, width: number, height: number][] = [
   ['report', 'theme=light', 1280, 1000],
   ['trial', 'page=trial&theme=light', 1280, 1000],
@@ -33,7 +33,7 @@ async function picture(path: string, fragment: string, width: number, height: nu
   await page.setViewportSize({ width, height });
   await page.goto(`${pathToFileURL(REPORT).href}#${fragment}`);
   await page.waitForSelector('main:not([aria-busy="true"]) :is(section, h2)');
-  // Charts are drawn in the frame after their room is known.
+  // Charts are drawn in the frame after their size is known.
   await page.waitForFunction(() => [...document.querySelectorAll('.chart, .over-steps')].every((chart) => chart.querySelector('svg, canvas')));
   await page.screenshot({ path, fullPage });
   expect(browser.complaints).toEqual([]);

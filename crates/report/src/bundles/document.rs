@@ -1,4 +1,4 @@
-//! The JSON that `pgdyno store` prints, schema 1: types of the command line, apart from what is stored.
+//! The JSON that `pgdyno store` prints, schema 1: types of the command line, separate from the stored types.
 
 use std::collections::BTreeMap;
 

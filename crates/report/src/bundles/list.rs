@@ -1,9 +1,9 @@
-//! `pgdyno store list`: one line a trial.
+//! `pgdyno store list`: one line per trial.
 
 use model::record::Trial;
 use plaintext::table::Table;
 
-/// One row a trial.
+/// One row per trial.
 pub fn table(trials: &[Trial]) -> Table {
     let mut table = Table::new(["id", "started", "campaign", "cell", "#tps", "validity"]);
     for trial in trials {

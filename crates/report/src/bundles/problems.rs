@@ -1,14 +1,14 @@
-//! Problems of a store, as people read them.
+//! Problems of a store as text.
 
 use plaintext::table::Table;
 use store::Problem;
 
-/// One line a problem; empty where there is none.
+/// One line per problem; empty if there is none.
 pub fn lines(problems: &[Problem]) -> String {
     problems.iter().map(|problem| format!("{problem}\n")).collect()
 }
 
-/// One row a problem.
+/// One row per problem.
 pub fn table(problems: &[Problem]) -> Table {
     let mut table = Table::new(["bundle", "file", "problem", "what to do"]);
     for Problem { bundle, file, reason, advice } in problems.iter().cloned() {

@@ -1,4 +1,4 @@
-//! `pgdyno store show`: a trial for people.
+//! `pgdyno store show`: a trial as text.
 
 use std::fmt::Write as _;
 
@@ -32,7 +32,7 @@ pub fn text(record: &TrialRecord) -> String {
     text + "\n"
 }
 
-/// The same as a table of section, name and value.
+/// The sections as a table of section, name and value.
 pub fn table(record: &TrialRecord) -> Table {
     let mut table = Table::new(["section", "name", "value"]);
     for section in sections(record) {
@@ -70,7 +70,7 @@ impl Section {
         self.fields.push((name.to_owned(), value.to_string()));
     }
 
-    /// What is not known is not shown.
+    /// Adds a value if it is known.
     fn push_known(&mut self, name: &str, value: &Option<impl ToString>) {
         if let Some(value) = value {
             self.push(name, value.to_string());
@@ -130,7 +130,7 @@ fn database_size(record: &TrialRecord) -> Option<String> {
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))
 }
 
-/// Such as `8kB`, which depends on how the server was built.
+/// Bytes of a unit such as `8kB`, which depends on how the server was built.
 fn bytes_of_unit(unit: &str) -> Option<u64> {
     match unit.strip_suffix("kB")? {
         "" => Some(1024),
@@ -183,7 +183,7 @@ fn load(trial: &Trial) -> Section {
     section
 }
 
-/// What the run says of itself alone. A figure that there is not has its reason.
+/// Statistics of the run alone. A missing figure has its reason.
 fn steadiness(trial: &Trial) -> Section {
     let mut section = Section::new("Within this run, with 95% confidence (other runs may differ by more)");
     let Some(of) = trial.summary.as_ref().and_then(|summary| summary.statistics.as_ref()) else {
@@ -273,7 +273,7 @@ fn accounting(trial: &Trial) -> Section {
     section
 }
 
-/// What the samples say is `pgdyno profile`'s.
+/// How the profile was taken. `pgdyno profile` shows its samples.
 fn profile(trial: &Trial) -> Section {
     let mut section = Section::new("Profile");
     let Some(taken) = &trial.profile else { return section };
@@ -289,7 +289,7 @@ fn profile(trial: &Trial) -> Section {
     section
 }
 
-/// What is in the JSON only: hundreds of lines.
+/// Groups that are in the JSON only: hundreds of lines.
 const LONG_GROUPS: [&str; 4] = ["available_extensions.", "limits.", "mount.", "sysctl."];
 
 fn machine(environment: &Environment) -> Section {

@@ -1,11 +1,11 @@
-//! Bars: of shares, of a range of runs, of what two figures differ by.
+//! Bars of shares, of a range of runs, and of differences.
 
 use plaintext::figures::change;
 
-/// An eighth of a character's width to seven of them.
+/// Bars of one eighth of a character's width to seven eighths.
 const PARTS: [char; 7] = ['▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/// A bar of a share, 0 to 1, of so many characters. What is more than nothing is seen.
+/// A bar of a share, 0 to 1, in `width` characters. Every share above 0 is visible.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     let share = if share.is_nan() { 0.0 } else { share.clamp(0.0, 1.0) };
     let mut eighths = (share * width as f64 * 8.0).round() as usize;
@@ -30,7 +30,7 @@ pub(crate) fn ranged_bar([least, middle, greatest]: [f64; 3], width: usize) -> S
     ink(0, least, "█") + &ink(least, middle, "▓") + &ink(middle.max(least), greatest, "░")
 }
 
-/// A bar that goes left or right from the middle of so many characters, for shares of -1 to 1.
+/// A bar to the left or right of the middle of `width` characters, for shares of -1 to 1.
 pub(crate) fn signed_bar(share: f64, width: usize) -> String {
     let half = width / 2;
     let length = (share.abs().min(1.0) * half as f64).round() as usize;
@@ -40,14 +40,14 @@ pub(crate) fn signed_bar(share: f64, width: usize) -> String {
     }
 }
 
-/// A ratio with the interval that holds it; without one where there are too few runs.
+/// A ratio with its confidence interval; without one if there are too few runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Change {
     pub(crate) ratio: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
 
-/// The scale that ratios share: logarithmic, with no change in the middle and the margin marked on either side.
+/// A logarithmic scale shared by ratios, with no change in the middle and the margin marked on either side.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ratios {
     /// The right end; the left one is its reciprocal.
@@ -57,8 +57,8 @@ pub(crate) struct Ratios {
 }
 
 impl Ratios {
-    /// A scale of so many characters (one less where these have no middle) that has room for all ratios, and for most
-    /// intervals whole: others go beyond it. Equivalent is what is less than `margin` from 1.
+    /// A scale of `width` characters (one less if `width` is even) that has room for all ratios and for most intervals;
+    /// others are cut off. Changes by less than the factor `margin` are equivalent.
     pub(crate) fn new(changes: &[Change], margin: f64, width: usize) -> Self {
         const ENDS: [f64; 7] = [1.10, 1.20, 1.50, 2.0, 4.0, 10.0, 100.0];
         let mut reach: Vec<f64> = changes
@@ -96,7 +96,7 @@ impl Ratios {
         ((share + 1.0) / 2.0 * (self.width - 1) as f64).round() as usize
     }
 
-    /// What stands above the rows: both ends and the middle.
+    /// Head above the rows: both ends and the middle.
     pub(crate) fn head(&self) -> String {
         let half = self.width / 2;
         let (left, right) = (change(1.0 / self.end - 1.0), change(self.end - 1.0));

@@ -1,22 +1,22 @@
-//! A series as a row of bars, with the letters of shifts where it changed: how its level moved, not how large it is.
+//! A series as a row of bars, with the letters of shifts: bars show changes of the level, not its size.
 
 use super::EIGHTHS;
-/// Values that differ by less than this share are not drawn as mountains.
+/// Least range of the bars as a share of the middle value, so that noise does not fill the full height.
 const LEAST_RANGE: f64 = 0.10;
 
-/// The columns that all series of a history share: steps, several in one where they would not fit, and gaps for letters
-/// where something shifted.
+/// Columns that all series of a history share: steps, several per column if they do not fit, and gaps for the letters
+/// of shifts.
 pub(crate) struct Columns(Vec<Column>);
 
 enum Column {
-    /// The steps from the first to before the second.
+    /// Steps from the first up to, but not including, the second.
     Steps(usize, usize),
-    /// Before this step something shifted.
+    /// Gap before this step, for the letter of a shift.
     Gap(usize),
 }
 
 impl Columns {
-    /// For so many steps, with gaps before these, in at most `width` columns as far as that can be.
+    /// Columns for `steps` steps with gaps before the steps `gaps`, at most `width` columns if possible.
     pub(crate) fn new(steps: usize, gaps: &[usize], width: usize) -> Self {
         let each = steps.div_ceil(width.saturating_sub(gaps.len()).max(1)).max(1);
         let mut columns = Vec::new();
@@ -25,7 +25,7 @@ impl Columns {
             if gaps.contains(&at) {
                 columns.push(Column::Gap(at));
             }
-            // No column goes over a gap, so that bars on its two sides are of the two sides.
+            // No column spans a gap, so that each bar belongs to one side of it.
             let end = gaps.iter().copied().filter(|gap| *gap > at).min().unwrap_or(steps);
             let to = (at + each).min(end).min(steps);
             columns.push(Column::Steps(at, to));
@@ -34,7 +34,7 @@ impl Columns {
         Self(columns)
     }
 
-    /// The row of a series, of which some steps begin with a letter. Where it has no figure there is a dot.
+    /// The row of a series, with letters before some of its steps. A dot marks a missing figure.
     pub(crate) fn row(&self, values: &[Option<f64>], letters: &[(usize, char)]) -> String {
         let means: Vec<Option<f64>> = self.0.iter().map(|column| column.mean(values)).collect();
         let known = || means.iter().flatten().copied();

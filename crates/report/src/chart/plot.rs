@@ -1,19 +1,19 @@
-//! Figures over time. Where a column stands for several of them it shows their extremes: no spike is dropped.
+//! Figures over time. A column that stands for several figures shows their extremes: no spike is dropped.
 
 use super::EIGHTHS;
 
-/// What is shown where nothing is known.
+/// Mark of a missing figure.
 const GAP: char = '·';
 
-/// The places of `n` figures that column `at` of `columns` stands for: one or more.
+/// Indices of those of `n` figures that column `at` of `columns` stands for: one or more.
 fn share(n: usize, at: usize, columns: usize) -> std::ops::Range<usize> {
     let from = at * n / columns;
     let to = ((at + 1) * n).div_ceil(columns).min(n);
-    // Neighbours share no figure where there are at least as many as columns.
+    // Neighbours share no figure if there are at least as many figures as columns.
     if n >= columns { from..((at + 1) * n / columns).max(from + 1) } else { from..to.min(from + 1) }
 }
 
-/// The least and greatest known figure of each column; none where none is known.
+/// Smallest and largest known figure of each column; none if none is known.
 fn envelope(values: &[Option<f64>], columns: usize) -> Vec<Option<(f64, f64)>> {
     let of_column = |at: usize| {
         let known = values[share(values.len(), at, columns)].iter().flatten();
@@ -25,8 +25,8 @@ fn envelope(values: &[Option<f64>], columns: usize) -> Vec<Option<(f64, f64)>> {
     (0..columns).map(of_column).collect()
 }
 
-/// A row of bars from zero to the greatest of the figures, in so many columns. A column of several figures shows the one
-/// that is furthest from the median of all: a spike is seen, and so is a gap.
+/// A row of bars from zero to the largest figure, in `width` columns. A column of several figures shows the one
+/// furthest from the median of all: spikes and gaps are visible.
 pub(crate) fn sparkline(values: &[Option<f64>], width: usize) -> String {
     let mut known: Vec<f64> = values.iter().flatten().copied().collect();
     known.sort_by(f64::total_cmp);
@@ -42,8 +42,8 @@ pub(crate) fn sparkline(values: &[Option<f64>], width: usize) -> String {
     envelope(values, width).into_iter().map(bar).collect()
 }
 
-/// Lines of dots, four a character's height and two its width, from zero below to `top` above: in each column of dots all
-/// from the least to the greatest of its figures, joined with the column before.
+/// Lines of Braille dots, four per character's height and two per its width, from zero at the bottom to `top`: each
+/// column of dots spans its figures from the smallest to the largest and is joined with the column before.
 pub(crate) fn plot(values: &[Option<f64>], top: f64, width: usize, height: usize) -> Vec<String> {
     let (columns, rows) = (width * 2, height * 4);
     let mut dots = vec![vec![false; columns]; rows];
@@ -58,7 +58,7 @@ pub(crate) fn plot(values: &[Option<f64>], top: f64, width: usize, height: usize
             continue;
         };
         let (high, low) = (row(high), row(low));
-        // Up or down to where the column before ended, so that the line is one.
+        // Up or down to the end of the column before, so that the line is unbroken.
         let (from, to) = match before {
             Some((_, end)) if end < high => (end, low),
             Some((start, _)) if start > low => (high, start),
@@ -79,7 +79,7 @@ pub(crate) fn plot(values: &[Option<f64>], top: f64, width: usize, height: usize
         .collect()
 }
 
-/// A line that marks spans of `0..end`, in so many columns; what is short has one.
+/// A line of `width` columns that marks spans of `0..end`; a short span has one column.
 pub(crate) fn lane(spans: &[(f64, f64)], end: f64, mark: char, width: usize) -> String {
     let mut line = vec![' '; width];
     for (from, to) in spans {

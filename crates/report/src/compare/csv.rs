@@ -1,4 +1,4 @@
-//! A comparison for a spreadsheet: one row a metric and cell, figures in full precision.
+//! A comparison for a spreadsheet: one row per metric and cell, figures in full precision.
 
 use model::cell::UNKNOWN;
 use model::factor::Factor;
@@ -7,7 +7,7 @@ use analysis::compare::{Compared, Pair};
 use analysis::judgement::Row;
 use plaintext::table::Table;
 
-/// The columns are the same for every comparison: each factor has one, which is empty where the selectors fix it.
+/// The columns are the same for every comparison: each factor has one, which is empty if the selectors fix it.
 pub(super) fn table(compared: &Compared) -> Table {
     let figures = [
         "n_a",

@@ -14,9 +14,9 @@ use analysis::compare::{gate_sentences, sentence};
 use analysis::judgement::{Row, Runs};
 use analysis::levels::Levels;
 
-/// Version of the document: it grows when a reader of an older one would read something wrong.
+/// Version of the document, raised when readers of the older version would misread it.
 const SCHEMA: u32 = 1;
-/// How far the interval of a cell with enough runs reaches to either side, relatively.
+/// Relative half-width of the interval of a cell with enough runs.
 const PRECISION: f64 = 0.02;
 
 /// A comparison as data, schema 1.
@@ -29,7 +29,7 @@ pub struct Document {
     gates: Vec<GateDocument>,
 }
 
-/// Null where an imported trial does not say it.
+/// Levels by factor; null if an imported trial does not contain it.
 type LevelsByName = BTreeMap<&'static str, Option<String>>;
 
 #[derive(Debug, Serialize)]
@@ -38,7 +38,7 @@ struct SideDocument {
     selector: String,
     runs: Vec<RunDocument>,
     trials: usize,
-    /// How many trials each gate made so.
+    /// Number of invalid trials by gate.
     invalid: BTreeMap<String, usize>,
     suspect: BTreeMap<String, usize>,
 }
@@ -57,11 +57,11 @@ struct PairDocument {
     shared: usize,
     only_baseline: Vec<LevelsByName>,
     only_variant: Vec<LevelsByName>,
-    /// What differs other than the factors by which the two are compared.
+    /// Differences other than the factors compared by.
     differences: Vec<DifferenceDocument>,
-    /// What the other kernel brings, where the kernels are what is compared.
+    /// Differences caused by the other kernel, if kernels are compared.
     of_kernel: Vec<DifferenceDocument>,
-    /// Options in which the kernels' configurations differ: first those that matter to a server.
+    /// Options in which the kernels' configurations differ, those that matter to a server first.
     kernel_options: Vec<DifferenceDocument>,
 }
 
@@ -77,7 +77,7 @@ struct MetricDocument {
     metric: String,
     /// `higher`, `lower` or `neither`.
     better: &'static str,
-    /// Over how many comparisons p is adjusted.
+    /// Number of comparisons that p is adjusted for.
     tested: usize,
     /// One sentence for each pair, in their order.
     sentences: Vec<String>,
@@ -91,7 +91,7 @@ struct CellDocument {
     cell: LevelsByName,
     a: RunsDocument,
     b: RunsDocument,
-    /// Of geometric means, variant over baseline.
+    /// Ratio of geometric means, variant over baseline.
     ratio: Option<f64>,
     ci95_low: Option<f64>,
     ci95_high: Option<f64>,
@@ -103,7 +103,7 @@ struct CellDocument {
     p: Option<f64>,
     p_holm: Option<f64>,
     p_benjamini_hochberg: Option<f64>,
-    /// Of the exact permutation test: of up to 20 runs together, and where a side is unstable of up to 40.
+    /// P of the exact permutation test: for up to 20 runs in total, or up to 40 if a side is unstable.
     p_permutation: Option<f64>,
     p_permutation_holm: Option<f64>,
     p_permutation_benjamini_hochberg: Option<f64>,
@@ -127,9 +127,9 @@ struct RunsDocument {
     minimum: Option<f64>,
     maximum: Option<f64>,
     modes: Option<ModesDocument>,
-    /// The first run over the median of the others, where it is apart from them.
+    /// Ratio of the first run to the median of the others, if it stands apart from them.
     first_run_apart: Option<f64>,
-    /// For an interval of 2% to either side of the geometric mean.
+    /// Number of runs for an interval of 2% to either side of the geometric mean.
     runs_needed: Option<usize>,
     values: Vec<f64>,
     trials: Vec<String>,
@@ -151,14 +151,14 @@ struct ModesDocument {
 struct GateDocument {
     gate: String,
     is_hit: bool,
-    /// Cells that hit it, and cells that are not decided, by their place in the metric's `cells`.
+    /// Cells that hit the gate, and undecided cells, by their index in the metric's `cells`.
     hit: Vec<usize>,
     undecided: Vec<usize>,
     said: Vec<String>,
 }
 
 impl Document {
-    /// Of a comparison.
+    /// Document of a comparison.
     pub fn new(compared: &Compared) -> Self {
         Self {
             schema: SCHEMA,

@@ -16,9 +16,9 @@ use plaintext::table::{self, Column, Format, GAP, Table};
 
 /// Marks a cell that has a suspect trial among those used.
 pub(super) const SUSPECT: &str = "†";
-/// Marks a cell that has a trial which is not used.
+/// Marks a cell that has an unused trial.
 pub(super) const INVALID: &str = "‡";
-/// A chart of changes says nothing in fewer columns.
+/// Fewest columns of a useful chart of changes.
 const LEAST_CHART: usize = 21;
 
 /// The rows of one pair in one metric.
@@ -27,12 +27,12 @@ pub(super) struct Rows<'a> {
     pair: &'a Pair,
     /// Baseline and variant.
     names: [char; 2],
-    /// The factors that tell the cells apart.
+    /// Factors that distinguish the cells.
     varied: Vec<Factor>,
 }
 
 impl<'a> Rows<'a> {
-    /// Of the pair at this place.
+    /// Rows of the pair at index `at`.
     pub(super) fn new(compared: &'a Compared, of: &'a MetricRows, at: usize) -> Self {
         let pair = &compared.pairs[at];
         Self {
@@ -43,7 +43,7 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// Those that changed, and the others.
+    /// The rows that changed, and the others.
     pub(super) fn split(self) -> (Self, Self) {
         let Self { rows, pair, names, varied } = self;
         let (changed, others) = rows.into_iter().partition(|row| row.judged.outcome.direction().is_some());
@@ -53,13 +53,13 @@ impl<'a> Rows<'a> {
         )
     }
 
-    /// The factor that goes down the table: clients, where their number varies.
+    /// The factor that varies down the table: clients, if their number varies.
     fn down(&self) -> Option<Factor> {
         let clients = self.varied.iter().find(|factor| **factor == Factor::Clients);
         clients.or(self.varied.last()).copied()
     }
 
-    /// A row for each cell, with all factors that vary or with the one that goes down alone.
+    /// A row for each cell, with all factors that vary or only with the one that varies down the table.
     pub(super) fn table(&self, better: Better, all_factors: bool) -> Table {
         let factors: Vec<Factor> =
             if all_factors { self.varied.clone() } else { self.down().into_iter().collect() };
@@ -81,7 +81,7 @@ impl<'a> Rows<'a> {
                     .into_iter()
                     .filter(|mark| marks(a).contains(mark) || marks(b).contains(mark))
                     .collect();
-                // With room for both, so that digits stay below digits.
+                // Padded for both marks, so that digits are aligned.
                 n += &format!("{marks:<2}");
             }
             let or_gap = |text: Option<String>| text.unwrap_or_else(|| GAP.to_owned());
@@ -105,8 +105,8 @@ impl<'a> Rows<'a> {
         levels.iter().find(|(of, _)| *of == factor).map(|(_, level)| level.clone()).unwrap_or_default()
     }
 
-    /// The table as text, with a line above each group of cells that differ in one factor only. On a terminal the
-    /// changes stand next to it as a chart where there is room, and below it, with the verdicts, where there is not.
+    /// The table as text, with a line above each group of cells that differ in one factor only. On a terminal a chart
+    /// of the changes is next to it if there is room, else below it with the verdicts.
     pub(super) fn aligned(&self, better: Better, terminal: Option<Terminal>) -> String {
         let mut table = self.table(better, false);
         let Some(terminal) = terminal else { return self.grouped(&table, |line, _| line.to_owned()) };
@@ -138,7 +138,7 @@ impl<'a> Rows<'a> {
         out + &self.grouped(&below, painted)
     }
 
-    /// A column with the changes and their intervals, around the margin of what is equivalent.
+    /// Adds a chart of the changes and their intervals around the margin of equivalence.
     fn add_chart(&self, table: &mut Table, width: usize) {
         let changes: Vec<Option<Change>> = self.rows.iter().map(|row| change_of(row)).collect();
         let known: Vec<Change> = changes.iter().flatten().copied().collect();
@@ -199,7 +199,7 @@ pub(crate) fn p(p: f64) -> String {
     if p >= 0.001 || p == 0.0 { format!("{p:.3}") } else { format!("{p:.0e}") }
 }
 
-/// The classes of both sides, as one where they are the same.
+/// Classes of both sides, as one if they are equal.
 fn classes(row: &Row) -> String {
     let Some(comparison) = &row.judged.comparison else { return GAP.to_owned() };
     let short = |class: Option<Class>| match class {

@@ -1,4 +1,4 @@
-//! A comparison for people: tables for a terminal of 100 columns, Markdown for a pull request.
+//! A comparison as text: tables for a terminal of 100 columns, Markdown for a pull request.
 
 use diagnose::{Undeclared, option_matters};
 use model::cell::UNKNOWN;
@@ -21,8 +21,8 @@ use plaintext::wrap;
 
 use crate::text_width::TEXT_WIDTH;
 
-/// What is shown of a comparison: `Table` as aligned text, with charts on a terminal; `Markdown` with the cells that
-/// did not change folded away; `Csv` is the long form, one row a metric and cell. JSON is [`super::Document`].
+/// A comparison as text: `Table` is aligned text, with charts on a terminal; `Markdown` folds away the cells that did
+/// not change; `Csv` is the long form, one row per metric and cell. JSON is [`super::Document`].
 pub fn text(compared: &Compared, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Csv => csv::table(compared).render(Format::Csv),
@@ -101,7 +101,7 @@ fn details(summary: &str, content: &str) -> String {
     format!("\n<details>\n<summary>{summary}</summary>\n\n{content}\n</details>\n")
 }
 
-/// Who a side is; then what of it is not used, or used with care.
+/// A side's name, selector and runs; then its invalid and suspect trials.
 fn side_lines(side: &Side) -> Vec<String> {
     let from = match side.runs.as_slice() {
         [(run, campaign)] => format!("{campaign} (run {run})"),
@@ -124,7 +124,7 @@ fn side_lines(side: &Side) -> Vec<String> {
     lines
 }
 
-/// What all cells of a pair have in common; of a single cell, what it is.
+/// Levels that all cells of a pair share; of a single cell, all of its levels.
 fn common(pair: &Pair) -> Option<String> {
     let mut levels = match pair.cells.as_slice() {
         [only] => only.clone(),
@@ -134,7 +134,7 @@ fn common(pair: &Pair) -> Option<String> {
     (!levels.is_empty()).then(|| in_words(&levels))
 }
 
-/// What the marks and words of a table stand for, of those that are in it.
+/// Legend of the marks and words that the table contains.
 fn legend(of: &MetricRows) -> Vec<String> {
     let any = |is: &dyn Fn(&Row) -> bool| of.rows.iter().any(is);
     let tested = of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count();
@@ -182,7 +182,7 @@ fn legend(of: &MetricRows) -> Vec<String> {
     lines.chain(notes(of.rows.iter().map(|row| row.a.acceleration)).into_iter().map(str::to_owned)).collect()
 }
 
-/// The cells that began with a run unlike their others.
+/// Cells whose first run is unlike the others.
 fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
     const SHOWN: usize = 6;
     let mut cells: Vec<String> = Vec::new();
@@ -192,7 +192,7 @@ fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
             let Some(ratio) = first_run_apart(&runs.values) else { continue };
             let change = figures::change(ratio - 1.0);
             let cell = format!("{} at {} ({change})", compared.sides[side].name, cell_of(row, pair));
-            // The baseline is next to each variant.
+            // The baseline is in the pair of each variant.
             if !cells.contains(&cell) {
                 cells.push(cell);
             }
@@ -209,7 +209,7 @@ fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
     })
 }
 
-/// The cells that are not shared, what else differs, the kernels, and the gates: each a title with its lines, where there are any.
+/// Sections below the tables, each a title with its lines, or empty: unshared cells, differences, kernels and gates.
 fn sections_below(compared: &Compared) -> [Vec<String>; 4] {
     [unshared(compared), differences(compared), of_kernel(compared), compared.gates_in_words()]
 }
@@ -236,7 +236,7 @@ fn differences(compared: &Compared) -> Vec<String> {
     titled("other differences between the sides", lines)
 }
 
-/// What comes of other kernels, and a line on their configurations.
+/// Differences caused by other kernels, and a line on their configurations.
 fn of_kernel(compared: &Compared) -> Vec<String> {
     let mut lines = differing(compared, |differences| &differences.of_kernel);
     for pair in &compared.pairs {
@@ -279,7 +279,7 @@ fn differing(compared: &Compared, of: impl Fn(&Differences) -> &Vec<Undeclared>)
     lines
 }
 
-/// At most so many lines, and how many more there are.
+/// A title with the first lines, and the number of the others.
 fn titled(title: &str, mut lines: Vec<String>) -> Vec<String> {
     const SHOWN: usize = 16;
     if lines.is_empty() {

@@ -1,4 +1,4 @@
-//! Comma-separated values: null is nothing between the commas, an empty text is `""`.
+//! Comma-separated values: null is an empty field, an empty text is `""`.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Files that are there when they are whole: written under a temporary name next to theirs, and renamed.
+//! Files that appear when they are complete: written under a temporary name in the same directory, and renamed.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -9,11 +9,11 @@ use tempfile::NamedTempFile;
 
 use super::ExportError;
 
-/// Where rows go, until they are all there. What is dropped before leaves nothing.
+/// A file that is being written. Nothing remains of it if it is dropped before it is complete.
 pub(super) struct Pending {
-    /// None is standard output.
+    /// None for standard output.
     path: Option<PathBuf>,
-    /// None where it is no file that can be replaced: a pipe, say.
+    /// None if the path is not a file that can be replaced, such as a pipe.
     temporary: Option<NamedTempFile>,
 }
 
@@ -23,7 +23,7 @@ impl Pending {
     }
 
     pub(super) fn file(path: &Path) -> Result<Self, ExportError> {
-        // A link stays a link: the file that it names is replaced.
+        // A symbolic link is kept: its target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         if path.exists() && !path.is_file() {
             return Ok(Self { path: Some(path), temporary: None });
@@ -32,14 +32,14 @@ impl Pending {
             path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let temporary = tempfile::Builder::new()
             .prefix(".pgdyno-export-")
-            // As files usually are, less what the umask takes.
+            // Usual permissions of a file, restricted by the umask.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)
             .map_err(|source| ExportError::Write { place: format!("to {}", directory.display()), source })?;
         Ok(Self { path: Some(path), temporary: Some(temporary) })
     }
 
-    /// What to write to.
+    /// Writer of the content.
     pub(super) fn writer(&self) -> Result<Box<dyn Write + Send>, ExportError> {
         let file = match (&self.path, &self.temporary) {
             (None, _) => return Ok(Box::new(BufWriter::new(io::stdout()))),
@@ -54,7 +54,7 @@ impl Pending {
         ExportError::Write { place: self.shown(), source }
     }
 
-    /// Gives it its name, and says it.
+    /// Renames the file to its final name, which it returns.
     pub(super) fn publish(self) -> Result<String, ExportError> {
         let shown = self.shown();
         if let (Some(path), Some(temporary)) = (self.path, self.temporary) {

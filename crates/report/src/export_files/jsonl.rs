@@ -1,4 +1,4 @@
-//! JSON, an object a line, with every column in each.
+//! JSON, an object per line, with every column in each.
 
 use std::io::{self, Write};
 
@@ -27,7 +27,7 @@ impl Rows for Lines {
                 Value::Whole(value) => write!(self.out, "{value}")?,
                 Value::Real(value) => serde_json::to_writer(&mut self.out, value)?,
                 Value::Time(value) => write!(self.out, "\"{value}\"")?,
-                // It is JSON already.
+                // The text is JSON already.
                 Value::Text(text) if *kind == Kind::Json => self.out.write_all(text.as_bytes())?,
                 Value::Text(text) => serde_json::to_writer(&mut self.out, text)?,
             }

@@ -1,4 +1,4 @@
-//! Parquet: rows are collected by column and written in groups, so that no table is ever in memory.
+//! Parquet: rows are collected by column and written in groups, so that no whole table is in memory.
 
 use std::io::{self, Write};
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use store::columns::{Column, Text, Values, Writer};
 
 use super::Rows;
 
-/// Rows of a group: few enough to be small in memory, enough to be read fast.
+/// Rows of a group: few enough to use little memory, enough to be read fast.
 const AT_ONCE: usize = 65_536;
 
 struct Groups {

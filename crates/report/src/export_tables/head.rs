@@ -13,7 +13,7 @@ use analysis::in_order;
 use analysis::judgement;
 use analysis::metric::Metric;
 
-/// A run by its trials.
+/// A run with its trials.
 pub(super) struct OfRun<'r> {
     run: &'r Run,
     trials: Vec<&'r Trial>,
@@ -56,7 +56,7 @@ pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
     ]
 }
 
-/// What has a cell.
+/// A row with a cell.
 trait HasCell {
     fn cell(&self) -> &RecordedCell;
 }
@@ -102,7 +102,7 @@ macro_rules! fields {
 
 model::factors!(fields);
 
-/// All known levels in words of a selector: unique within a run.
+/// All known levels as a selector, unique within a run.
 fn selector(cell: &RecordedCell) -> String {
     Factor::ALL.into_iter().fold(String::new(), |mut out, factor| {
         if let Some(level) = factor.known_level(cell) {

@@ -44,7 +44,7 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
     ]
 }
 
-/// What was seen in a second.
+/// An activity of sessions in a second.
 pub(super) struct Seen<'r> {
     trial: &'r Trial,
     waits: &'r Waits,

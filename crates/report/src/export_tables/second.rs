@@ -21,7 +21,7 @@ struct Latencies {
 }
 
 impl Latencies {
-    /// Of values in nanoseconds, each with how often it was there.
+    /// Figures of values in nanoseconds, each with its count.
     fn new(values_ns: Option<Vec<(u64, u64)>>) -> Self {
         let mut counted = Counted::default();
         counted.add(&values_ns.unwrap_or_default());
@@ -60,7 +60,7 @@ pub(super) fn all_intervals(record: &TrialRecord) -> impl Iterator<Item = Second
     })
 }
 
-/// The columns that say when.
+/// Columns of the interval: trial, time and phase.
 macro_rules! when {
     ($row:ty) => {
         [

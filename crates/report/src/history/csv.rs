@@ -1,4 +1,4 @@
-//! A history for a spreadsheet: one row a cell and step, figures in full precision.
+//! A history for a spreadsheet: one row per cell and step, figures in full precision.
 
 use model::factor::Factor;
 use stats::Sample;
@@ -6,8 +6,8 @@ use stats::Sample;
 use analysis::history::{History, Series};
 use plaintext::table::Table;
 
-/// The columns are the same for every history: each factor has one, which is empty where the history goes over it. What
-/// belongs to a change point is in the row of the first step after it.
+/// The columns are the same for every history: each factor has one, which is empty if the history is over it. Figures
+/// of a change point are in the row of the first step after it.
 pub(super) fn table(history: &History) -> Table {
     let heads = ["metric", "control", "over", "step", "place"];
     let figures = [

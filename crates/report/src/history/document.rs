@@ -9,10 +9,10 @@ use stats::ChangePoint;
 use super::text::{gates_in_words, is_accepted, sentence, title};
 use analysis::history::{History, Series, Shift, Tested};
 
-/// Version of the document: it grows when a reader of an older one would read something wrong.
+/// Version of the document, raised when readers of the older version would misread it.
 const SCHEMA: u32 = 1;
 
-/// A history as data, schema 1. Places are those of `steps`, `cells` and `accepted`, from 0.
+/// A history as data, schema 1. Indices are those of `steps`, `cells` and `accepted`, from 0.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "History"))]
 pub struct Document {
@@ -33,14 +33,14 @@ pub struct Document {
     accepted: Vec<AcceptedDocument>,
     sentence: String,
     gates: Vec<GateDocument>,
-    /// What the gates come to, in sentences.
+    /// Outcomes of the gates, in sentences.
     said: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryStep"))]
 struct StepDocument {
-    /// What `--accept`, `--withdraw` and `--without` take.
+    /// Argument of `--accept`, `--withdraw` and `--without`.
     key: String,
     label: String,
     #[cfg_attr(test, ts(type = "string | null"))]
@@ -53,7 +53,7 @@ struct TrialsDocument {
     selected: usize,
     runs: usize,
     campaigns: Vec<String>,
-    /// How many trials each gate made so.
+    /// Number of invalid trials by gate.
     invalid: BTreeMap<String, usize>,
     suspect: BTreeMap<String, usize>,
     /// Labels of steps that were left out.
@@ -66,7 +66,7 @@ struct TrialsDocument {
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryCell"))]
 struct CellDocument {
     cell: BTreeMap<&'static str, String>,
-    /// `yes`, or why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
+    /// `yes`, or the reason why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
     tested: &'static str,
     /// One for each step.
     points: Vec<PointDocument>,
@@ -92,7 +92,7 @@ struct ChangeDocument {
     after: usize,
     within_before: usize,
     within_after: usize,
-    /// Of the geometric means of the points after and before.
+    /// Ratio of the geometric means of the points after and before.
     ratio: f64,
     ci95_low: Option<f64>,
     ci95_high: Option<f64>,
@@ -112,7 +112,7 @@ struct ShiftDocument {
     largest: f64,
     verdict: &'static str,
     cells: Vec<usize>,
-    /// Whether it is so in all its cells.
+    /// Whether it is accepted in all its cells.
     is_accepted: bool,
     said: String,
 }
@@ -146,12 +146,12 @@ struct GateDocument {
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryHit"))]
 struct HitDocument {
     cell: usize,
-    /// The place among the cell's changes.
+    /// Index among the cell's changes.
     change: usize,
 }
 
 impl Document {
-    /// Of a history.
+    /// Document of a history.
     pub fn new(history: &History) -> Self {
         Self {
             schema: SCHEMA,
@@ -289,7 +289,7 @@ mod tests {
 
     use super::Document;
 
-    /// As the view's and detail's, in the crate `analysis`; `BLESS=1` writes the file instead.
+    /// Like the test of the view and detail in the crate `analysis`; `BLESS=1` writes the file instead.
     #[test]
     fn generated_types_of_the_page_are_those_of_the_program() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/data/generated/history.ts");

@@ -1,4 +1,4 @@
-//! A history for people: a row of bars for each cell, then what shifted; 100 columns, or Markdown.
+//! A history as text: a row of bars for each cell, then the shifts; 100 columns, or Markdown.
 
 use std::collections::BTreeMap;
 
@@ -18,8 +18,8 @@ use analysis::notes;
 use plaintext::figures::{change, counted};
 use plaintext::table::{Format, GAP, Table};
 
-/// What is shown of a history: `Table` as aligned text, in colours where these are wanted; `Csv` is one row a cell and
-/// step. JSON is [`super::Document`].
+/// A history as text: `Table` is aligned text, in colours if these are enabled; `Csv` is one row per cell and step.
+/// JSON is [`super::Document`].
 pub fn text(history: &History, format: Format, colours: bool) -> String {
     match format {
         Format::Csv => csv::table(history).render(Format::Csv),
@@ -80,7 +80,7 @@ fn markdown(history: &History) -> String {
     )
 }
 
-/// What it is a history of, and of which trials.
+/// The metric and steps of the history, and its trials.
 fn head(history: &History) -> Vec<String> {
     let History { metric, over, steps, trials, .. } = history;
     let mut title = metric.in_words(history.kind);
@@ -123,7 +123,7 @@ fn head(history: &History) -> Vec<String> {
     lines
 }
 
-/// What all cells have in common; of a single cell, what it is.
+/// Levels that all cells share; of a single cell, all of its levels.
 fn common(history: &History) -> Option<String> {
     let levels = match history.series.as_slice() {
         [only] => only.cell.clone(),
@@ -132,7 +132,7 @@ fn common(history: &History) -> Option<String> {
     (!levels.is_empty()).then(|| in_words(&levels))
 }
 
-/// A cell by what tells it from the others.
+/// A cell by the levels that distinguish it from the others.
 pub(super) fn cell(history: &History, series: &Series) -> String {
     match history.series.len() {
         1 => in_words(&series.cell),
@@ -191,7 +191,7 @@ fn cells(history: &History) -> Table {
     table
 }
 
-/// Why some cells were not searched for changes.
+/// Reasons why some cells were not searched for changes.
 fn untested(history: &History) -> Vec<String> {
     let reasons = [
         (
@@ -257,7 +257,7 @@ pub(super) fn sentence(history: &History) -> String {
     format!("{shifts} in {}: {}{accepted}", counted(tested, "cell"), kinds.join(", "))
 }
 
-/// Whether all its changes are accepted.
+/// Whether all changes of a shift are accepted.
 pub(super) fn is_accepted(history: &History, shift: &Shift) -> bool {
     shift.accepted(history).iter().all(Option::is_some)
 }
@@ -285,8 +285,8 @@ pub(super) fn title(history: &History, shift: &Shift) -> String {
     )
 }
 
-/// The cells of a shift, each with its effect, and its place where that is not certain or another; `of_p` is before p
-/// where no head names it.
+/// The cells of a shift, each with its effect, and its place if that is uncertain or differs; `of_p` precedes p if no
+/// head names it.
 fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
     let elsewhere = |change: &ChangePoint| change.within != (shift.event.before, shift.event.after);
     let any = shift.event.changes.iter().any(|(_, change)| elsewhere(change));
@@ -297,7 +297,7 @@ fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
     for (at, change_point) in &shift.event.changes {
         let interval = change_point.effect.confidence_interval(0.95);
         let interval = interval.map(|interval| {
-            // Beyond this it says no more than that nothing is known.
+            // A higher bound means only that the effect is unknown.
             let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
             format!("{} to {high}", change(interval.low - 1.0))
         });
@@ -320,7 +320,7 @@ fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
     table
 }
 
-/// By what a shift is accepted, each with the number of its cells where it is not all of them.
+/// Acceptances of a shift, each with the number of its cells unless it is all of them.
 fn acceptances(history: &History, shift: &Shift) -> Vec<String> {
     let accepted = shift.accepted(history);
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
@@ -340,7 +340,7 @@ fn by_whom(acceptance: &Acceptance) -> String {
     format!("on {}{by}: {}", acceptance.at.strftime("%Y-%m-%d"), acceptance.note)
 }
 
-/// Acceptances that no shift is accepted by: of other trials, or of a shift that is none any more.
+/// Acceptances without a shift: of other trials, or of a shift that no longer exists.
 fn unmatched(history: &History) -> Vec<String> {
     let used: Vec<usize> =
         history.series.iter().flat_map(|series| &series.accepted).flatten().copied().collect();

@@ -13,7 +13,7 @@ use analysis::profile::{Change, Difference, Profile};
 pub struct Document {
     schema: u32,
     profiles: Vec<ProfileDocument>,
-    /// Of the second against the first, by role; null of one.
+    /// Differences of the second from the first, by role; null for a single profile.
     difference: Option<Vec<DifferenceDocument>>,
 }
 
@@ -25,9 +25,9 @@ struct ProfileDocument {
     trials: Vec<String>,
     /// How each was taken.
     taken: Vec<ProfiledDocument>,
-    /// While it was taken; null where it is not known.
+    /// Transactions while it was taken; null if unknown.
     transactions: Option<f64>,
-    /// Throughput in the rest of the measured window; null where there is next to no rest.
+    /// Throughput in the rest of the measured window; null if there is hardly any rest.
     #[serde(rename = "tps_beside")]
     tps_outside: Option<f64>,
     us_per_sample: f64,
@@ -74,7 +74,7 @@ struct RoleDocument {
 
 #[derive(Debug, Serialize)]
 struct GroupDocument {
-    /// Null for what is in no group.
+    /// Null for functions in no group.
     group: Option<String>,
     share: f64,
     inclusive_share: f64,
@@ -106,7 +106,7 @@ struct ChangeDocument {
 }
 
 impl Document {
-    /// Of one profile, or of two with their differences.
+    /// Document of one profile, or of two with their differences.
     pub fn new(profiles: &[&Profile], groups: &Groups, difference: Option<&[Difference]>) -> Self {
         Self {
             schema: 1,
@@ -157,7 +157,7 @@ impl ProfileDocument {
 }
 
 impl ProfiledDocument {
-    /// Of one trial.
+    /// Document of one trial's profile.
     pub fn new(taken: &Profiled) -> Self {
         Self {
             event: taken.event.clone(),

@@ -38,8 +38,8 @@ pub fn svg(profile: &Profile) -> Result<String, FlameError> {
     draw(options, &profile.folded())
 }
 
-/// The flame graph of the second profile: as wide as its processor time of one transaction, red where that is more than in
-/// the first, and blue where it is less. What only the first has is not in it.
+/// The flame graph of the second profile: widths are its CPU time per transaction, red if that is more than in the
+/// first, blue if it is less. It does not contain stacks that only the first has.
 ///
 /// # Errors
 /// There is nothing to draw, or no transactions to compare by.
@@ -72,7 +72,7 @@ fn title(profile: &Profile) -> String {
 }
 
 fn draw(mut options: Options<'_>, folded: &str) -> Result<String, FlameError> {
-    // The same profile is the same picture.
+    // The same profile gives the same image.
     options.deterministic = true;
     let mut lines: Vec<&str> = folded.lines().collect();
     lines.sort_unstable();

@@ -8,10 +8,10 @@ use model::profile::{NO_STACK, PREEMPTED, Stacks};
 use plaintext::figures;
 use plaintext::table::{Format, Table};
 
-/// Functions that are shown of a role: the others are in CSV and JSON.
+/// Most functions shown of a role: the others are in CSV and JSON.
 const SHOWN: usize = 30;
 
-/// Roles, and of one role groups and functions. As CSV, every function of every role.
+/// A profile as text: its roles, and the groups and functions of one role. As CSV, every function of every role.
 pub fn text(profile: &Profile, groups: &Groups, format: Format) -> String {
     if format == Format::Csv {
         return all_functions(profile).render(format);
@@ -35,10 +35,10 @@ pub fn text(profile: &Profile, groups: &Groups, format: Format) -> String {
     out + "\n"
 }
 
-/// One function of a role: what it has, what calls it and what it calls.
+/// One function of a role: its share, its callers and its callees.
 ///
 /// # Errors
-/// It is in no sample.
+/// No sample has the function.
 pub fn function_text(
     profile: &Profile,
     stacks: &Stacks,
@@ -86,8 +86,8 @@ pub fn function_text(
     })
 }
 
-/// Where the second has more processor time of a transaction than the first: roles, and of one role groups and functions.
-/// As CSV, every function of every role.
+/// Change of CPU time per transaction from the first profile to the second: roles, and the groups and functions of one
+/// role. As CSV, every function of every role.
 pub fn difference_text(
     before: &Profile,
     after: &Profile,
@@ -143,7 +143,7 @@ pub fn difference_text(
     out + &functions.render(format)
 }
 
-/// What functions are of that are in no group.
+/// Name of all functions that are in no group.
 const OTHER: &str = "(other)";
 
 /// What was profiled, and how.
@@ -239,7 +239,7 @@ fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
     let total = stacks.total();
     let mut all = functions(stacks);
     if profile.kind == Kind::OffCpu {
-        // What waits is innermost in the scheduler.
+        // The innermost function of a waiting thread is in the scheduler.
         all.sort_by_key(|function| std::cmp::Reverse(function.inclusive));
     }
     for function in all.into_iter().take(SHOWN) {
@@ -284,7 +284,7 @@ fn all_functions(profile: &Profile) -> Table {
     table
 }
 
-/// How sure shares are, and what is to be kept in mind.
+/// Precision of the shares, and reservations.
 fn notes(profile: &Profile, stacks: &Stacks) -> String {
     if profile.kind == Kind::OffCpu {
         return format!(
@@ -316,7 +316,7 @@ fn us(us: Option<f64>) -> String {
     us.map(|us| format!("{us:.2}")).unwrap_or_default()
 }
 
-/// What has the word that was asked for in its name, for an error.
+/// Functions with the requested word in their names, for an error.
 fn similar(stacks: &Stacks, function: &str) -> String {
     const NAMED: usize = 8;
     let wanted = function.to_lowercase();

@@ -53,7 +53,7 @@ pub enum PublishError {
     Store(#[from] StoreError),
 }
 
-/// Advice on an error, where there is any.
+/// Advice on an error, if there is any.
 fn advice(error: &SessionError) -> &'static str {
     const INSUFFICIENT_PRIVILEGE: &str = "42501";
     const DISK_FULL: &str = "53100";

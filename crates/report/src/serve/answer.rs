@@ -1,4 +1,4 @@
-//! Answers: JSON with a tag, so that what a browser has is not sent again; and refusals.
+//! Answers: JSON with an entity tag, so that a browser receives only what has changed; and refusals.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -32,7 +32,7 @@ impl Document {
         serde_json::to_string(value).map(Self::new).map_err(Refusal::failed)
     }
 
-    /// The answer to a request with these headers: the document, or that it has not changed.
+    /// The response to a request with these headers: the document, or 304 Not Modified.
     pub(crate) fn answer(&self, asked: &HeaderMap, content_type: &'static str) -> Response {
         let known = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known =
@@ -44,14 +44,14 @@ impl Document {
         let headers = [
             (CONTENT_TYPE, HeaderValue::from_static(content_type)),
             (ETAG, self.tag.clone()),
-            // Kept, but asked for each time.
+            // Cached, but revalidated each time.
             (CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
         ];
         (status, headers, body).into_response()
     }
 }
 
-/// Why there is no answer.
+/// Refusal of a request, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     pub(crate) status: StatusCode,

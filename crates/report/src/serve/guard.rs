@@ -1,4 +1,4 @@
-//! Who may see what: reading only, by a name that is this server's or with its token, and never from another site.
+//! Access control: read-only, by a name of this server or with its token, and never from another site.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,10 +16,10 @@ use subtle::ConstantTimeEq;
 
 use super::answer::{HTML, Refusal};
 
-/// Fewer characters are guessed in too short a time.
+/// Fewest characters of a token: shorter ones are guessed too soon.
 const LEAST: usize = 16;
 
-/// What who asks has to know.
+/// Secret that gives access.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Token(String);
 
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// A text that is no token.
+/// Error of a text that is not a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a token has at least {LEAST} characters, which are letters, digits, `-`, `.`, `_` and `~`: try `openssl rand -hex 16`"
@@ -37,10 +37,10 @@ impl std::fmt::Debug for Token {
 pub struct BadToken;
 
 impl Token {
-    /// A token that somebody chose.
+    /// Token chosen by the user.
     ///
     /// # Errors
-    /// It is too short, or has characters that URLs and cookies would write otherwise.
+    /// It is too short, or has characters that URLs and cookies would escape.
     pub fn new(text: &str) -> Result<Self, BadToken> {
         let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
         (is_plain && text.len() >= LEAST).then(|| Self(text.to_owned())).ok_or(BadToken)
@@ -56,18 +56,18 @@ impl Token {
         Ok(Self(bits.iter().map(|byte| format!("{byte:02x}")).collect()))
     }
 
-    /// As it was written.
+    /// The text of the token.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// Takes as long wherever the first difference is.
+    /// Compares in a time that does not depend on the position of the first difference.
     fn is(&self, other: &str) -> bool {
         self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
 
-/// Decides about requests.
+/// Decides which requests are answered.
 #[derive(Clone, Debug)]
 pub struct Guard {
     address: SocketAddr,
@@ -75,8 +75,8 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// For a server at this address. Without a token it answers those alone who call it by a name of this machine alone:
-    /// else other sites could have their own name lead here, and a browser would let them read (DNS rebinding).
+    /// Guard of a server at this address. Without a token it answers only requests to a name of this machine: otherwise
+    /// other sites could resolve their own name to it, and a browser would let them read (DNS rebinding).
     pub fn new(address: SocketAddr, token: Option<Token>) -> Self {
         Self { address, token }
     }
@@ -91,7 +91,7 @@ impl Guard {
         (is_name || is_address) && port == Some(self.address.port())
     }
 
-    /// Cookies are a host's, whatever its port.
+    /// Name of the cookie. A host's cookies are shared by all of its ports.
     fn cookie(&self) -> String {
         format!("pgdyno-{}", self.address.port())
     }
@@ -108,7 +108,7 @@ impl Guard {
         bearers.any(|text| token.is(text.trim())) || cookies.any(|text| token.is(text))
     }
 
-    /// What is to be said instead of an answer; none where the request is to be answered.
+    /// The response that refuses a request; none if the request may be answered.
     fn refuses(&self, request: &Request) -> Option<Response> {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
             let error = "pgdyno serve only shows: it answers GET and HEAD".to_owned();
@@ -176,7 +176,7 @@ fn without_token(path: &str) -> Response {
     (StatusCode::UNAUTHORIZED, headers, kind, page).into_response()
 }
 
-/// Hands on what may be answered.
+/// Passes on requests that may be answered.
 pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     match guard.refuses(&request) {
         Some(refusal) => refusal,
@@ -184,7 +184,7 @@ pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, nex
     }
 }
 
-/// Puts to each answer what browsers are to do with it.
+/// Adds security headers to each response.
 pub(crate) async fn headers(State(policy): State<HeaderValue>, request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();

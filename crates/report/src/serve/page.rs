@@ -1,10 +1,10 @@
-//! The page as it is served: the one of report files, which may ask the server it came from, and nobody else.
+//! The page as served: that of report files, which may connect to its own server, and to no other.
 
-/// What the page's policy says of connections, and what it says when it is served.
+/// Rule of the page's policy for connections, in files and when served.
 const OF_FILES: &str = "connect-src 'none'";
 const OF_SERVER: &str = "connect-src 'self'";
 
-/// Why a page can't be served.
+/// Reason why a page can't be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the page in this pgdyno can't be served: {0}; this is a defect of its build: `make web`, and build it again"
@@ -25,7 +25,7 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// Of the page as it was built.
+    /// The page to serve, of the page as built.
     pub(crate) fn new(built: &str) -> Result<Self, PageError> {
         if built.matches(crate::html::PLACE).count() != 1 {
             return Err(PageError::new(format!("it has not one {}", crate::html::PLACE)));
@@ -45,7 +45,7 @@ impl Page {
         let served = policy.replace(OF_FILES, OF_SERVER);
         Ok(Self {
             html: format!("{head}http-equiv=\"Content-Security-Policy\"{between}content=\"{served}\"{rest}"),
-            // A meta element may not say who may frame the page.
+            // A meta element may not restrict framing.
             policy: format!("{served}; frame-ancestors 'none'"),
         })
     }

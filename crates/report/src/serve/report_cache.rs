@@ -1,4 +1,4 @@
-//! What was read of the store. Bundles never change, so that none is read twice.
+//! Cache of data read from the store. Bundles never change, so that none is read twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,14 +19,14 @@ use super::answer::{Document, Refusal};
 use crate::history;
 use crate::json::json;
 
-/// Runs and trials that are kept; of each, the one that was not asked for longest goes.
+/// Cached runs and trials; the least recently requested one is evicted.
 const RUNS: usize = 8;
 const TRIALS: usize = 8;
 
-/// Fewer new heads are read one by one, more of them by way of the index.
+/// Most new heads that are read one by one; more are read from the index.
 const FEW: usize = 16;
 
-/// The store, and what was read of it.
+/// The store, and the data read from it.
 pub(crate) struct ReportCache {
     store: Store,
     heads: Mutex<Heads>,
@@ -43,15 +43,15 @@ struct Heads {
     trials: Trials,
 }
 
-/// What was asked for last, by id. Who asks for one that is being read waits for it; who asks for another does not.
+/// The most recently requested entries, by id. A request for one that is being read waits for it; others do not.
 struct Recent<T> {
     most: usize,
     asked: u64,
-    /// Each with when it was last asked for.
+    /// Entries, each with the number of its last request.
     kept: BTreeMap<String, (u64, Arc<Mutex<T>>)>,
 }
 
-/// What is known of a run.
+/// Cached data of a run.
 #[derive(Default)]
 struct Kept {
     ids: Vec<String>,
@@ -67,9 +67,9 @@ pub(crate) struct RunHead {
     pub(crate) campaign: String,
     pub(crate) tags: Vec<String>,
     pub(crate) imported: bool,
-    /// When its first trial began.
+    /// Start of its first trial.
     pub(crate) started: Option<Timestamp>,
-    /// When its last trial ended.
+    /// End of its last trial.
     pub(crate) ended: Option<Timestamp>,
     pub(crate) valid: usize,
     pub(crate) suspect: usize,
@@ -101,7 +101,7 @@ impl ReportCache {
         let trials = if ids.len() - known.len() > FEW {
             self.store.trials()?.into_iter().map(Arc::new).collect()
         } else {
-            // One that can't be read is left out, as in every list.
+            // A head that can't be read is left out, as in every list.
             let head = |id: &String| match known.get(id.as_str()) {
                 Some(trial) => Some(Arc::clone(trial)),
                 None => self.store.head(id).ok().map(Arc::new),
@@ -112,7 +112,7 @@ impl ReportCache {
         Ok(Arc::clone(&heads.trials))
     }
 
-    /// Every run with a trial, and those that run now; oldest first.
+    /// Every run with a trial, and running ones; oldest first.
     pub(crate) fn runs(&self) -> Result<Vec<RunHead>, StoreError> {
         let mut runs: BTreeMap<String, RunHead> = BTreeMap::new();
         for trial in self.trials()?.iter() {
@@ -145,7 +145,7 @@ impl ReportCache {
         Ok(runs.into_values().collect())
     }
 
-    /// A run that has no trial yet, by its live file.
+    /// A run that has no trial yet, from its live file.
     fn begun(&self, id: &str) -> Option<RunHead> {
         let news = self.store.open_live(id).ok()?.news().ok()?;
         let Some(Line::Run(head)) = news.lines.into_iter().next() else { return None };
@@ -163,7 +163,7 @@ impl ReportCache {
         })
     }
 
-    /// The view of a run; none where it has no trial.
+    /// The view of a run; none if it has no trial.
     pub(crate) fn view(&self, run: &str) -> Result<Option<Document>, StoreError> {
         let trials = self.trials()?;
         let of_run: Vec<&Arc<Trial>> = trials.iter().filter(|trial| trial.run.id == run).collect();
@@ -191,7 +191,7 @@ impl ReportCache {
         Ok(Some(kept.view.insert(view).clone()))
     }
 
-    /// The histories of a run; none where it has no trial.
+    /// The histories of a run; none if it has no trial.
     pub(crate) fn histories(&self, run: &str) -> Result<Option<Document>, Refusal> {
         let trials = self.trials()?;
         if !trials.iter().any(|trial| trial.run.id == run) {
@@ -245,7 +245,7 @@ impl<T: Default> Recent<T> {
     }
 }
 
-/// What is kept is whole after each step, whatever became of who changed it.
+/// Locks a mutex. Cached data are consistent after each step, even if another thread panicked.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

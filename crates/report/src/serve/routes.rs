@@ -1,4 +1,4 @@
-//! What can be asked for. docs/serve.md describes each answer.
+//! Routes of the server. docs/serve.md describes each response.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use super::page::{Page, PageError};
 use super::report_cache::ReportCache;
 use super::watch::Watch;
 
-/// What is served.
+/// The served page and data.
 pub(crate) struct Site {
     page: Document,
     policy: HeaderValue,
@@ -107,7 +107,7 @@ async fn nothing() -> Refusal {
 
 type Id = Result<Path<String>, PathRejection>;
 
-/// An id out of a path, before anything is done with it.
+/// A valid id from a path.
 fn valid_id(what: &str, id: Id) -> Result<String, Refusal> {
     let id = id.map(|Path(id)| id).unwrap_or_default();
     match is_id(&id) {
@@ -118,7 +118,7 @@ fn valid_id(what: &str, id: Id) -> Result<String, Refusal> {
     }
 }
 
-/// Does what may take long where nobody waits for the thread.
+/// Runs work that may block on a thread for blocking work.
 async fn reading<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -1,4 +1,4 @@
-//! What happens in the store, told to all who are connected: one watcher for all of them, and none while there is nobody.
+//! Events in the store, sent to all connected clients: one watcher for all of them, and none without clients.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
@@ -17,14 +17,14 @@ use tokio_stream::{Stream, StreamExt as _};
 
 use super::report_cache::ReportCache;
 
-/// How often it is looked.
+/// Interval between polls.
 const EVERY: Duration = Duration::from_millis(250);
 
-/// So many messages may wait for a client, which is more than a live file has lines; one that falls further behind has to
-/// connect again.
+/// Most messages that wait for a client, more than a live file has lines; a client that falls further behind has to
+/// reconnect.
 const BEHIND: usize = 4096;
 
-/// Looks at the store while somebody listens.
+/// Polls the store while there are listeners.
 pub(crate) struct Watch {
     cache: Arc<ReportCache>,
     state: Mutex<State>,
@@ -32,10 +32,10 @@ pub(crate) struct Watch {
 
 struct State {
     to_all: broadcast::Sender<Arc<str>>,
-    /// Whether the watcher is at work.
+    /// Whether the watcher is running.
     awake: bool,
     runs: BTreeMap<String, Followed>,
-    /// Trials that are no news; none before the first look.
+    /// Trials already reported or present at the start; none before the first poll.
     known: Option<BTreeSet<String>>,
     stamp: Option<Stamp>,
 }
@@ -44,7 +44,7 @@ struct State {
 struct Followed {
     reader: LiveReader,
     alive: bool,
-    /// Messages from the head of its file on.
+    /// Messages since the head of its file.
     messages: Vec<Arc<str>>,
 }
 
@@ -60,7 +60,7 @@ struct Hello<'a> {
     running: Vec<&'a str>,
 }
 
-/// A bundle that has appeared.
+/// A new bundle.
 #[derive(Serialize)]
 struct Stored<'a> {
     kind: &'static str,
@@ -106,7 +106,7 @@ impl Watch {
         Self { cache, state: Mutex::new(state) }
     }
 
-    /// The state so far, then whatever happens. Ends where the listener does not keep up.
+    /// The state so far, then new events. Ends if the listener does not keep up.
     pub(crate) fn listen(
         self: &Arc<Self>,
     ) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send + use<> {
@@ -117,7 +117,7 @@ impl Watch {
             let watch = Arc::clone(self);
             tokio::spawn(async move { watch.watch().await });
         }
-        // While nobody else may tell anything: nothing is missed, and nothing heard twice.
+        // Under the lock: no message is missed, and none is received twice.
         let (so_far, from_now) = (state.so_far(), state.to_all.subscribe());
         drop(state);
         let from_now = BroadcastStream::new(from_now).map_while(Result::ok);
@@ -135,7 +135,7 @@ impl Watch {
         }
     }
 
-    /// Looks once; false where nobody listens any more.
+    /// Polls once; false if there are no more listeners.
     fn turn(&self) -> bool {
         let mut state = self.state();
         if state.to_all.receiver_count() == 0 {
@@ -170,11 +170,11 @@ impl State {
                 self.runs.insert(run.clone(), followed);
             }
         }
-        // A bundle is there before its run says so.
+        // A bundle exists before its run reports it.
         self.trials(cache);
         for (run, followed) in &mut self.runs {
             for message in followed.news(run) {
-                // Nobody listens before the first look.
+                // Before the first poll there are no listeners.
                 let _ = self.to_all.send(message);
             }
         }
@@ -186,7 +186,7 @@ impl State {
         if stamp.is_some_and(|stamp| self.stamp == Some(stamp) && stamp.is_settled()) {
             return;
         }
-        // What can't be listed now may be the next time.
+        // Trials that can't be listed now may be listed by the next poll.
         let Ok(trials) = cache.trials() else { return };
         self.stamp = stamp;
         let is_first = self.known.is_none();
@@ -203,7 +203,7 @@ impl State {
 }
 
 impl Followed {
-    /// What has happened since it was last asked. Of a run that nobody runs, nothing.
+    /// Messages since the last call; none of a run that is not running.
     fn news(&mut self, run: &str) -> Vec<Arc<str>> {
         let was_alive = self.alive;
         let news = self.reader.news().unwrap_or_default();
@@ -236,7 +236,7 @@ impl Followed {
     }
 }
 
-/// None where it can't be written, which is nothing known.
+/// None if it can't be serialized, for which there is no known cause.
 fn message(run: Option<&str>, event: impl Serialize) -> Option<Arc<str>> {
     serde_json::to_string(&Message { run, event }).ok().map(Arc::from)
 }

@@ -14,17 +14,17 @@ use plaintext::figures::counted;
 pub(super) struct CellsReport {
     pub(super) view: View,
     pub(super) lines: Vec<CellLine>,
-    /// What they come to, one sentence a line.
+    /// Summary, one sentence per line.
     pub(super) sentences: Vec<String>,
 }
 
-/// A cell, and what its runs come to. A factor is null where imported trials do not say it.
+/// A cell with the figures of its runs. A factor is null if imported trials do not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellLine {
-    /// The place of its panel in the report: cells of one panel differ in server and clients alone.
+    /// Index of its panel in the report: cells of one panel differ only in server and clients.
     #[serde(skip)]
     pub(super) panel: usize,
-    /// The server with its settings, as the report calls it.
+    /// The server with its settings, as labelled in the report.
     pub server: String,
     /// The workload.
     pub workload: Option<String>,
@@ -32,13 +32,13 @@ pub struct CellLine {
     pub scale: Option<u32>,
     /// How statements are sent.
     pub protocol: Option<String>,
-    /// What carries them.
+    /// How clients connect.
     pub transport: Option<String>,
-    /// What else is not as usual.
+    /// Other conditions of its panel, such as `cache cold`.
     pub conditions: Vec<String>,
     /// Number of clients.
     pub clients: Option<u32>,
-    /// Number of trials that the figures are made of.
+    /// Number of trials that the figures are computed from.
     pub n: usize,
     /// Median of their transactions per second.
     pub median: Option<f64>,
@@ -46,17 +46,17 @@ pub struct CellLine {
     pub min: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
-    /// Median of the instructions for each transaction; null where they were not counted.
+    /// Median of the instructions for each transaction; null if they were not counted.
     pub instructions: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
-    /// The ratio of geometric means to the first server's, less 1; null of the first one.
+    /// The ratio of geometric means to the first server's, less 1; null for the first one.
     pub change: Option<f64>,
     /// The lower end of its 95% interval.
     pub ci95_low: Option<f64>,
     /// The upper end.
     pub ci95_high: Option<f64>,
-    /// Whether it changed; null as above.
+    /// Verdict of the change; null as above.
     pub verdict: Option<&'static str>,
     /// Its trials.
     pub trials: Vec<TrialLine>,
@@ -67,11 +67,11 @@ pub struct CellLine {
 pub struct TrialLine {
     /// Its id.
     pub id: String,
-    /// Which repeat of the cell.
+    /// Number of the repeat.
     pub repeat: u32,
     /// `valid`, `suspect` or `invalid`.
     pub validity: &'static str,
-    /// The gates that made it so.
+    /// The gates that decided its validity.
     pub reasons: Vec<String>,
     /// Transactions per second.
     pub tps: Option<f64>,
@@ -130,7 +130,7 @@ fn trials_of(point: &Point) -> Vec<TrialLine> {
     point.runs.iter().map(trial).collect()
 }
 
-/// What each server comes to against the first; of a single one, how steady its cells are. Then what may not be used.
+/// Comparisons of each server with the first, or the stability of a single one; then invalid and suspect trials.
 fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
     let against = |comparison: &analysis::overview::view::Comparison| {
         let (column, first) = (&view.columns[comparison.column].label, &view.columns[0].label);

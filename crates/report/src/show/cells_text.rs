@@ -7,7 +7,7 @@ use plaintext::figures::{self, counted};
 use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
 use plaintext::wrap;
 
-/// Columns where there is no terminal to tell.
+/// Columns without a terminal.
 const WIDTH: usize = 100;
 
 pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
@@ -40,7 +40,7 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
 
 fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) -> String {
     let several = cells.view.columns.len() > 1;
-    // What all are called by need not be said in each line.
+    // A prefix that all labels share is left out.
     const POSTGRESQL: &str = "PostgreSQL";
     let short = |label: &str| label.strip_prefix(POSTGRESQL).map(|rest| rest.trim().to_owned());
     let all_short = lines.iter().all(|line| short(&line.server).is_some_and(|rest| !rest.is_empty()));
@@ -138,7 +138,7 @@ fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-/// All of them as one table, in full precision.
+/// All cells as one table, in full precision.
 pub(super) fn long(cells: &CellsReport) -> Table {
     let mut table = Table::new([
         "server",

@@ -1,4 +1,4 @@
-//! One trial: what is said of it in figures, and over its measured window.
+//! One trial: its figures, and its measured window over time.
 
 use diagnose::{CpuTime, explain};
 use jiff::Timestamp;
@@ -12,7 +12,7 @@ use analysis::notes;
 use analysis::overview::view::Finding;
 use analysis::spans::data_disks;
 
-/// What `pgdyno show` says of a trial. Times are in microseconds after the load's start.
+/// Report of a trial by `pgdyno show`. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TrialReport {
     /// Its id.
@@ -25,23 +25,23 @@ pub struct TrialReport {
     pub cell: String,
     /// The server's own version.
     pub server_version: Option<String>,
-    /// Which repeat of the cell, from 1.
+    /// Number of the repeat, from 1.
     pub repeat: u32,
-    /// Which try at this repeat, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// When it began.
+    /// Time of its start.
     pub started: Option<Timestamp>,
     /// `valid`, `suspect` or `invalid`.
     pub validity: &'static str,
-    /// What the gates found.
+    /// Findings of the gates.
     pub findings: Vec<Finding>,
     /// Transactions per second in the window.
     pub tps: Option<f64>,
-    /// Instructions for each transaction; null where they were not counted.
+    /// Instructions for each transaction; null if they were not counted.
     pub instructions_per_transaction: Option<f64>,
-    /// What is to be known of the figures of an emulated kernel.
+    /// Notes on the figures of an emulated kernel.
     pub notes: Vec<&'static str>,
-    /// The interval that holds it with 95% confidence, by this run alone.
+    /// 95% confidence interval of the throughput, from this run alone.
     pub tps_interval: Option<(f64, f64)>,
     /// Transactions that ended in the window.
     pub transactions: Option<u64>,
@@ -49,30 +49,30 @@ pub struct TrialReport {
     pub failed: Option<u64>,
     /// Length of the window.
     pub window_us: Option<u64>,
-    /// The window's seconds, in order; empty where they are not known.
+    /// The window's seconds, in order; empty if unknown.
     pub seconds: Vec<Second>,
-    /// Seconds in which next to nothing was done; null where there are too few to tell.
+    /// Seconds with next to no transactions; null if there are too few seconds to tell.
     pub stalls: Option<Vec<Stall>>,
-    /// Checkpoints that ran in the window, as far as the server's log says when.
+    /// Checkpoints that ran in the window, as far as the server's log has their times.
     pub checkpoints: Vec<Span>,
-    /// Autovacuum's work in the window, likewise.
+    /// Runs of autovacuum in the window, likewise.
     pub vacuums: Vec<Span>,
     /// Latency of the window's transactions, from their intended start.
     pub latency: Option<Latency>,
-    /// Their service time; null in a closed loop, where it is no other.
+    /// Their service time; null in a closed loop, where it does not differ.
     pub service: Option<Latency>,
     /// Results of each background workload.
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundSummary>,
-    /// What the clients' sessions were doing, the most frequent first.
+    /// Activities of the clients' sessions, the most frequent first.
     pub waits: Vec<Wait>,
-    /// Where the mean latency goes; null where that can't be said.
+    /// Components of the mean latency; null if unknown.
     pub explained: Option<CellExplanation>,
-    /// Why it can't be said.
+    /// Reason why they are unknown.
     pub unexplained: Option<String>,
-    /// What tells most of the machine and the server, second by second.
+    /// Main metrics of the machine and the server, second by second.
     pub metrics: Vec<Telling>,
-    /// What happened during the load.
+    /// Events of the load.
     pub events: Vec<Happened>,
 }
 
@@ -92,15 +92,14 @@ pub struct Second {
 pub struct Span {
     /// Its start, which may lie before the window.
     pub start_us: i64,
-    /// Its end, which may lie behind it.
+    /// Its end, which may lie after it.
     pub end_us: i64,
 }
 
-/// Something that sessions were seen doing.
+/// An activity of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Wait {
-    /// `LWLock WALWrite`; `CPU` where a session was active and did not wait; a state such as `idle`, where it was not
-    /// active.
+    /// `LWLock WALWrite`; `CPU` if a session was active and did not wait; a state such as `idle` if it was not active.
     pub what: String,
     /// Share of all the sessions' time.
     pub share: f64,
@@ -108,30 +107,30 @@ pub struct Wait {
     pub sessions: f64,
 }
 
-/// Where the mean latency goes.
+/// Components of the mean latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellExplanation {
-    /// What limits, in a sentence.
+    /// The limit, in a sentence.
     pub verdict: String,
     /// The mean latency.
     pub latency_us: f64,
-    /// Its parts, the largest first, and what is unexplained last.
+    /// Its parts, the largest first, and the unexplained part last.
     pub parts: Vec<Part>,
 }
 
 /// A part of the mean latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Part {
-    /// Where it goes.
+    /// Name of the component.
     pub name: String,
     /// Its share of the mean latency.
     pub share: f64,
 }
 
-/// A figure of the machine or the server.
+/// A metric of the machine or the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Telling {
-    /// What it is of.
+    /// Its name.
     pub name: &'static str,
     /// Its unit.
     pub unit: &'static str,
@@ -142,16 +141,16 @@ pub struct Telling {
 /// An event of the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Happened {
-    /// When.
+    /// Its time.
     pub at_us: i64,
-    /// Of what kind.
+    /// Its kind.
     pub kind: String,
-    /// What.
+    /// Its message.
     pub message: String,
 }
 
 impl TrialReport {
-    /// What is said of a trial.
+    /// Report of a trial.
     pub fn new(record: &TrialRecord) -> Self {
         let trial = &record.trial;
         let summary = trial.summary.as_ref();
@@ -208,8 +207,8 @@ fn in_window(record: &TrialRecord) -> impl Iterator<Item = &Interval> {
     record.intervals.iter().filter(|interval| interval.phase == Phase::Measure && interval.width_us > 0)
 }
 
-/// The last interval of a window is what is left of a second. Of less than half of one nothing is said: a handful of
-/// transactions would look like a spike or a stall.
+/// Seconds of the window. Its last interval is the remainder of a second; if that is less than half of one, it is left
+/// out: a handful of transactions would look like a spike or a stall.
 fn seconds_of(record: &TrialRecord) -> Vec<Second> {
     let longest = in_window(record).map(|interval| interval.width_us).max().unwrap_or(0);
     in_window(record)
@@ -222,7 +221,7 @@ fn seconds_of(record: &TrialRecord) -> Vec<Second> {
         .collect()
 }
 
-/// What events of this kind tell the end and the length of, where that is in the window.
+/// Spans in the window that end with an event of this kind; the figure `length` is their length.
 fn spans(record: &TrialRecord, kind: &str, length: &str, (from_us, to_us): (i64, i64)) -> Vec<Span> {
     let events = record.events.iter().filter(|event| event.kind == kind);
     let span = events.filter_map(|event| {
@@ -263,8 +262,8 @@ fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
     found.into_iter().map(wait).collect()
 }
 
-/// What is known of them, in the order in which they are shown. What the server counts comes up to a second late, as
-/// backends hand it in.
+/// Known metrics, in the order in which they are shown. Counters of the server lag by up to a second, because backends
+/// report them late.
 fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
     let disks = data_disks(record);
     let each = |name: &'static str, unit: &'static str, of: &dyn Fn(&Spanned<'_>) -> Option<f64>| {
@@ -298,7 +297,7 @@ fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
     all.into_iter().filter(|telling| telling.values.iter().any(Option::is_some)).collect()
 }
 
-/// A trial within a second.
+/// A second of a trial.
 struct Spanned<'a> {
     record: &'a TrialRecord,
     disks: &'a [&'a str],
@@ -325,7 +324,7 @@ impl Spanned<'_> {
     }
 }
 
-/// The load's events; what the gates judged is among the findings.
+/// The load's events, without the judgements of gates, which are findings.
 fn events(record: &TrialRecord) -> Vec<Happened> {
     let events = record.events.iter().filter(|event| !event.kind.starts_with("judged-"));
     let happened = events.filter_map(|event| {

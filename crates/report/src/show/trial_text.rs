@@ -1,4 +1,4 @@
-//! One trial as text, for a terminal with charts. Those over time are all of the measured window.
+//! One trial as text, for a terminal with charts. Charts over time show the measured window.
 
 use diagnose::Component;
 use model::record::Latency;
@@ -10,11 +10,11 @@ use plaintext::figures::{self, counted};
 use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
 use plaintext::wrap;
 
-/// Columns where there is no terminal to tell.
+/// Columns without a terminal.
 const WIDTH: usize = 100;
-/// The most kinds of waits that are shown.
+/// Most kinds of waits that are shown.
 const MOST_WAITS: usize = 8;
-/// The most parts of the latency that are named.
+/// Most parts of the latency that are named.
 const MOST_PARTS: usize = 6;
 /// Lines of the chart of throughput.
 const HEIGHT: usize = 5;
@@ -170,7 +170,7 @@ fn over_time(trial: &TrialReport, greatest: f64, terminal: Terminal) -> Option<S
     Some(out)
 }
 
-/// What charts over time have in common.
+/// Width of charts over time; none if it is too small.
 fn chart_width(terminal: Terminal, used: usize) -> Option<usize> {
     const MOST: usize = 120;
     const LEAST: usize = 20;
@@ -181,7 +181,7 @@ fn chart_width(terminal: Terminal, used: usize) -> Option<usize> {
 /// A figure of latency with its name.
 type Figure = (&'static str, fn(&Latency) -> Option<f64>);
 
-/// Those that are shown.
+/// The figures that are shown.
 const PERCENTILES: [Figure; 8] = [
     ("mean", |latency| latency.mean_us),
     ("smallest", |latency| latency.min_us),
@@ -309,7 +309,7 @@ fn metrics(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-/// The load's events by kind: when the first of each happened, how many there were, and what the first was.
+/// The load's events by kind: time of the first one, their number, and the message of the first.
 fn events(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut kinds: Vec<(&Happened, usize)> = Vec::new();
     for event in &trial.events {
@@ -331,7 +331,7 @@ fn events(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     }
 }
 
-/// All of it as one table, one row a figure.
+/// The whole report as one table, one row per figure.
 pub(super) fn long(trial: &TrialReport) -> Table {
     let mut table = Table::new(["section", "name", "#value", "unit"]);
     let mut row = |section: &str, name: &str, value: Option<String>, unit: &str| {
@@ -404,7 +404,7 @@ pub(super) fn long(trial: &TrialReport) -> Table {
     table
 }
 
-/// The least, the median and the greatest; none of nothing.
+/// The smallest, the median and the largest value; none without values.
 fn spread(values: impl Iterator<Item = f64>) -> Option<[f64; 3]> {
     let sample = stats::Sample::new(values)?;
     Some([sample.minimum(), sample.median(), sample.maximum()])
@@ -414,7 +414,7 @@ fn ms(us: f64) -> String {
     format!("{:.3}", us / 1e3)
 }
 
-/// A power of ten.
+/// A power of ten without exponent.
 fn plain(value: f64) -> String {
     let decimals = (-value.log10()).ceil().max(0.0) as usize;
     format!("{value:.decimals$}")

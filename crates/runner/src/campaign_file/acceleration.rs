@@ -1,4 +1,4 @@
-//! Acceleration of a campaign's virtual machines, where the campaign leaves it open.
+//! Acceleration of a campaign's virtual machines if the campaign does not choose one.
 
 use std::path::Path;
 

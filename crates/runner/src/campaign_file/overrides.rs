@@ -68,7 +68,7 @@ pub fn apply(text: &str, settings: &[String]) -> Result<String, OverrideError> {
     Ok(document.to_string())
 }
 
-/// Sets the acceleration to `none` in a campaign that names none: its kernels run on the machine itself.
+/// Sets the acceleration to `none` in a campaign that does not choose one: its kernels run on the machine itself.
 pub fn without_virtual_machines(text: &str) -> String {
     let Ok(mut document) = text.parse::<DocumentMut>() else { return text.to_owned() };
     let name = Factor::Acceleration.name();
@@ -117,7 +117,8 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), NotATab
         let matrices = document.get("matrix").and_then(Item::as_array_of_tables);
         in_factors || matrices.is_some_and(|tables| tables.iter().any(|table| table.contains_key(name)))
     };
-    // `duration`, `warmup` and `threads` are keys of [run] and factors: the latter with several levels, or if they are already.
+    // `duration`, `warmup` and `threads` are keys of [run], but factors if they have several levels or are factors
+    // already.
     let in_run =
         ["duration", "warmup", "threads"].contains(&name) && !text.contains(',') && !is_axis(document);
     if name.parse::<Factor>().is_err() || in_run {

@@ -25,7 +25,7 @@ pub enum RebootError {
     /// A step failed.
     #[error(transparent)]
     Step(#[from] machine::Error),
-    /// The run can't go on.
+    /// The run can't continue.
     #[error(transparent)]
     Run(#[from] RunError),
     /// The store can't be read or written.
@@ -37,7 +37,7 @@ pub enum RebootError {
 }
 
 impl RebootError {
-    /// Whether the campaign can't be run as requested; the machine is as it was found.
+    /// Whether the campaign can't be run as requested; the machine is then restored.
     pub fn is_usage(&self) -> bool {
         matches!(self, Self::NoKernel { .. } | Self::Unsupported(_) | Self::Run(RunError::Confounded { .. }))
     }

@@ -1,4 +1,4 @@
-//! The run in the machine's journal, which goes on after a boot.
+//! The run in the machine's journal, which continues after a boot.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use model::record::{Run, Trial};
 
 use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
 
-/// A run that goes on after boots of this machine.
+/// A run that continues after boots of this machine.
 #[derive(Clone, Debug)]
 pub struct JournaledRun {
     /// The machine's journal.
@@ -16,7 +16,7 @@ pub struct JournaledRun {
     pub run: Run,
 }
 
-/// A machine that is as the campaign found it.
+/// A machine restored to its state before the campaign.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// Name of the campaign.
@@ -60,7 +60,7 @@ pub fn journaled_run(store: &Path, run: Option<&str>) -> Result<Option<Journaled
     Ok(is_selected.then_some(JournaledRun { journal, run }))
 }
 
-/// Restores the machine, whichever campaign boots its kernels; none if no campaign does.
+/// Restores the machine, regardless of the campaign that boots its kernels; none if no campaign does.
 ///
 /// # Errors
 /// The journal can't be read, or a step fails.

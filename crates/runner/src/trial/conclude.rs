@@ -12,7 +12,7 @@ use crate::hooks::HookEnv;
 use crate::load::LoadResult;
 use crate::rig::ServerUnderTest;
 
-/// Time that a server that does not answer has to end: clients notice a crash before the process has ended.
+/// Time limit for a server that does not answer to exit: clients notice a crash before the process has ended.
 const EXIT_WITHIN: Duration = Duration::from_secs(5);
 
 /// Results of the conclusion.
@@ -32,7 +32,7 @@ pub(super) struct Concluded {
     pub(super) notes: Vec<String>,
 }
 
-/// Concludes a trial on its server. A failure is a note.
+/// Concludes a trial on its server. A failure becomes a note.
 pub(super) fn conclude(
     trial: &ActiveTrial,
     server: &mut dyn ServerUnderTest,
@@ -69,7 +69,7 @@ impl Concluded {
             ));
         }
         self.log_was_read = parsed.unparsed == 0;
-        // A server that was running before has also logged what happened between the trials.
+        // A server that was running before has also logged events between the trials.
         self.events = parsed.events.into_iter().filter(|event| event.at >= trial.started).collect();
         self.server_log = Some(log);
     }

@@ -46,7 +46,7 @@ pub(super) struct ServerState {
     pub(super) commits: Option<u64>,
 }
 
-/// Measures the load of a trial on a prepared server. A server that does not answer is a load that failed.
+/// Measures the load of a trial on a prepared server. If the server does not answer, the load has failed.
 ///
 /// # Errors
 /// The driver process can't be started.
@@ -175,7 +175,7 @@ fn window(started: ClockReading, cell: &Cell) -> Window {
     Window { origin_us: started.monotonic_us, from_us, to_us: from_us.saturating_add(us(cell.duration)) }
 }
 
-/// The transactions as both sides counted them. The count of a server that does not answer is not known.
+/// The transactions as both sides counted them. The count of a server that does not answer is unknown.
 fn account(
     server: &dyn ServerUnderTest,
     cell: &Cell,

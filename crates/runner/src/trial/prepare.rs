@@ -31,7 +31,7 @@ pub(super) enum PrepareError {
 /// Prepares a server whose tested database has counted `commits`, if known.
 ///
 /// # Errors
-/// The hook fails; the server refuses something, or does not answer.
+/// The hook fails; the server reports an error, or does not answer.
 pub(super) fn prepare(
     trial: &ActiveTrial,
     server: &dyn ServerUnderTest,

@@ -32,7 +32,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         events_of_load(&load, concluded.server_exit.as_deref(), ended),
     ]
     .concat();
-    // Stable: what the server reported comes before what pgdyno makes of it.
+    // Stable: events reported by the server precede those that pgdyno derives.
     events.sort_by_key(|event| event.at);
     let validity = judge(&Observation {
         thresholds: plan.validity,
@@ -109,7 +109,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     }
 }
 
-/// Why a load of iterations ended before its clients had done them; none if they had, or the load ended for another reason.
+/// Reason why clients did not complete their iterations; none if they did, or the load ended for another reason.
 fn missed_iterations(load: &LoadResult, cell: &Cell) -> Option<String> {
     let iterations = cell.workload.iterations()?;
     let stopped_early = load.outcome.as_ref().is_some_and(|outcome| outcome.stopped_early);

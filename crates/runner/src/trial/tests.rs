@@ -1,4 +1,4 @@
-//! The order of a trial's steps, and what its record says of failures and interrupts in each of them.
+//! The order of a trial's steps, and its record of failures and interrupts in each of them.
 
 mod mock;
 mod scenario;
@@ -47,7 +47,7 @@ const STEPS: [&str; 26] = [
 const AFTER_FAILURE: [&str; 6] =
     ["read limits", "read version", "check server", "after hook", "read log", "end trial"];
 
-/// A step by its place: its name, and which of its occurrences it is.
+/// Name of the step at a place, and the number of its occurrence.
 fn occurrence(place: usize) -> (&'static str, usize) {
     let name = STEPS[place];
     (name, STEPS[..=place].iter().filter(|step| **step == name).count())
@@ -94,7 +94,7 @@ fn commits_of_the_preparation_the_load_and_the_collectors_are_expected() {
     let accounting = ending.record().trial.accounting;
     assert_eq!((accounting.server_commits, accounting.other_commits), (Some(106), Some(6)));
 
-    // What a hook does is not known.
+    // The effect of a hook is unknown.
     let ending = Scenario::complete().run();
     assert_eq!(ending.expected_commits, [None, Some(COMMITS_BEFORE + 106)]);
     assert_eq!(ending.end, Some((true, Some(COMMITS_BEFORE + 106))));
@@ -216,7 +216,7 @@ fn a_driver_that_does_not_start_ends_the_campaign() {
     assert!(matches!(ending.result, Err(RunError::Driver(_))));
 }
 
-/// It may be killed for want of memory before it has read the load.
+/// The driver may be killed because memory is short before it has read the load.
 #[test]
 fn a_driver_that_ends_before_it_takes_the_load_is_a_failed_load_with_its_last_words() {
     let after = ["finish collectors"];
@@ -321,7 +321,7 @@ fn an_interrupt_up_to_the_end_of_the_load_stops_it_and_makes_the_trial_invalid()
             .interrupt_nth(step, nth)
             .driver([connected(), started(), interval(), finished_early()])
             .run();
-        // At the earliest, the driver gets it right after the load.
+        // The driver receives the interrupt right after the load at the earliest.
         let stop = (place + 1).max(up_to("send load").len());
         assert_eq!(ending.steps, join(&[&STEPS[..stop], &["stop load"], &STEPS[stop..]]), "{step}");
         assert_eq!(ending.findings(), ["interrupted: ended by the user after 1.0 s of the window"], "{step}");
@@ -469,7 +469,7 @@ fn iterations_that_were_not_done_make_the_trial_invalid() {
             "load-failed: not every client had done its iterations (100) after 1s: give the workload a longer `duration`"
         ]
     );
-    // Its server did nothing wrong.
+    // Its server did not fail.
     assert!(ending.steps.contains("count commits, read limits, check server"), "{}", ending.steps);
     assert_eq!(ending.end.map(|(altered, _)| altered), Some(false));
 

@@ -28,10 +28,10 @@ const COMMITS_AT_START: u64 = 100;
 /// The count that a server reports if none is expected.
 pub(super) const COMMITS_BEFORE: u64 = 200;
 
-/// What the parts of the rig share.
+/// State shared by the parts of the rig.
 pub(super) struct State {
     pub(super) steps: cell::RefCell<Vec<String>>,
-    /// The step that fails or is interrupted, and at which of its occurrences.
+    /// The step that fails or is interrupted, and the number of its occurrence.
     pub(super) failing: Option<(&'static str, usize)>,
     pub(super) interrupted: Option<(&'static str, usize)>,
     /// The step at which the server dies, and the status that its process ends with, if it ends.
@@ -41,27 +41,27 @@ pub(super) struct State {
     pub(super) clock: cell::Cell<Instant>,
     pub(super) server_version: &'static str,
     pub(super) server_log: &'static str,
-    /// Whether the role may do what only some roles may.
+    /// Whether the role may checkpoint and use pg_prewarm.
     pub(super) is_privileged: bool,
     pub(super) has_endpoint: bool,
     pub(super) raw_reading: fn() -> Option<RawReading>,
     pub(super) collector_note: Option<&'static str>,
     pub(super) replies: cell::RefCell<VecDeque<DriverReply>>,
-    /// What each count of commits was expected to be.
+    /// Expected value of each count of commits.
     pub(super) expected_commits: cell::RefCell<Vec<Option<u64>>>,
     pub(super) end: cell::Cell<Option<(bool, Option<u64>)>>,
 }
 
-/// What a driver does next.
+/// Next action of a driver.
 #[derive(Clone)]
 pub(super) enum DriverReply {
     Says(Reply),
-    /// It dies, with these last words.
+    /// Exits with this text on standard error.
     Dies(&'static str),
 }
 
 impl State {
-    /// A rig on which everything succeeds, with a driver that does this and then nothing more.
+    /// A rig on which everything succeeds, with a driver that gives these replies and no others.
     pub(super) fn new(replies: impl Into<VecDeque<DriverReply>>) -> Self {
         Self {
             steps: cell::RefCell::default(),

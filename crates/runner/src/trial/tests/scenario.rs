@@ -28,13 +28,13 @@ const CAMPAIGN: &str = "name = 'order'\n[factors]\nserver = ['18']\nworkload = [
 /// Transactions of a finished load.
 const TRANSACTIONS: u64 = 100;
 
-/// A trial, and what goes wrong with it.
+/// A trial and its failures.
 pub(super) struct Scenario {
     plan: Plan,
     state: State,
 }
 
-/// What became of a trial.
+/// Outcome of a trial.
 pub(super) struct Ending {
     /// Its steps, separated by commas.
     pub(super) steps: String,
@@ -42,7 +42,7 @@ pub(super) struct Ending {
     /// The trial's end for the server pool: whether data are altered, and the count of commits.
     pub(super) end: Option<(bool, Option<u64>)>,
     pub(super) expected_commits: Vec<Option<u64>>,
-    /// How long it waited for the driver.
+    /// Time for which it waited for the driver.
     pub(super) waited: Duration,
 }
 
@@ -104,19 +104,19 @@ impl Scenario {
         self
     }
 
-    /// On a server that clients have no way to.
+    /// On a server that clients can't reach.
     pub(super) fn unreachable(mut self) -> Self {
         self.state.has_endpoint = false;
         self
     }
 
-    /// With collectors that leave this note.
+    /// With collectors that return this note.
     pub(super) fn collector_note(mut self, note: &'static str) -> Self {
         self.state.collector_note = Some(note);
         self
     }
 
-    /// With a driver that does this, and then nothing more.
+    /// With a driver that gives these replies and no others.
     pub(super) fn driver(mut self, replies: impl Into<VecDeque<DriverReply>>) -> Self {
         self.state.replies = RefCell::new(replies.into());
         self
