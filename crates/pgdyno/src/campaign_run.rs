@@ -19,7 +19,7 @@ use crate::interrupt;
 use crate::output::{note, print};
 use crate::progress::CampaignProgress;
 
-/// A run to be begun or continued.
+/// A run to start or to continue.
 #[derive(Clone, Copy)]
 pub(crate) struct CampaignRun<'a> {
     /// Its plan.
@@ -33,7 +33,7 @@ pub(crate) struct CampaignRun<'a> {
 }
 
 impl CampaignRun<'_> {
-    /// Runs the trials that are left, and prints the tables.
+    /// Runs the remaining trials, and prints the tables.
     ///
     /// # Errors
     /// As [`CampaignRun::measure`].
@@ -47,10 +47,10 @@ impl CampaignRun<'_> {
         Ok(exit(&outcome))
     }
 
-    /// Runs the trials that are left.
+    /// Runs the remaining trials.
     ///
     /// # Errors
-    /// As [`Campaign::execute`]; another pgdyno runs the same.
+    /// As [`Campaign::execute`]; another pgdyno has claimed the run.
     pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
         let progress = CampaignProgress::new();
@@ -71,7 +71,7 @@ impl CampaignRun<'_> {
         Ok(outcome?)
     }
 
-    /// Calls `boot` with the run as one whose kernels are booted.
+    /// Calls `boot` with the run, for booting its kernels.
     pub(crate) fn with_reboots<T>(
         self,
         root: &Path,
@@ -95,7 +95,7 @@ impl CampaignRun<'_> {
     }
 }
 
-/// The program file of pgdyno, which driver processes and guests run.
+/// Path of the pgdyno executable, which driver processes and guests run.
 pub(crate) fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("could not find the program file of pgdyno")
 }
@@ -125,7 +125,7 @@ pub(crate) fn exit(outcome: &RunOutcome) -> Exit {
     }
 }
 
-/// Number of trials, and commands to continue with.
+/// Numbers of trials, and the commands to run next.
 pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
     let RunOutcome { progress: Progress { usable, invalid, ahead, elsewhere }, interrupted } = outcome;
     let root = root.display();

@@ -40,7 +40,7 @@ impl ConnectionArgs {
     /// # Errors
     /// A parameter is invalid.
     pub(crate) fn resolve(self) -> Result<ConnectParams, Usage> {
-        // In psql's order, which decides which wins over the same parameter in a connection string.
+        // In psql's order, which decides the precedence over the same parameter in a connection string.
         let keywords = [
             ("host", self.host),
             ("port", self.port),

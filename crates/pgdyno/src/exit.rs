@@ -25,11 +25,11 @@ pub(crate) enum Exit {
     Error,
     /// Wrong command line or campaign; nothing was started.
     Usage,
-    /// A gate is hit: a change beyond what is allowed.
+    /// A gate is hit: a change exceeds its bound.
     RegressionGate,
     /// No usable measurement.
     InvalidMeasurement,
-    /// Only a part was done.
+    /// Incomplete.
     Partial,
     /// Ctrl-C.
     Interrupted,
@@ -68,7 +68,7 @@ impl Exit {
 pub(crate) struct Usage(pub(crate) String);
 
 impl Usage {
-    /// An error as the user's mistake.
+    /// Converts an error that the user caused.
     pub(crate) fn from_error(error: impl fmt::Display) -> Self {
         Self(format!("error: {error}"))
     }

@@ -36,7 +36,7 @@ impl FormatArg {
     }
 }
 
-/// Prints text to standard output, a terminal's without control characters of data. A reader that goes away (`| head`) is not
+/// Prints text to standard output; to a terminal, without control characters in data. A closed pipe (`| head`) is not
 /// an error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
@@ -60,8 +60,8 @@ pub(crate) fn note(text: &str) {
     let _ = err.write_all(text.as_bytes());
 }
 
-/// The terminal of standard output; none if it is a file, a pipe or a dumb terminal. Colours are on unless `NO_COLOR` is
-/// set (no-color.org).
+/// The terminal of standard output; `None` if it is a file, a pipe or a dumb terminal. Colours are on unless
+/// `NO_COLOR` is set (no-color.org).
 pub(crate) fn terminal() -> Option<Terminal> {
     const DEFAULT_WIDTH: usize = 80;
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
@@ -74,7 +74,7 @@ pub(crate) fn terminal() -> Option<Terminal> {
     Some(Terminal { width, colours: set("NO_COLOR").is_none() })
 }
 
-/// Whether standard output takes colours.
+/// Whether to use colours on standard output.
 pub(crate) fn in_colour() -> bool {
     terminal().is_some_and(|terminal| terminal.colours)
 }

@@ -57,8 +57,8 @@ impl RebootArgs {
         self.kernels_by_reboot
     }
 
-    /// Begins a run: prepares the machine, runs what can run under the running kernel, and boots the first other one.
-    /// `file` is the campaign's, `root` the directory of the store.
+    /// Begins a run: prepares the machine, runs the trials of the running kernel, and boots the first other one.
+    /// `file` is the campaign file, `root` the directory of the store.
     ///
     /// # Errors
     /// The machine can't boot these kernels, the user declines, or as [`CampaignRun::execute`].

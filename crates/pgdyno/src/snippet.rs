@@ -1,4 +1,4 @@
-//! An error in a file the way a compiler shows it: file, line, caret, and what was expected.
+//! An error in a file as a compiler shows it: file, line, caret and help.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use model::spec::SpecError;
 
-/// The error at its place in a file's text.
+/// Renders an error at its position in a file's text.
 pub(crate) fn render(path: &Path, text: &str, error: &SpecError) -> String {
     let is_terminal = std::io::stderr().is_terminal();
     let renderer = if is_terminal { Renderer::styled() } else { Renderer::plain() };
@@ -19,8 +19,8 @@ pub(crate) fn render(path: &Path, text: &str, error: &SpecError) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// The text with an asterisk for each byte of a password, so that places in it stay the same: of what follows `password=` in
-/// any case, as in connection strings and in PGPASSWORD, and of the password of a URI.
+/// The text with an asterisk for each byte of a password, so that positions stay the same. Masks values after
+/// `password=` in any case, as in connection strings and PGPASSWORD, and passwords in URIs.
 fn masked(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut secret = Vec::new();

@@ -1,4 +1,4 @@
-//! `pgdyno bench` on a real server: what is counted, how loops are paced, what errors do, and what a stall looks like.
+//! `pgdyno bench` on a real server: counts, pacing of loops, handling of errors, and stalls.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -31,7 +31,7 @@ struct Bench {
     directory: TempDir,
 }
 
-/// What came of a command.
+/// Exit code and output of a command.
 struct Ended {
     code: Option<i32>,
     out: String,
@@ -95,7 +95,7 @@ impl Bench {
         Ended::new(self.command(args))
     }
 
-    /// Runs it with `--format json`, and returns the report.
+    /// Runs a load with `--format json`; returns the exit code and the report.
     fn report(&self, args: &str) -> (Option<i32>, Value) {
         let ended = self.run(&format!("--quiet --format json {args}"));
         let report =
@@ -107,7 +107,7 @@ impl Bench {
         self.server.session(server::DATABASE).unwrap()
     }
 
-    /// How many tables or sequences of that name there are.
+    /// Number of tables or sequences of this name.
     fn relations(&self, name: &str) -> i64 {
         self.client().query_one(&format!("SELECT count(*) FROM pg_class WHERE relname = '{name}'")).unwrap()
     }
@@ -218,7 +218,7 @@ fn a_uniform_rate_begins_as_many_as_are_due() {
     let before = count(&report["before_window"]);
     let after = count(&report["after_window"]["transactions"]);
     let due = before + count(&totals["transactions"]) + after + count(&totals["never_begun"]);
-    // The last one is due at the very end.
+    // The last transaction is due at the very end.
     assert!((249..=250).contains(&due), "{due}: {report:#}");
     assert_eq!(us(&report["window_us"]), 2e6);
     assert_eq!(count(&totals["service"]["count"]), count(&totals["transactions"]));
@@ -233,7 +233,7 @@ fn stages_pause_and_given_arrivals_are_kept() {
     let stages = "select-only --arrivals uniform --stage 500ms:100 --stage 300ms:0 --stage 200ms:200..400";
     let (code, report) = bench.report(&format!("{stages} --interval 100ms"));
     assert_eq!(code, Some(0), "{report:#}");
-    // 50, none, and 200 ms at 300/s in the mean.
+    // 50, none, and 200 ms at a mean of 300/s.
     let totals = &report["totals"];
     let ended = count(&totals["transactions"]) + count(&report["after_window"]["transactions"]);
     assert!((108..=110).contains(&(ended + count(&totals["never_begun"]))), "{report:#}");
@@ -258,12 +258,12 @@ fn a_schedule_that_the_server_cannot_keep_is_not_kept_quiet() {
     bench.script("slow.sql", "SELECT pg_sleep(0.2);\n");
     let (code, report) = bench.report("slow.sql -c 2 --rate 100/s --arrivals uniform -T 1s");
     assert_eq!(code, Some(0), "{report:#}");
-    // Two clients can do ten of a hundred.
+    // Two clients can run 10 of the 100 transactions.
     let never = count(&report["totals"]["never_begun"]);
     let ended = count(&report["totals"]["transactions"]) + count(&report["after_window"]["transactions"]);
     assert!(ended <= 12 && (99..=100).contains(&(never + ended)), "{report:#}");
     assert!(warnings(&report).contains(&"schedule-not-kept"), "{report:#}");
-    // What waited to begin is in the latency, and not in the service time.
+    // The wait for the start is part of the latency, but not of the service time.
     let max_us = |name: &str| us(&report["totals"][name]["max_us"]);
     assert!(max_us("latency") > max_us("service") + 300_000.0, "{report:#}");
 }
@@ -277,7 +277,7 @@ fn clients_think() {
     assert!((1..=20).contains(&transactions), "{transactions}");
 }
 
-/// Fails at every other execution, whoever executes it.
+/// Fails at every other execution, in any session.
 const EVERY_OTHER: &str = "DO $$ BEGIN IF nextval('SEQUENCE') % 2 = 1 THEN
     RAISE EXCEPTION 'not this time' USING ERRCODE = '40001'; END IF; END $$;\n";
 
@@ -325,7 +325,7 @@ fn the_load_does_not_shrink_without_a_word() {
     assert!(ended.out.contains("1 of 3 clients were aborted"), "{}", ended.out);
     assert!(ended.err.contains("division by zero"), "{}", ended.err);
 
-    // A misspelt table is the script's fault, and not one to count for ten seconds.
+    // A misspelt table is an error of the script, not one to count for ten seconds.
     bench.script("wrong.sql", "SELECT 1 FROM no_such_table;\n");
     let ended = bench.run("wrong.sql -c 2");
     assert_eq!(ended.code, Some(1), "{}", ended.all());
@@ -416,7 +416,7 @@ fn a_wrong_command_line_starts_nothing_and_says_what_is_right() {
     assert!(ended.err.contains("pgdyno pgbench -i postgres"), "{}", ended.err);
 }
 
-/// Ten clients that sleep for 100 ms each time: 100 a second and no more, whatever the machine.
+/// Ten clients that sleep for 100 ms per transaction: at most 100 transactions per second on any machine.
 #[test]
 fn the_highest_rate_is_found() {
     let bench = Bench::new();
@@ -452,7 +452,7 @@ fn the_highest_rate_is_found() {
     assert!(ended.out.contains("no rate was found that holds max < 50ms"), "{}", ended.out);
 }
 
-/// Runs a load of 6 s, in which the table is locked for 2 s from its second second on.
+/// Runs a load of 6 s, and locks the table for 2 s after the first second.
 fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
     let mut command = bench.command(&format!("select-only -c 8 -T 6s --format json {args}"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! The block workload: what it reads is what the server counts, to the block, and its updates do not deadlock.
+//! The workload `blocks`: it reads exactly the blocks that the server counts, and its updates do not deadlock.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -9,7 +9,7 @@ use std::fs;
 use model::record::{Status, TrialRecord};
 use support::{Bench, text};
 
-/// What a metric grew by from the first reading, before the load, to the last one, after it; over all tables.
+/// Growth of metrics over all tables, from the first reading, before the load, to the last one, after it.
 fn growth(record: &TrialRecord, metrics: &[&str]) -> f64 {
     let series = metrics.iter().flat_map(|metric| record.metrics.all(metric));
     series.map(|series| series.points.last().unwrap().value.unwrap() - series.points[0].value.unwrap()).sum()
@@ -45,7 +45,7 @@ fn reads_are_those_that_the_server_counts_asked_by_hand() {
         assert_eq!(index, asked[1][1] - asked[0][1], "{context}");
         assert!(heap > 0.0 && index > 0.0, "{context}");
         let is_mixed = trial.cell.workload.known().unwrap().name() == "mixed";
-        // One row a block.
+        // One row per block.
         assert_eq!(asked[0][2], if is_mixed { 1024.0 } else { 2048.0 }, "{context}");
         if !is_mixed {
             let transactions = trial.accounting.driver_transactions.unwrap() as f64;

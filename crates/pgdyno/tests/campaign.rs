@@ -1,4 +1,4 @@
-//! The main job on real servers: every trial is a bundle, and both sides count the same transactions.
+//! Campaigns on real servers: each trial becomes a bundle, and driver and server count the same transactions.
 
 #[cfg(test)]
 mod support;
@@ -32,7 +32,7 @@ fn driver_and_server_count_the_same_transactions() {
         assert_eq!(trial.accounting.driver_transactions, Some(in_intervals), "{}", trial.cell);
         assert!(in_intervals > 0, "{}", trial.cell);
         assert_eq!(trial.accounting.surplus(), Some(0), "{}: {:?}", trial.cell, trial.accounting);
-        // Windows this short may be suspect on a machine that is busy otherwise.
+        // Trials with windows this short may be suspect on a busy machine.
         assert_ne!(trial.validity.status, Status::Invalid, "{}: {:?}", trial.cell, trial.validity);
         assert!(
             trial.server_version.as_ref().unwrap().starts_with(&Factor::Server.level(&trial.cell)),
@@ -43,7 +43,7 @@ fn driver_and_server_count_the_same_transactions() {
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
 
-    // The index is a cache: without it nothing is lost.
+    // The index is a cache: deleting it loses nothing.
     std::fs::remove_file(bench.path().join(".pgdyno/index.sqlite")).unwrap();
     assert_eq!(bench.trials(), trials);
 }

@@ -1,4 +1,4 @@
-//! One trial in all its detail, of real trials: its figures are the bundle's, and its command measures its cell again.
+//! Details of real trials: their figures are those of the bundle, and their command measures the same cell again.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -13,7 +13,7 @@ use model::record::TrialRecord;
 use serde_json::Value;
 use support::{Bench, text};
 
-/// At a rate, with a checkpoint that begins by itself.
+/// Cells with and without a rate; each trial begins with a checkpoint.
 const CAMPAIGN: &str = "name = 'detail'
 [factors]
 server = ['18']
@@ -64,7 +64,7 @@ fn figures_are_the_bundle_s() {
             assert_eq!(Value::from(curve.count), summary["transactions"]);
             for (share, figure) in [0.0, 0.5, 1.0].into_iter().zip(figures) {
                 let at = curve.us[curve.q.iter().position(|q| *q == share).unwrap()];
-                // Histograms have three digits.
+                // Histograms have three significant digits.
                 assert!((at / figure.unwrap() - 1.0).abs() < 2e-3, "{share}: {at}, not {figure:?}");
             }
         }
@@ -87,7 +87,7 @@ fn figures_are_the_bundle_s() {
     assert!(trials.iter().all(|(_, detail)| checkpoint(detail)), "every trial begins with one");
 }
 
-/// Every growth is a rate by its time, every gauge is as it was read.
+/// Checks that the rates of each counter add up to its growth, and that each gauge has the values that were read.
 fn every_reading_is_there(record: &TrialRecord, detail: &Detail) {
     assert!(record.metrics.0.len() > 60, "{}", record.metrics.0.len());
     for series in record.metrics.0.iter().filter(|series| !series.points.is_empty()) {
@@ -144,7 +144,7 @@ fn a_report_file_has_every_trial_in_detail() {
     }
 }
 
-/// Two matrices, of which one has a factor that the other has not.
+/// Two matrices, each with a factor that the other does not have.
 const MATRICES: &str = "name = 'matrices'
 [factors]
 server = ['18']
@@ -171,7 +171,7 @@ fn the_command_of_a_trial_measures_its_cell_and_no_other() {
             let command = detail.rerun.unwrap();
             let campaign = format!("{}.toml", record.trial.run.campaign);
             std::fs::write(bench.path().join(campaign), &record.trial.run.campaign_toml).unwrap();
-            // As it is copied into a shell, but that it is only planned.
+            // As pasted into a shell, except that the campaign is only planned.
             let planned = command.replacen(
                 "pgdyno run",
                 &format!("{} plan --format json", env!("CARGO_BIN_EXE_pgdyno")),

@@ -1,4 +1,4 @@
-//! Where a trial ran is in its bundle, and secrets are not; the machine itself is judged by `pgdyno doctor`.
+//! A bundle contains the environment of its trial and no secrets; `pgdyno doctor` checks the machine itself.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -41,7 +41,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
     let id = bench.trials()[0].id.clone();
     let record = bench.store().load(&id).unwrap();
 
-    // The same bundle from a machine, and with a server, that know secrets.
+    // The same bundle from a machine and a server that contain secrets.
     let machine = tempfile::tempdir().unwrap();
     for (file, planted) in [
         ("proc/cmdline", format!("quiet auth.token={SECRET} -- --password {SECRET}\n")),
@@ -95,7 +95,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
     assert!(text(&shown).contains("% of shared_buffers"), "{}", text(&shown));
 }
 
-/// Says nothing.
+/// Discards progress.
 struct Quiet;
 
 impl host::Progress for Quiet {

@@ -1,6 +1,6 @@
-//! `pgdyno explain` on planted causes: each is named with its share where it is, and not where it is not.
+//! `pgdyno explain` on planted causes: each is reported with its share if it is present, and only then.
 //!
-//! What each share was is written to docs/validation.md where `WRITE_VALIDATION` is set in the environment.
+//! With `WRITE_VALIDATION` in the environment, the shares are written to docs/validation.md.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -23,24 +23,24 @@ use support::{Bench, text, wait_until};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
-/// Something that is done to a trial, and what is to be said of it.
+/// A cause planted in a trial, and the expected explanation.
 struct Case {
     what: &'static str,
     /// The server: `18`, or `small` with WAL segments of 1 MB.
     server: &'static str,
-    /// Of the campaign, what is its own.
+    /// Part of the campaign that is specific to the case.
     campaign: &'static str,
     plant: Plant,
-    /// The cause that is to be named, with the least share of it.
+    /// The cause that must be reported, with its minimum share.
     expected: Option<(&'static str, f64)>,
-    /// What is true of this trial as well, and may be named.
+    /// Causes that apply to this trial as well, and may be reported.
     also: &'static [&'static str],
 }
 
 enum Plant {
-    /// The campaign says it all.
+    /// Nothing beyond the campaign.
     Nothing,
-    /// Processes that do nothing but burn CPU time, on these processors.
+    /// Processes that only burn CPU time, on these processors.
     Busy { cpus: &'static str, processes: usize },
     /// SQL in the tested database before the load.
     Sql(&'static str),
@@ -48,7 +48,7 @@ enum Plant {
     HoldsBranch,
 }
 
-/// Causes that are in the way of measuring on a machine which others use: with them CPU causes are not judged.
+/// The cause that other users of the machine can add to any case: with it, CPU causes are not judged.
 const FOREIGN: &str = "foreign-cpu";
 const OF_CPU: [&str; 3] = ["driver", "server-cpu", FOREIGN];
 
@@ -155,7 +155,7 @@ const CASES: [Case; 11] = [
     },
 ];
 
-/// In place of the case with limits, where control groups can't be had.
+/// Replaces the case with limits if control groups are unavailable.
 const WITHOUT_LIMITS: Case = Case {
     what: "reads from disk: direct I/O with next to no buffers",
     server: "18",
@@ -166,7 +166,7 @@ const WITHOUT_LIMITS: Case = Case {
     also: &["server-cpu", "internal-locks"],
 };
 
-/// Whether a server's memory and disk can be limited here; says why not.
+/// Whether a server's memory and disk can be limited here; prints the reason if not.
 fn can_limit() -> bool {
     let limits = Limits {
         memory: MemoryLimit::new(Size::from_bytes(64 << 20)),
@@ -194,7 +194,7 @@ fn alone_planted_causes_are_named_and_others_are_not() {
         let share = |name: &str| {
             causes.iter().find(|cause| cause["name"] == name).map(|cause| cause["share"].as_f64().unwrap())
         };
-        // Others take the processors where none were to, or so much that not even the collectors had their turn.
+        // Other processes use the CPUs although none were planted, or so much that even the collectors were starved.
         let disturbed = found(&["window-mismatch", "collectors"])
             || !matches!(case.plant, Plant::Busy { .. })
                 && (share(FOREIGN).is_some() || found(&["foreign-cpu", "cpu-steal", "driver-starved"]));
@@ -223,7 +223,7 @@ fn alone_planted_causes_are_named_and_others_are_not() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The parts are the latency that was measured, whatever they are.
+/// Checks that the components add up to the measured latency.
 fn add_up(told: &Value) {
     let parts = told["parts"].as_array().unwrap();
     let sum: f64 = parts.iter().map(|part| part["us"].as_f64().unwrap()).sum();
@@ -231,9 +231,9 @@ fn add_up(told: &Value) {
     assert!((sum / latency - 1.0).abs() < 1e-6, "{told:#}");
 }
 
-/// Runs one trial with something planted, and has it explained. Also the gates that found something.
+/// Runs one trial with a planted cause; returns its explanation, and the gates with findings.
 fn explained(case: &Case) -> (Value, Vec<String>) {
-    // The hook waits until what is to be planted is there.
+    // The hook waits until the cause is planted.
     let bench = Bench::new(&format!(
         "name = 'planted'\n[run]\nduration = '6s'\nwarmup = '1s'\nrepeats = 1\nseed = 1\nretries = 0\n\
          [servers.small]\nversion = '18'\ninitdb = ['--wal-segsize=1']\n\
@@ -296,7 +296,7 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
     (document["explained"][0].clone(), findings.map(|finding| finding.gate).collect())
 }
 
-/// How many sessions of the load there are; none where the server is gone.
+/// Number of the load's sessions; `None` if the server has stopped.
 fn load_sessions(ready: &Path) -> Option<i64> {
     let statement =
         "select count(*) from pg_stat_activity where application_name = 'pgdyno' and datname = 'pgdyno'";
@@ -366,7 +366,7 @@ fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Opt
     );
 }
 
-/// Writes the rows in the place of those that are there.
+/// Replaces the rows of the table in docs/validation.md.
 fn write(rows: &str) {
     const HEAD: &str = "|---|---|---|---|---|\n";
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/validation.md");

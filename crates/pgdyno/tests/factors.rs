@@ -1,4 +1,4 @@
-//! What a campaign can ask for beyond versions and clients, measured on real servers.
+//! Factors and options of campaigns beyond versions and clients, on real servers.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -56,7 +56,7 @@ fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
             trial.cell
         );
         if trial.cell.rate.into_known().unwrap().get().is_some() {
-            // 80 in the window, by chance.
+            // The mean is 80 in the window.
             let transactions = trial.summary.as_ref().unwrap().transactions.unwrap();
             assert!((20..=160).contains(&transactions), "{transactions}");
         }
@@ -98,7 +98,7 @@ fn programs_in_a_directory_and_a_server_that_runs_are_servers_like_any_other() {
         assert_eq!(trial.server_build.as_deref().is_some_and(|build| build.contains("-bin-")), is_mine);
         assert_eq!(trial.accounting.surplus(), Some(0), "{}", trial.cell);
     }
-    // As it was before.
+    // The setting is restored.
     let mut client = theirs.session("postgres").unwrap();
     let work_mem: String = client.query_one("select current_setting('work_mem')").unwrap();
     assert_eq!(work_mem, "4MB");
@@ -124,7 +124,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
     let Endpoint::Tcp { port, .. } = theirs.endpoint(Transport::Tcp) else {
         unreachable!("it was asked for TCP")
     };
-    // Made so that nobody else may read it, as libpq wants it.
+    // Readable only by its owner, as libpq requires.
     let passwords = tempfile::NamedTempFile::new().unwrap();
     fs::write(&passwords, "*:*:*:*:well known").unwrap();
     let bench = Bench::new(&format!(

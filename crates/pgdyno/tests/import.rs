@@ -1,4 +1,4 @@
-//! What was imported is there once and whole, and every command that reads a store reads it.
+//! Imports are stored once and completely, and every command that reads a store can read them.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -13,7 +13,7 @@ use support::{Bench, signal, text};
 
 const DATA: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../import/tests/data");
 
-/// The client sweep of 2008, by its two factors.
+/// Arguments that import the client sweep of 2008 by its two factors.
 fn sweep(more: &[&'static str]) -> Vec<String> {
     let options =
         ["--factor", "kernel", "--factor", "clients", "--repeat", "run", "--set", "workload=select-only"];
@@ -32,7 +32,7 @@ fn runs(trials: &[Trial]) -> BTreeSet<&str> {
     trials.iter().map(|trial| trial.run.id.as_str()).collect()
 }
 
-/// All of the sweep is there, once, and the store is sound.
+/// Checks that the sweep is stored once and completely, and that the store is intact.
 fn is_whole(bench: &Bench) {
     let trials = bench.trials();
     assert_eq!((trials.len(), runs(&trials).len()), (299, 1));
@@ -42,7 +42,7 @@ fn is_whole(bench: &Bench) {
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
 }
 
-/// The rows of a file of what is expected, by column.
+/// Rows of a file of expected figures, by column.
 fn expected(name: &str) -> Vec<BTreeMap<String, String>> {
     let file =
         format!("{}/../stats/tests/data/client-sweep-2008.expected-{name}.csv", env!("CARGO_MANIFEST_DIR"));
@@ -50,15 +50,15 @@ fn expected(name: &str) -> Vec<BTreeMap<String, String>> {
     rows.deserialize().map(Result::unwrap).collect()
 }
 
-/// That a figure is the expected one to 4 digits, in units of the one over the other.
+/// Checks that a figure times `unit` is the expected one, to 4 digits.
 #[track_caller]
 fn is_alike(ours: &serde_json::Value, theirs: &str, unit: f64) {
     let (ours, theirs) = (ours.as_f64().unwrap() * unit, theirs.parse::<f64>().unwrap());
     assert!((ours - theirs).abs() <= 5e-5 * theirs.abs(), "{ours} is not {theirs}");
 }
 
-/// The sweep of five kernels, imported and compared by two commands, against what the rules say of it by an
-/// implementation of their own.
+/// The sweep of five kernels, imported and compared by two commands, against the results of an independent
+/// implementation of the rules.
 #[test]
 fn the_sweep_of_2008_is_compared_as_expected() {
     let bench = Bench::new("");
@@ -66,7 +66,7 @@ fn the_sweep_of_2008_is_compared_as_expected() {
     let verdicts = expected("compare");
     let cells = expected("cells");
     let (mut compared, mut classed) = (0, BTreeSet::new());
-    // The last pair is for the kernel that is in no other: it has runs from another machine.
+    // The last pair covers the kernel that is in no other pair: its runs are from another machine.
     for (a, b) in [
         ("2.6.22.19", "2.6.24.4"),
         ("2.6.22.19", "2.6.25"),
@@ -214,7 +214,7 @@ fn an_import_that_lacks_trials_goes_on_with_the_same_run() {
     let bench = Bench::new("");
     assert_eq!(pgdyno(&bench, &sweep(&[])).0, 0);
     let trials = bench.trials();
-    // As a process that was killed would have left it.
+    // As a killed process would leave it.
     for trial in trials.iter().filter(|trial| trial.position > 100) {
         fs::remove_dir_all(bench.path().join(".pgdyno/trials").join(&trial.id)).unwrap();
     }
@@ -242,7 +242,7 @@ fn an_import_that_is_killed_leaves_no_half_trial() {
     running.end();
     let there = bench.trials().len();
     let (code, said) = pgdyno(&bench, &sweep(&[]));
-    // On a very fast machine it had come to its end.
+    // On a very fast machine, the import had ended before the signal.
     assert_eq!(code, if there == 299 { 2 } else { 0 }, "{said}");
     is_whole(&bench);
 }

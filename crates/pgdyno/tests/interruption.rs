@@ -1,4 +1,4 @@
-//! What happens when something dies or the user has had enough: nothing that was measured is lost, nothing survives.
+//! Killed processes and interruptions by the user: no measurement is lost, and no process survives.
 
 #[cfg(test)]
 mod support;
@@ -6,7 +6,7 @@ mod support;
 use model::record::{Status, Trial};
 use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone};
 
-/// Trials long enough to be interrupted, one of them short enough to be waited for.
+/// A campaign whose trials are long enough to interrupt, and short enough to wait for.
 fn bench(duration: &str) -> Bench {
     Bench::new(&format!(
         "name = 'interruption'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2, 4]\n\
@@ -14,8 +14,8 @@ fn bench(duration: &str) -> Bench {
     ))
 }
 
-/// Waits until the second trial has its load: its driver and its two clients, beside a collector's session in the same
-/// database. Gives all processes there are then.
+/// Waits until the second trial has its load: its driver and two clients, in addition to a collector's session in the
+/// same database. Returns all processes at that time.
 fn in_second_load(running: &mut Running) -> Vec<Process> {
     running.wait_for("trial 2/3");
     let mut family = Vec::new();
@@ -26,7 +26,7 @@ fn in_second_load(running: &mut Running) -> Vec<Process> {
     family
 }
 
-/// Invalid, or else valid: a machine that is busy otherwise may make a trial suspect.
+/// Status of each trial, with suspect as valid: a busy machine may make a trial suspect.
 fn status(trials: &[Trial]) -> Vec<Status> {
     let usable = |trial: &Trial| trial.validity.status != Status::Invalid;
     trials.iter().map(|trial| if usable(trial) { Status::Valid } else { Status::Invalid }).collect()
@@ -103,7 +103,7 @@ fn a_pgdyno_that_is_killed_leaves_an_intact_store_no_process_and_no_data_for_lon
     wait_until_gone(&family);
     let postgres = family.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
     let data = postgres.command.split(" -D ").nth(1).unwrap().split(' ').next().unwrap();
-    // The next pgdyno that has to do with servers takes away what is left; one that runs beside this may have already.
+    // The next pgdyno that uses servers deletes the remains; one that runs concurrently may have done so already.
     let list = bench.pgdyno(&["server", "list"]);
     assert_eq!(list.status.code(), Some(0), "{}", text(&list));
     assert!(!std::path::Path::new(data).exists(), "{data}");

@@ -1,5 +1,5 @@
-//! `pgdyno kernel` on a cache of its own, with an apt that has what a test gives it, and packages made by dpkg-deb. That
-//! the real apt and real packages do, `target`'s tests show.
+//! `pgdyno kernel` on a cache of its own, with a fake apt and packages built by dpkg-deb. The tests of the crate
+//! `machine` use the real apt and real packages.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::print_stderr)]
 
@@ -19,7 +19,7 @@ impl Progress for Quiet {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
-/// A machine's apt, and a cache.
+/// A machine with a fake apt and a cache.
 struct Machine(TempDir);
 
 impl Machine {
@@ -47,14 +47,14 @@ impl Machine {
         self.0.path().join(name)
     }
 
-    /// Makes a program, which runs in this directory.
+    /// Creates a program that runs in this directory.
     fn script(&self, name: &str, text: &str) {
         let file = self.path("bin").join(name);
         fs::write(&file, format!("#!/bin/sh\ncd {}\n{text}\n", self.0.path().display())).unwrap();
         fs::set_permissions(file, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
-    /// Has apt know a package with these files.
+    /// Adds a package with these files to apt.
     fn offer(&self, name: &str, version: &str, depends: &str, files: &[(&str, &[u8])]) {
         let tree = tempfile::tempdir().unwrap();
         let control = format!(
@@ -74,7 +74,7 @@ impl Machine {
         self.list(name, version, depends);
     }
 
-    /// Has apt know a package that it can't get.
+    /// Adds a package to apt that it lists but can't download.
     fn list(&self, name: &str, version: &str, depends: &str) {
         let lists = fs::read_to_string(self.path("lists")).unwrap();
         let depends = if depends.is_empty() { String::new() } else { format!("Depends: {depends}\n") };
@@ -83,7 +83,7 @@ impl Machine {
         fs::write(self.path("lists"), lists + &package).unwrap();
     }
 
-    /// Has apt know the cloud kernel of a release.
+    /// Adds the cloud kernel of a release to apt.
     fn offer_kernel(&self, release: &str) {
         let (image, config) = (format!("boot/vmlinuz-{release}"), format!("boot/config-{release}"));
         let built_in = format!("lib/modules/{release}/modules.builtin");
@@ -105,7 +105,7 @@ impl Machine {
         command
     }
 
-    /// Runs `pgdyno kernel`; gives its exit code and all it said.
+    /// Runs `pgdyno kernel`; returns its exit code and output.
     fn kernel(&self, args: &[&str]) -> (i32, String) {
         printed(&self.command(args).output().unwrap())
     }
@@ -114,7 +114,7 @@ impl Machine {
         printed(&self.command(args).env("PATH", self.path("empty")).output().unwrap())
     }
 
-    /// What was asked of apt and got from it since the last time.
+    /// Queries to apt and downloads since the last call.
     fn log(&self) -> String {
         let log = fs::read_to_string(self.path("log")).unwrap_or_default();
         let _ = fs::remove_file(self.path("log"));
@@ -128,7 +128,7 @@ impl Machine {
         document["kernels"].as_array().unwrap().clone()
     }
 
-    /// Everything in the cache's place for kernels.
+    /// Names of all entries in the cache's directory of kernels.
     fn kept(&self) -> Vec<String> {
         let entries = fs::read_dir(self.path("cache/kernels")).unwrap();
         let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
@@ -137,7 +137,7 @@ impl Machine {
     }
 }
 
-/// The package of a release.
+/// Name of a release's package.
 fn cloud(release: &str) -> String {
     let architecture = if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" };
     format!("linux-image-{release}-cloud-{architecture}")
@@ -168,7 +168,7 @@ fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
     machine.offer_kernel("6.12.10");
     machine.log();
 
-    // What a campaign asks for.
+    // The kernels as a campaign requests them.
     let cache = Cache::at(&machine.path("cache")).unwrap();
     let kernel = machine::kernel(&cache, "6.12", Path::new("/"), &Quiet).unwrap();
     assert_eq!(
@@ -193,7 +193,7 @@ fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
     let (_, table) = machine.kernel(&["list"]);
     assert!(table.starts_with("labels") && table.lines().count() == 3, "{table}");
 
-    // The older one is still held.
+    // The older kernel is still in use.
     let remove = ["remove", &cloud("6.12.9")];
     holds(machine.kernel(&remove), 1, &["is in use by a pgdyno that runs"]);
     drop(kernel);

@@ -1,4 +1,4 @@
-//! Kernels in virtual machines: commands and trials in them, and what happens when a kernel does not do what it should.
+//! Kernels in virtual machines: commands and trials in them, and kernels that fail.
 
 #[cfg(test)]
 mod support;
@@ -10,10 +10,10 @@ use model::machine::Acceleration;
 use model::record::{Status, Trial};
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
-/// The kernel of the tests, of the machine's own distribution.
+/// Kernel of the tests, from the machine's own distribution.
 const KERNEL: &str = "6.1";
 
-/// One cell for each of the factors' levels, a virtual second a trial.
+/// A campaign with one cell for each of the factors' levels, and one virtual second per trial.
 fn bench(factors: &str, rest: &str) -> Bench {
     Bench::new(&format!(
         "name = 'kernels'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nacceleration = ['icount']\n\
@@ -31,7 +31,7 @@ fn evidence(trial: &Trial) -> String {
     findings.iter().map(|finding| format!("{}: {}\n", finding.gate, finding.evidence)).collect()
 }
 
-/// Whether a process is a guest of a trial: not one that only says its version, or that finds out whether KVM works.
+/// Whether a process is a guest, not an emulator that prints its version or checks whether KVM works.
 fn is_guest(command: &str) -> bool {
     command.starts_with("qemu-system") && command.contains("-kernel") && !command.contains("-m 524288K")
 }
@@ -219,7 +219,7 @@ fn a_kernel_that_panics_makes_its_trials_invalid_and_the_campaign_goes_on() {
 
 #[test]
 fn killed_at_any_moment_nothing_stays_and_the_run_goes_on() {
-    // Whether KVM works is found out, and remembered by the run.
+    // pgdyno checks whether KVM works, and the run records the acceleration.
     let campaign = format!(
         "name = 'killed'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nworkload = ['select-only']\nclients = [1]\n\
          [run]\nduration = '5s'\nwarmup = '200ms'\nrepeats = 1\nretries = 0\n"
@@ -234,7 +234,7 @@ fn killed_at_any_moment_nothing_stays_and_the_run_goes_on() {
     wait_until_gone(&family);
     running.end();
 
-    // Another try, whose emulator is killed: a trial that is kept as invalid.
+    // If the emulator is killed, the trial is stored as invalid.
     let running = bench.start();
     wait_until("the emulator runs", || emulator(&running).is_some());
     signal(emulator(&running).unwrap().pid, libc::SIGKILL);

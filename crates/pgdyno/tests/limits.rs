@@ -1,4 +1,4 @@
-//! Campaigns whose servers are held to limits of memory and disk; skipped where control groups can't be had.
+//! Campaigns whose servers have memory and disk limits; skipped if control groups are unavailable.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -16,7 +16,7 @@ use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 const MB: u64 = 1 << 20;
 
-/// Whether it can be tried here; says why not.
+/// Whether limits are available here; if not, reports why the test is skipped.
 fn can_limit() -> bool {
     let limits = Limits {
         memory: MemoryLimit::new(model::units::Size::from_bytes(64 * MB)),
@@ -123,7 +123,7 @@ fn a_pgdyno_that_is_killed_leaves_no_group_for_long() {
     }
 }
 
-/// Whether a directory of that name is somewhere below another.
+/// Whether a directory contains another of this name, at any depth.
 fn holds(directory: &Path, name: &str) -> bool {
     let Ok(entries) = fs::read_dir(directory) else { return false };
     let mut directories = entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

@@ -41,7 +41,7 @@ buffers = true
 before_trial = "psql -Xqc 'CREATE TABLE long (text text); CREATE EXTENSION pg_buffercache'"
 "#;
 
-/// Whether a metric's condition holds in a trial; what the test can neither arrange nor find out does not.
+/// Whether a metric's condition holds in a trial; false for conditions that the test can neither create nor check.
 fn holds(metric: &Metric, record: &TrialRecord) -> bool {
     let exists = |file: &str| Path::new(file).exists();
     match metric.condition {

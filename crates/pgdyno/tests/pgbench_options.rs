@@ -1,4 +1,4 @@
-//! pgbench's command line, without a server: what is refused, in which words, and what is only shown.
+//! pgbench's command line, without a server: rejected options, their messages, and options that only print.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking")]
 
@@ -10,7 +10,7 @@ use std::process::Command;
 use skip::skip;
 use support::pgbench::{Ended, Pgbench, oracle};
 
-/// Command lines that pgbench refuses before it looks for a server.
+/// Command lines that pgbench rejects before it connects to a server.
 const REFUSED: [&str; 62] = [
     "--bad-option",
     "--bad-option=3",
@@ -85,7 +85,7 @@ fn what_is_refused_is_refused_in_pgbenchs_words() {
         let refused = |pgbench| run(pgbench, line);
         let (ours, theirs) = (refused(Pgbench::Ours(major)), refused(Pgbench::Oracle));
         assert_eq!((ours.code, &*ours.out), (Some(1), ""), "{line}: {}", ours.all());
-        // glibc names the program by its path.
+        // glibc's messages name the program by its path.
         let theirs = theirs.err.replace(&path_in(&theirs.err), "pgbench:");
         assert_eq!(ours.err, theirs, "{line}");
     }
@@ -135,7 +135,7 @@ fn versions_differ_where_pgbenchs_do() {
     assert!(error(15, "--exit-on-abort").contains("unrecognized option"));
     assert!(error(17, "-d").contains("option requires an argument -- 'd'"));
     assert!(error(15, "-d -c three").contains("invalid value"), "-d is --debug");
-    // The option has the last word.
+    // The option takes precedence over the environment.
     assert!(error(17, "--compat 15 -c three").contains("-c/--clients"));
 }
 
@@ -169,7 +169,7 @@ fn run(pgbench: Pgbench, line: &str) -> Ended {
     Ended::new(pgbench.command().args(line.split(' ')).output().unwrap())
 }
 
-/// `/…/pgbench:` in a message, or what is nowhere in it.
+/// `/…/pgbench:` in a message, or a text that no message contains.
 fn path_in(text: &str) -> String {
     match text.split_once(' ') {
         Some((path, _)) if path.starts_with('/') => path.to_owned(),

@@ -1,4 +1,4 @@
-//! `pgdyno pgbench` beside PostgreSQL's pgbench, where one is installed: the same statements for the same seed, and
+//! `pgdyno pgbench` compared with PostgreSQL's pgbench, if one is installed: the same statements for the same seed, and
 //! reports, progress lines and logs of the same form.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "tests fail by panicking")]
@@ -10,8 +10,8 @@ use std::collections::BTreeSet;
 use skip::skip;
 use support::pgbench::{Bench, Ended, Pgbench, form, oracle};
 
-/// Every function and operator, every kind of value, and the variables that are there by themselves. Each result is
-/// sent, so that it can be seen.
+/// Every function and operator, every kind of value, and the predefined variables. Each result is sent to the server,
+/// whose log the test reads.
 const EVERYTHING: &str = r"\set uniform random(1, 1000000)
 \set gaussian random_gaussian(1, 1000, 2.5)
 \set exponential random_exponential(1, 1000, 3.5)
@@ -59,7 +59,7 @@ fn the_same_seed_sends_the_same_statements() {
             ("-b simple-update", "-c 4 -j 2 -t 10"),
             ("-b select-only", "-c 4 -j 2 -t 10"),
             ("-f everything.sql", "-c 4 -j 2 -t 10"),
-            // The clients of one thread draw their scripts from one generator, whoever comes first.
+            // One client per thread: clients of a thread draw scripts from one generator, in any order.
             ("-b se@3 -b si@1", "-c 2 -j 2 -t 10"),
         ] {
             for size in ["-c 1 -t 20", several] {
@@ -78,8 +78,8 @@ fn the_same_seed_sends_the_same_statements() {
     }
 }
 
-/// Runs whose reports have every line there is. Which script a transaction runs is seeded where one script could be left
-/// out by chance: a script that ran nothing has no latency lines.
+/// Runs whose reports contain every possible line. The choice of scripts is seeded if one could be left out by chance:
+/// a script without transactions has no latency lines.
 const RUNS: [&str; 9] = [
     "-S -t 20",
     "-N -t 5 -c 2 -r -v",
@@ -133,7 +133,7 @@ fn logs_have_the_same_form() {
         "-n -S -c 3 -j 2 -t 10 -l --log-prefix=L",
         "-n -S -c 3 -j 2 -t 10 -R 1000 -l --log-prefix=L",
         "-n -S -t 10 -l --log-prefix=L --max-tries=2",
-        // One that takes longer than the limit, which makes all others late.
+        // One transaction takes longer than the limit, which makes all others late.
         "-n -f nap.sql -t 20 -R 100000 -L 50 -l --log-prefix=L",
         "-n -S -T 2 -c 2 -j 2 -R 200 -l --log-prefix=L --aggregate-interval=1",
         "-n -S -T 2 -c 1 -l --log-prefix=L --aggregate-interval=1 --max-tries=3 --failures-detailed",
@@ -171,7 +171,7 @@ fn failures_are_reported_in_the_same_words() {
     for (line, code) in [
         ("-n -f conflict.sql -c 4 -t 50 --failures-detailed --verbose-errors -r", 0),
         ("-n -f deadlock.sql -c 2 -t 10 --failures-detailed --verbose-errors -r", 0),
-        // As many tries as it takes: who is chosen as the victim, and how often, is chance.
+        // Enough tries for any outcome: which client is the victim, and how often, is random.
         ("-n -f deadlock.sql -c 2 -t 10 --max-tries=10000 --failures-detailed --verbose-errors -r", 0),
         ("-n -f bad.sql -t 5", 2),
         ("-n -f bad.sql -t 5 -M prepared", 2),
@@ -179,7 +179,7 @@ fn failures_are_reported_in_the_same_words() {
         let output = |pgbench| {
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(code), "{line}: {}", ended.all());
-            // Whom a server's message blames depends on who was first.
+            // The process that a server's message blames depends on the timing.
             let messages: BTreeSet<String> =
                 ended.err.lines().filter(|line| line.starts_with("pgbench: ")).map(form).collect();
             (report(&ended), messages)
@@ -210,13 +210,13 @@ fn initialization_sends_the_same_statements_and_says_the_same() {
     }
 }
 
-/// Without how a version finds out whether a table can be frozen.
+/// Statements of an initialization, except the query whether a table can be frozen, which differs between versions.
 fn initialization(bench: &Bench, since: usize) -> Vec<String> {
     let all = bench.all_statements(since).into_iter().flatten();
     all.filter(|statement| !statement.contains("relkind")).collect()
 }
 
-/// A server, and us as the version that is there to compare with.
+/// A server, and pgdyno as the version of the installed pgbench; `None` without one.
 fn start() -> Option<(Bench, Pgbench)> {
     let Some(major) = oracle() else {
         skip("there is no pgbench here to compare with");
@@ -229,9 +229,9 @@ fn run(bench: &Bench, pgbench: Pgbench, line: &str) -> Ended {
     bench.run(pgbench, &line.split(' ').collect::<Vec<_>>())
 }
 
-/// The forms of a report's lines, but for the first, which names the program.
+/// Forms of a report's lines except the first, which names the program.
 fn report(ended: &Ended) -> Vec<String> {
-    // Of nothing, a share is no number to pgbench.
+    // pgbench prints a share of zero transactions as NaN.
     ended
         .out
         .lines()
@@ -240,7 +240,7 @@ fn report(ended: &Ended) -> Vec<String> {
         .collect()
 }
 
-/// The form of a line whose columns are as wide as their numbers.
+/// Form of a line without the padding of its columns.
 fn unpadded(line: &str) -> String {
     form(line).split(' ').filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }

@@ -104,7 +104,7 @@ fn every_interval_is_reported_and_so_is_the_last_part_of_one() {
         .lines()
         .map(|line| line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect())
         .collect();
-    // At least 1.5 s, however slow the machine is.
+    // The run takes at least 1.5 s on any machine.
     assert!(figures.len() >= 2 && figures[0][0] < 1.5, "{}", ended.err);
     let mut before = 0.0;
     let mut transactions = 0.0;
@@ -114,7 +114,7 @@ fn every_interval_is_reported_and_so_is_the_last_part_of_one() {
         before = at;
         assert!((tps == 0.0 || latency >= 300.0) && failed == 0.0, "{}", ended.err);
     }
-    // Times are told to a tenth of a second.
+    // Times are reported to a tenth of a second.
     assert!((transactions - 5.0).abs() < 1.0, "{transactions}: {}", ended.err);
 }
 
@@ -205,7 +205,7 @@ fn an_interrupted_initialization_is_cancelled_in_the_server() {
     while !printed.ends_with("generating data (server-side)...\n") {
         assert!(stderr.read_line(&mut printed).unwrap() > 0, "{printed}");
     }
-    // Before there is a statement, nothing is cancelled.
+    // Without a running statement, nothing would be cancelled.
     let mut client = bench.client();
     let running = "select count(*) from pg_stat_activity where query like 'insert into pgbench_accounts%'";
     wait_until("rows are made", || client.query_one::<u64>(running).unwrap() == 1);

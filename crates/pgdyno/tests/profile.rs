@@ -1,4 +1,4 @@
-//! Campaigns with profiles, on a real server with the real perf; what needs perf says so where it can't be had.
+//! Campaigns with profiles, on a real server with the real perf; tests that need perf are skipped if it is unavailable.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -14,7 +14,7 @@ use model::units::Span;
 use skip::skip;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
-/// Whether it can be tried here; says why not.
+/// Whether profiles are available here; if not, reports why the test is skipped.
 fn can_profile() -> bool {
     let profile = Profile { hz: Profile::DEFAULT_HZ, callgraph: None, window: None, off_cpu: None };
     Perf::find(&profile).map_err(skip).is_ok()
@@ -29,7 +29,7 @@ fn bench(duration: &str, profile: &str) -> Bench {
     bench
 }
 
-/// Runs pgdyno with a directory for temporary files that is its own.
+/// Runs pgdyno with its own directory for temporary files.
 fn pgdyno(bench: &Bench, args: &[&str]) -> std::process::Output {
     bench.command(args).env("TMPDIR", bench.path().join("tmp")).output().unwrap()
 }
@@ -121,7 +121,7 @@ fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
     let profile = bench.trials()[0].profile.clone().unwrap();
     assert_eq!(profile.callgraph, Unwinding::FramePointers);
     assert_eq!(profile.callgraph_reason, "the campaign says so");
-    // A busy machine may be late at both ends.
+    // On a busy machine, both ends may be late.
     let length_us = profile.to_us - profile.from_us;
     assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
 }
@@ -165,7 +165,7 @@ fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
     if let Err(why) = Perf::find(&profile) {
         return skip(why);
     }
-    // All clients update one row, and keep it for 20 ms: seven of eight wait for it.
+    // All clients update one row and lock it for 20 ms: seven of eight wait for it.
     let bench = Bench::new(
         "name = 'off-cpu'\n[factors]\nserver = ['18']\nworkload = ['row.sql']\nclients = [8]\n\
          [run]\nduration = '5s'\nwarmup = '300ms'\nrepeats = 1\n[profile]\noff_cpu = '1s'\n",
@@ -184,7 +184,7 @@ fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
     assert!(taken.to_us <= off_cpu.from_us && off_cpu.to_us > off_cpu.from_us, "{taken:?}");
     let load = record.off_cpu.iter().find(|stacks| stacks.role == "load");
     let load = load.unwrap_or_else(|| panic!("{:?}", record.off_cpu));
-    // Eight sessions, which do next to nothing else.
+    // Eight sessions, which do almost nothing but wait.
     let waited = load.total() as f64 / (8 * (off_cpu.to_us - off_cpu.from_us)) as f64;
     assert!((0.8..1.01).contains(&waited), "{waited}: {}", load.folded());
     let locks = share(load, |function| function.starts_with("LockAcquire"));
@@ -253,7 +253,7 @@ fn without_perf_the_plan_says_so_and_nothing_is_begun() {
 #[test]
 fn a_perf_that_is_refused_says_what_would_let_it() {
     let bench = bench("1s", "");
-    // The kernel's refusal can't be had at will, but what perf says of it is known.
+    // The kernel's refusal can't be provoked at will, but perf's message about it is known.
     let perf = bench.path().join("perf");
     let script = "#!/bin/sh\n[ \"$1\" = --version ] && { echo perf version 6.1.0; exit; }\n\
                   echo 'Access to performance monitoring and observability operations is limited.' >&2\nexit 255\n";

@@ -1,4 +1,4 @@
-//! What `pgdyno publish` leaves in real servers, the oldest and the newest that there are.
+//! Content of real servers, the oldest and the newest, after `pgdyno publish`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -75,7 +75,7 @@ impl Ground {
         self.server.session("postgres").unwrap()
     }
 
-    /// Rows of each table.
+    /// Number of rows by table.
     fn counts(&self) -> BTreeMap<&'static str, i64> {
         let mut client = self.client();
         let mut count = |table: &str| -> i64 {
@@ -84,7 +84,7 @@ impl Ground {
         Table::ALL.iter().map(|table| (table.name(), count(table.name()))).collect()
     }
 
-    /// The rows that the store has.
+    /// Number of rows that the store has, by table.
     fn expected(&self) -> BTreeMap<&'static str, i64> {
         let trials = self.bundles.store.trials().unwrap();
         let heads: Vec<_> = trials.iter().collect();
@@ -104,7 +104,7 @@ impl Ground {
     }
 }
 
-/// A trial with texts that are hard to copy.
+/// A trial with texts that COPY has to escape.
 fn full() -> TrialRecord {
     let mut full = ten_minutes();
     full.trial.run.notes = Some("it's a\ttab, a \\N and\nlines".to_owned());
@@ -161,7 +161,7 @@ fn figures_are_those_of_the_bundles() {
         let ground = Ground::new(major);
         ground.publish(&[]);
         let mut client = ground.client();
-        // Before 12, numbers are rounded to 15 digits by default.
+        // Before PostgreSQL 12, numbers are rounded to 15 digits by default.
         client.execute("SET extra_float_digits = 3").unwrap();
         for trial in ground.bundles.store.trials().unwrap() {
             let record = ground.bundles.store.load(&trial.id).unwrap();
@@ -199,7 +199,7 @@ fn figures_are_those_of_the_bundles() {
     }
 }
 
-/// The views have what Grafana asks for: a time, a metric, a value.
+/// Grafana requires a time, a metric and a value.
 #[test]
 fn views_have_time_metric_and_value() {
     for major in MAJORS {
@@ -218,7 +218,7 @@ fn views_have_time_metric_and_value() {
             )
             .unwrap();
         assert_eq!(tps, 2000.0);
-        // WAL grew by 3 MB each second; what was not read makes the seconds beside it unknown.
+        // WAL grew by 3 MB each second; a missing reading makes the seconds before and after it unknown.
         let (min, max, count): (f64, f64, i64) = client
             .query_one("SELECT min(value), max(value), count(value) FROM pgdyno.grafana_series")
             .unwrap();
@@ -237,14 +237,14 @@ fn views_have_time_metric_and_value() {
     }
 }
 
-/// Killed while a trial is being copied: of that trial nothing is there, and the next try copies it.
+/// Killed while a trial is being copied: nothing of that trial is published, and the next run copies it.
 #[test]
 fn killed_in_the_middle_whole_trials_are_there_and_no_parts() {
     for major in MAJORS {
         let ground = Ground::new(major);
         ground.publish(&["server=17"]);
         let before = ground.counts();
-        // The trial's waits come after its intervals and metrics: there it is held up.
+        // The trial's waits follow its intervals and metrics: the lock stops the copy in the middle of the trial.
         let mut holder = ground.client();
         holder.execute("BEGIN; LOCK TABLE pgdyno.waits IN ACCESS EXCLUSIVE MODE").unwrap();
         let mut child = ground.command(&[]).stderr(Stdio::null()).spawn().unwrap();
@@ -320,7 +320,7 @@ fn what_can_not_be_published_to_is_reported_and_left_alone() {
     nowhere.args(["publish", "host=/nowhere dbname=x user=y"]).current_dir(ground.bundles.directory.path());
     refused(&mut nowhere, "/nowhere/.s.PGSQL.5432");
 
-    // A name that has to be quoted, and an empty schema that somebody made for the guest.
+    // A name that needs quoting, and an empty schema that was created for the guest.
     client.execute("CREATE SCHEMA \"My \"\"tables\" AUTHORIZATION guest").unwrap();
     let output = ground.command_as("guest", &["--schema", "My \"tables"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));

@@ -1,4 +1,4 @@
-//! A campaign that boots its kernels by itself, on a machine of its own: a virtual one with systemd and GRUB, two kernels and
+//! A campaign that boots its kernels without intervention, in a virtual machine with systemd, GRUB, two kernels and
 //! one that panics.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 #![allow(clippy::print_stdout, reason = "what the machine said is what a failure is found by")]
@@ -16,17 +16,17 @@ use model::record::{Status, Trial};
 use store::Store;
 use tempfile::TempDir;
 
-/// Where the machine's file system begins on its disk.
+/// Offset of the file system on the boot disk, in bytes.
 const ROOT_OFFSET: u64 = 2048 * 512;
-/// Several times what it takes in emulation.
+/// Several times the duration under emulation.
 const PATIENCE: Duration = Duration::from_secs(45 * 60);
 
-/// The machine that is booted, and what is taken off its disks when it is off.
+/// The virtual machine, and access to its disks once it is off.
 struct Vm {
     directory: TempDir,
 }
 
-/// Ends QEMU with the test, however that ends.
+/// QEMU, killed when dropped, however the test ends.
 struct Qemu(Child);
 
 impl Drop for Qemu {
@@ -42,7 +42,7 @@ fn run(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// The disk that the machine boots from, which is made once for all tests, and those of later.
+/// Boot disk of the machine, built once for all tests and kept for later runs.
 fn base_image() -> &'static Path {
     static IMAGE: LazyLock<PathBuf> = LazyLock::new(|| {
         let image = Path::new(env!("CARGO_TARGET_TMPDIR")).join("reboot.img");
@@ -54,7 +54,7 @@ fn base_image() -> &'static Path {
     &IMAGE
 }
 
-/// The programs of PostgreSQL 18.
+/// Directory of an installed PostgreSQL 18.
 fn server() -> PathBuf {
     let find = || {
         let installed = server::installed(&Cache::open().unwrap()).unwrap();
@@ -86,7 +86,7 @@ impl Vm {
         fs::copy("tests/reboot/guest", work.join("test")).unwrap();
         fs::write(work.join("campaign.toml"), campaign).unwrap();
         fs::write(work.join("options"), options).unwrap();
-        // So that no network is needed there.
+        // With the server, the machine needs no network.
         run(Command::new("cp").arg("-a").args([&server(), &installations]));
 
         let disk = directory.path().join("work.img");
@@ -96,16 +96,16 @@ impl Vm {
         Self { directory }
     }
 
-    /// Lets it run until it powers off.
+    /// Runs the machine until it powers off.
     fn run(&self) {
         let drive = |name: &str| format!("file={name},format=raw,if=virtio,cache=unsafe");
-        // It ends with the test, even if that is killed.
+        // QEMU ends with the test, even if the test is killed.
         let mut qemu = Command::new("setpriv");
         qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         qemu.args(["-accel", "tcg,thread=multi", "-cpu", "max", "-m", "1G", "-smp", "2"])
             .args(["-nodefaults", "-no-user-config", "-display", "none", "-serial", "file:console"])
             .args(["-drive", &drive("root.img"), "-drive", &drive("work.img")])
-            // Where a kernel that panics leaves its last words.
+            // Persistent storage (ACPI ERST) for the log of a kernel that panics.
             .args(["-object", "memory-backend-file,id=erst,mem-path=erst,size=64K,share=on"])
             .args(["-device", "acpi-erst,memdev=erst"])
             .current_dir(self.directory.path())
@@ -122,7 +122,7 @@ impl Vm {
         }
     }
 
-    /// The kernels that came up, in order.
+    /// Releases of the kernels that booted, in order.
     fn boots(&self) -> Vec<String> {
         let boots = self.work("boots");
         boots.lines().map(|line| line.split(' ').nth(1).unwrap_or_default().to_owned()).collect()
@@ -138,12 +138,12 @@ impl Vm {
         String::from_utf8_lossy(&command.output().unwrap().stdout).into_owned()
     }
 
-    /// A file of the disk that it works on.
+    /// Content of a file on the work disk.
     fn work(&self, name: &str) -> String {
         self.debugfs("work.img", &format!("cat /{name}"))
     }
 
-    /// A file of the disk that it boots from.
+    /// Content of a file on the boot disk.
     fn root(&self, name: &str) -> String {
         self.debugfs(&format!("root.img?offset={ROOT_OFFSET}"), &format!("cat {name}"))
     }
@@ -158,7 +158,7 @@ fn release(kernels: &[String], begin: &str) -> String {
     kernels.iter().find(|kernel| kernel.starts_with(begin)).unwrap().clone()
 }
 
-/// Boots: the usual kernel (6.12), the one that panics twice with the usual one after each, 6.1, the usual one.
+/// Boots: the usual kernel (6.12), twice the one that panics followed by the usual one, 6.1, the usual one.
 #[test]
 #[ignore = "boots a virtual machine seven times, for minutes: make test-reboot"]
 fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
@@ -171,7 +171,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
 
     let boots = vm.boots();
     let (usual, older) = (release(&boots, "6.12."), release(&boots, "6.1."));
-    // What panicked never got as far as to say so.
+    // A kernel that panics never records its boot.
     assert_eq!(boots, [&usual, &usual, &usual, &older, &usual].map(String::clone));
     let panics = vm.console().matches("Kernel panic - not syncing").count();
     assert_eq!(panics, 2, "asked for once and once again");
@@ -201,7 +201,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
         assert_eq!(kept.environment.kernel, None, "it ran on no machine");
     }
 
-    // What was planned is what is changed, and in the end nothing is.
+    // The dry run and the refused run change nothing, and at the end everything is restored.
     let before = vm.work("before");
     assert!(before.contains("/boot/grub/grubenv") && before.lines().count() > 100, "{before}");
     assert_eq!(vm.work("after-dry-run"), before);
@@ -225,7 +225,8 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     }
 }
 
-/// By kexec, which does not go by way of GRUB: 6.1 as it is, then with an argument, both with a parameter, then the usual one.
+/// By kexec, which bypasses GRUB: 6.1 as it is, then with an argument, both with a sysctl parameter, then the usual
+/// kernel.
 #[test]
 #[ignore = "boots a virtual machine four times, for minutes: make test-reboot"]
 fn kernels_are_booted_by_kexec_with_their_arguments_and_parameters() {

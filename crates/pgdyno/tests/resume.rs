@@ -1,4 +1,4 @@
-//! A campaign goes on where it ended, however it ended, and measures nothing twice.
+//! A campaign resumes where it stopped, however it stopped, and measures nothing twice.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -13,7 +13,7 @@ use model::record::Status;
 use model::spec::Campaign;
 use support::{Bench, signal, text};
 
-/// Xorshift: moments to kill at, the same for the same seed.
+/// Xorshift generator of the times to kill at, the same for the same seed.
 struct Random(u64);
 
 impl Random {
@@ -25,7 +25,7 @@ impl Random {
     }
 }
 
-/// Kills pgdyno at so many random moments of a campaign, resumes it each time, and looks at what is there at its end.
+/// Kills pgdyno at `kills` random moments of a campaign, resumes it each time, and checks the trials at its end.
 fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
     let bench = Bench::new(campaign);
     let seed = u64::from(std::process::id()) | 1;
@@ -34,7 +34,7 @@ fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
         let begun = bench.path().join(".pgdyno").exists() && !bench.trials().is_empty();
         let running = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]);
         std::thread::sleep(Duration::from_millis(random.below(longest.as_millis() as u64)));
-        // It may have come to its end.
+        // The run may have ended already.
         if running.family().first().is_some_and(|first| first.pid == running.pid()) {
             signal(running.pid(), libc::SIGKILL);
         }

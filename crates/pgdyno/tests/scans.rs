@@ -1,4 +1,4 @@
-//! Scans of one table, and what the disk gives of it beside them.
+//! Scans of one table, and raw reads of it from the disk.
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -25,7 +25,7 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let asked = fs::read_to_string(bench.path().join("asked")).unwrap();
     let bytes: Vec<u64> = asked.lines().map(|line| line.parse().unwrap()).collect();
-    // 58 rows of a number and 100 letters in a block.
+    // A block holds 58 rows of a number and 100 letters.
     assert_eq!(bytes, [8192 * 30_000_u64.div_ceil(58); 4]);
     let trials = bench.trials();
     assert_eq!(trials.len(), 4);
@@ -41,7 +41,7 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
                 assert_eq!((read.relation.as_str(), read.bytes), ("scanned", bytes[0]), "{context}");
                 assert!(read.elapsed_us > 0, "{context}");
             }
-            // Where the cache is on tmpfs, and the like.
+            // If the cache is on tmpfs, for example.
             None if trial.cell.cache == model::factor::cache::CacheState::Cold => {
                 assert!(note.is_some(), "{context}")
             }
@@ -102,14 +102,14 @@ fn scans_begin_one_after_the_other_and_the_window_ends_with_the_last() {
             let [first, second] = spans.as_slice() else {
                 panic!("client {client} has two scans: {context}")
             };
-            // Not before its time, whenever the machine lets it run.
+            // Not before its staggered start, but perhaps later on a busy machine.
             assert!(first.start_us >= u64::from(client) * 200_000, "{context}");
             assert!(first.start_us < first.end_us && first.end_us <= second.start_us, "{context}");
             assert!(second.start_us < second.end_us, "{context}");
         }
         let last = record.spans.iter().map(|span| span.end_us).max().unwrap();
         let window = trial.summary.as_ref().unwrap().window_us.unwrap();
-        // Within what it takes to notice.
+        // Within the delay until the end is detected.
         assert!(window >= last && window < last + 1_000_000, "{window}: {context}");
         assert_eq!(trial.accounting.surplus(), Some(0), "{context}");
     }

@@ -1,5 +1,4 @@
-//! `pgdyno serve` beside a campaign that runs on a real server: what it tells, and what becomes of it when one of the two
-//! is killed.
+//! `pgdyno serve` during a campaign on a real server: its events, and the effect of killing one of the two.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -15,15 +14,15 @@ use serde_json::Value;
 use store::Store;
 use support::{Bench, signal, text, wait_until_gone};
 
-/// Longer than anything here takes.
+/// Longer than any step takes.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A `pgdyno serve` that runs.
+/// A running `pgdyno serve`.
 struct Served {
     child: Child,
     /// `127.0.0.1:PORT`
     address: String,
-    /// What it printed: its URL.
+    /// URL that it printed.
     url: String,
 }
 
@@ -38,7 +37,7 @@ impl Served {
         Self { child, address: format!("127.0.0.1:{port}"), url: url.trim_end().to_owned() }
     }
 
-    /// HTTP 1.0: what is told comes without chunks, and ends with the connection.
+    /// Sends an HTTP 1.0 request, whose response has no chunks and ends with the connection.
     fn ask(&self, path: &str, headers: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -46,7 +45,7 @@ impl Served {
         BufReader::new(stream)
     }
 
-    /// The status and what follows the headers.
+    /// Status and body of a response.
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
         let mut answer = String::new();
         self.ask(path, headers).read_to_string(&mut answer).unwrap();
@@ -90,7 +89,7 @@ impl Listener {
         }
     }
 
-    /// The next event of a kind; what comes before it is not looked at.
+    /// The next event of a kind; events before it are skipped.
     fn wait_for(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next();
@@ -115,7 +114,7 @@ fn live_files(bench: &Bench) -> usize {
     entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(".live-")).count()
 }
 
-/// An interval with all that is told of one.
+/// Whether an interval has all its figures.
 fn is_whole(interval: &Value) -> bool {
     let positive = |name: &str| interval[name].as_f64().is_some_and(|value| value > 0.0);
     let waits = interval["waits"].as_array();
@@ -146,7 +145,7 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     assert!(begun["remaining_us"].as_u64().unwrap() > 5_000_000, "{begun}");
     while !is_whole(&listener.wait_for("interval")["event"]) {}
 
-    // In the middle of the first trial the server dies. Another one knows the state so far.
+    // The server is killed during the first trial. Its successor reports the state so far.
     served.end(libc::SIGKILL);
     let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
     let mut listener = served.listen();
@@ -162,7 +161,7 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
         (&run.as_str().into(), &true.into(), &0.into())
     );
 
-    // The trial appears by itself.
+    // The trial appears without a request.
     let stored = listener.wait_for("trial");
     let ended = listener.wait_for("trial_ended");
     assert_eq!((&stored["run"], &stored["event"]["id"]), (&run.as_str().into(), &ended["event"]["id"]));
@@ -172,7 +171,7 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     let (status, view) = served.get(&format!("/api/runs/{run}"), "");
     assert!(status == 200 && view.contains(stored["event"]["id"].as_str().unwrap()), "{status}");
 
-    // A killed run is known to be dead, and comes back when it is resumed.
+    // A killed run is reported as dead, and reappears when it is resumed.
     assert_eq!(listener.wait_for("trial_begins")["event"]["position"], 2);
     while !is_whole(&listener.wait_for("interval")["event"]) {}
     for command in ["check", "reindex"] {
@@ -206,7 +205,7 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     assert_eq!(code, Some(0), "{said}");
     assert_eq!(live_files(&bench), 0);
 
-    // With somebody connected, Ctrl-C ends it at once.
+    // Ctrl-C ends the server at once, even with a client connected.
     assert_eq!(served.end(libc::SIGINT).code(), Some(0));
 }
 

@@ -1,4 +1,4 @@
-//! What a server's log tells is among its trial's events, and only what happened during that trial.
+//! Messages in a server's log become events of the trial during which they were logged, and of no other.
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -38,7 +38,7 @@ fn a_trials_checkpoints_are_its_events() {
             assert!(of_kind(record, "note")[0].message.contains("log_line_prefix"), "{events:#?}");
             continue;
         }
-        // The one with which every trial begins, also where the server was kept since the trial before.
+        // Every trial begins with a checkpoint, even if the server was kept from the previous trial.
         let load = trial.load_started.unwrap();
         let asked: Vec<_> = started.iter().filter(|event| event.message.contains("force")).collect();
         assert_eq!(asked.len(), 1, "{}: {events:#?}", trial.cell);
@@ -47,10 +47,10 @@ fn a_trials_checkpoints_are_its_events() {
         assert!(ended[0].figures.contains_key("total_us"), "{events:#?}");
         let writes = trial.cell.workload == Workload::TpcbLike;
         if writes {
-            // A trial that writes has its server started for it.
+            // A trial that writes starts its own server.
             assert_eq!(of_kind(record, "server-started").len(), 1, "{events:#?}");
         }
-        // That many write several times the WAL after which there is to be a checkpoint.
+        // This many transactions write several times the WAL that triggers a checkpoint.
         if writes && trial.summary.as_ref().unwrap().transactions >= Some(1000) {
             let by_wal = |event: &&&Event| event.message.contains("wal") && event.at >= load;
             assert!(started.iter().filter(by_wal).count() > 0, "{}: {events:#?}", trial.cell);

@@ -1,4 +1,4 @@
-//! The workloads that come along, on the oldest and the newest server.
+//! The bundled workloads, on the oldest and the newest server.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Workloads of one's own: their data, their scripts, the count of their commits, and their place in the bundle.
+//! User-defined workloads: their data, scripts, commit counts, and files in the bundle.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]
@@ -9,7 +9,7 @@ use std::fs;
 use model::record::Status;
 use support::{Bench, text};
 
-/// A campaign over some workloads, with its files.
+/// A campaign with the files of its workloads.
 fn bench(campaign: &str, files: &[(&str, &str)]) -> Bench {
     let bench = Bench::new(campaign);
     for (name, text) in files {
@@ -58,7 +58,7 @@ const FILES: [(&str, &str); 7] = [
 #[test]
 fn the_commits_of_every_kind_of_script_are_the_servers() {
     let campaign = KINDS.replace("clients = [3]", "clients = [3]\nprotocol = ['simple', 'prepared']");
-    // What is joined can't be prepared, and there are no pipelines without.
+    // Statements joined by `\;` can't be prepared, and pipelines need the extended protocol.
     let campaign = campaign.replace(
         "exclude = [{ server = '18', workload = 'joined' }]",
         "exclude = [{ protocol = 'prepared', workload = 'joined' }, { protocol = 'simple', workload = 'pipeline' }]",
@@ -76,7 +76,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
         assert!(trial.accounting.driver_transactions.unwrap() > 0, "{context}");
         let finding = trial.validity.findings.iter().find(|finding| finding.gate == "transaction-count");
         match cell.workload.known().unwrap().name() {
-            // What can't be counted is told, and is no alarm.
+            // Commits that can't be counted are reported, without an alarm.
             "procedure" | "workers" => {
                 assert!(trial.accounting.untold_commits && surplus > 0, "{context}");
                 assert_eq!(finding.unwrap().status, Status::Valid, "{context} {finding:?}");
@@ -88,7 +88,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
         let trial = trials.iter().find(|trial| trial.cell.workload.known().unwrap().name() == name).unwrap();
         trial.accounting.driver_commits.unwrap() as f64 / trial.accounting.driver_transactions.unwrap() as f64
     };
-    // Three statements outside of blocks, in two of three transactions.
+    // Three statements outside of transaction blocks, in two of three transactions.
     assert!(count("statements") > 1.5, "{}", count("statements"));
     let record = bench.store().load(&trials[0].id).unwrap();
     assert!(!record.intervals.is_empty());
@@ -137,7 +137,7 @@ fn the_bundle_has_all_it_takes_to_run_it_again() {
     assert_eq!(scripts, ["add.sql", "take.sql"], "figures by script");
     assert_eq!(trial.accounting.surplus(), Some(0), "{:?}", trial.accounting);
 
-    // Without its files it can be resumed and shown.
+    // The run can be resumed and shown without the files.
     fs::remove_dir_all(bench.path().join("workloads")).unwrap();
     let output = bench.pgdyno(&["resume"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -173,7 +173,7 @@ fn mistakes_in_scripts_are_reported_before_anything_is_started() {
     assert!(text(&planned).contains("w.sql:2: syntax error"), "{}", text(&planned));
     assert!(text(&planned).contains("^ error found here"), "{}", text(&planned));
 
-    // SQL is the server's to judge, when the data set is made.
+    // The server checks SQL, when the data set is created.
     let campaign = "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w']\nclients = [1]\n\
          [workloads.w]\nscript = 'w.sql'\nsetup = 's.sql'\n";
     let refused = bench(campaign, &[("w.sql", "select 1;\n"), ("s.sql", "\n\ncreate tible x ();\n")]);
@@ -242,15 +242,15 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
             continue;
         }
         let [busy, once, long] = summary.background.as_slice() else { panic!("{context}") };
-        // It is cut short at the load's end, and nothing of it counts.
+        // The end of the load cuts it short, and it is not counted.
         assert_eq!((long.transactions, long.failed, &long.latency), (0, 0, &None));
         assert_eq!((busy.workload.as_str(), once.workload.as_str()), ("busy", "once.sql"));
         assert!(busy.transactions > 0 && once.transactions >= 2, "{summary:?}");
-        // Their latency is not the lookups'.
+        // Their latency is separate from that of the lookups.
         let mean_us = summary.latency.as_ref().unwrap().mean_us.unwrap();
         assert!(once.latency.as_ref().unwrap().min_us.unwrap() >= 499_000.0, "{summary:?}");
         assert!(busy.latency.as_ref().unwrap().mean_us.unwrap() > 10.0 * mean_us, "{summary:?}");
-        // Counted second by second, apart.
+        // They are counted separately in each interval.
         let scripts: Vec<&str> =
             record.intervals[0].background.iter().map(|script| script.script.as_str()).collect();
         assert_eq!(scripts, ["busy/scan.sql", "once.sql", "long.sql"]);
@@ -295,7 +295,7 @@ fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
     assert_ne!(done.validity.status, Status::Invalid, "{:?} {}", done.validity, text(&output));
     let summary = done.summary.as_ref().unwrap();
     assert_eq!((summary.transactions, summary.failed), (Some(12), Some(0)));
-    // The last of them begins 300 ms after the first, and naps four times.
+    // The last client begins 300 ms after the first, and sleeps four times.
     let window_us = summary.window_us.unwrap();
     assert!((700_000..3_000_000).contains(&window_us), "{window_us}");
     assert!(summary.statistics.is_none());

@@ -72,9 +72,9 @@ fn observe() -> anyhow::Result<Facts> {
     Ok(facts)
 }
 
-/// Width without a terminal, and the largest width.
+/// Width without a terminal, and maximum width, in columns.
 const WIDTH: usize = 100;
-/// Width below which text is not wrapped.
+/// Minimum width for wrapping text, in columns.
 const LEAST_WIDTH: usize = 60;
 
 /// The style of standard output: colours on a terminal unless `NO_COLOR` is set (no-color.org).

@@ -1,4 +1,4 @@
-//! `pgdyno driver`: the load generator as a process of its own. Started by `pgdyno run`, not by people.
+//! `pgdyno driver`: the load generator as a process of its own. Started by `pgdyno run`, not by users.
 
 use std::io;
 
@@ -7,7 +7,7 @@ use driver::Ended;
 
 use crate::exit::Exit;
 
-/// Be a driver process: read a load from standard input, run it, report on standard output
+/// Run as a driver process: read a load from standard input, run it, report on standard output
 #[derive(Debug, Args)]
 pub(crate) struct DriverArgs {}
 

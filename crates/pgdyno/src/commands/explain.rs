@@ -111,6 +111,6 @@ fn timeline(
 struct TimelineDocument<'a> {
     schema: u32,
     trial: &'a str,
-    /// Texts by the names of the columns.
+    /// Texts by column name.
     rows: Vec<BTreeMap<&'a str, &'a str>>,
 }

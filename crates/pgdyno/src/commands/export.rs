@@ -126,7 +126,7 @@ impl ExportArgs {
         }
     }
 
-    /// The tables, their format and their place.
+    /// Tables, format and destination of the export.
     fn export(&self) -> Result<Export, Usage> {
         let mut tables: Vec<Table> = self.tables.iter().map(|name| name.table()).collect();
         tables.sort_unstable();

@@ -1,4 +1,4 @@
-//! `pgdyno guest`: the first process of a virtual machine. Started by the kernel that pgdyno boots, not by people.
+//! `pgdyno guest`: the first process of a virtual machine. Started by the kernel that pgdyno boots, not by users.
 
 use anyhow::bail;
 use clap::Args;
@@ -8,7 +8,7 @@ use machine::vm::guest::{Guest, Job};
 
 use crate::exit::Exit;
 
-/// Be the first process of a virtual machine: follow its orders and power it off
+/// Run as the first process of a virtual machine: execute its orders and power it off
 #[derive(Debug, Args)]
 pub(crate) struct GuestArgs {}
 

@@ -38,7 +38,8 @@ Examples:
 Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial.")]
 pub(crate) struct HistoryArgs {
     /// Metric: tps, latency.mean, latency.p50, latency.p95, latency.p99, cpu_per_transaction,
-    /// wal_bytes_per_transaction, blocks.logical_reads and the like (docs/compare.md), or a collected metric by its name in docs/metrics.md
+    /// wal_bytes_per_transaction, blocks.logical_reads and the like (docs/compare.md), or a collected metric by its
+    /// name in docs/metrics.md
     #[arg(value_name = "METRIC")]
     metric: Metric,
 

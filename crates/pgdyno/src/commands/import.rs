@@ -85,7 +85,7 @@ impl TargetArgs {
         unique(&self.set)
     }
 
-    /// Stores an import, and prints what it has.
+    /// Stores an import, and prints a summary.
     fn persist(self, import: &Import) -> anyhow::Result<Exit> {
         let store = Store::open(&self.store.root())?;
         let request = Request { name: self.name, tags: self.tag, again: self.again };
@@ -137,7 +137,7 @@ enum FactorError {
     /// No `=`.
     #[error("expected FACTOR=LEVEL, such as workload=select-only")]
     NoLevel,
-    /// There is no such factor.
+    /// Unknown factor.
     #[error(
         "`{0}` is not a factor; expected {all} (FACTOR=COLUMN if the column has another name)",
         all = Factor::ALL.map(Factor::name).join(", ")

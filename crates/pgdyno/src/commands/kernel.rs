@@ -69,7 +69,7 @@ impl Command {
     }
 }
 
-/// Whether a request is wrong: nothing was begun.
+/// Whether the command line is wrong, so that nothing was started.
 fn is_usage(error: &machine::Error) -> bool {
     matches!(
         error,

@@ -27,12 +27,12 @@ pub(crate) struct PgbenchArgs {
 
 impl PgbenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        // The raw arguments: `args` has lost a `--`, which is pgbench's.
+        // The raw arguments: clap removes a `--` from `args`, but pgbench needs it.
         Ok(Exit::Code(run(env::args_os().skip(2).collect())))
     }
 }
 
-/// The exit code of pgbench if this program is called by that name; otherwise None.
+/// Exit code of pgbench if this program is called by that name, else `None`.
 pub(crate) fn run_by_name() -> Option<ExitCode> {
     let mut args = env::args_os();
     let name = args.next()?;

@@ -86,8 +86,8 @@ impl PlanArgs {
     }
 }
 
-/// Power of a plan's comparisons at the noise of earlier trials on this host; none if the store does not exist or can't be
-/// read, since the user did not ask for it.
+/// Power of a plan's comparisons at the noise of earlier trials on this host; `None` if the store does not exist or
+/// can't be read, since the user did not ask for it.
 pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     plan.run.compare?;
     let store = Store::existing(store).ok()?;

@@ -1,4 +1,5 @@
-//! `pgdyno read-files`: reads files from the disk within the limits of their server. Started by `pgdyno run`, not by people.
+//! `pgdyno read-files`: reads files from the disk within the limits of their server. Started by `pgdyno run`, not by
+//! users.
 
 use std::path::PathBuf;
 

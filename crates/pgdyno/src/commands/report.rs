@@ -64,7 +64,7 @@ impl ReportArgs {
     }
 }
 
-/// The run and its campaign: the default is the latest run.
+/// Names the run and its campaign, since the default is the latest run.
 fn headline(view: &View) -> String {
     let line = |run: &analysis::overview::view::Run| {
         let started = run.started.map(|started| started.strftime(", %Y-%m-%d %H:%M UTC").to_string());

@@ -1,4 +1,4 @@
-//! `pgdyno resume`: continues a campaign that was not run to its end.
+//! `pgdyno resume`: continues an unfinished campaign.
 
 use std::path::{Path, PathBuf};
 

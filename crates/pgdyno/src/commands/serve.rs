@@ -71,7 +71,7 @@ impl ServeArgs {
         Ok(Exit::Ok)
     }
 
-    /// The token of the user.
+    /// Token from `--token-file` or the environment, if any.
     fn token(&self) -> anyhow::Result<Option<Token>> {
         let from_environment = std::env::var(VARIABLE).ok().filter(|text| !text.is_empty());
         let (text, origin) = match (&self.token_file, from_environment) {
@@ -104,7 +104,7 @@ impl ServeArgs {
     }
 }
 
-/// The address for a URL; the host name stands for all addresses of this machine.
+/// Address for a URL; if the server listens on all addresses, the host name.
 fn authority(address: SocketAddr) -> String {
     if address.ip().is_unspecified() {
         format!("{}:{}", rustix::system::uname().nodename().to_string_lossy(), address.port())

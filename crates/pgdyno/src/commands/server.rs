@@ -81,7 +81,7 @@ impl Command {
     }
 }
 
-/// Whether a request is wrong: nothing was begun.
+/// Whether the command line is wrong, so that nothing was started.
 fn is_usage(error: &server::Error) -> bool {
     matches!(
         error,

@@ -95,7 +95,7 @@ impl Observer for CampaignProgress {
     }
 }
 
-/// The line that an ended trial leaves; on a terminal, only trials that need attention leave one.
+/// Line printed for an ended trial; on a terminal, only for trials that need attention.
 fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     let status = trial.validity.status;
     if terminal && status == Status::Valid {
@@ -120,7 +120,7 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     Some(format!("  {} ({throughput}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
 }
 
-/// The template is a constant; one that did not parse would fall back to indicatif's own.
+/// The template is a constant; an invalid one would fall back to indicatif's default.
 fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())

@@ -1,4 +1,4 @@
-//! Progress of `pgdyno bench`: a line that is kept up to date on a terminal, a line a second elsewhere.
+//! Progress of `pgdyno bench`: an updated line on a terminal, a line per second elsewhere.
 
 use std::io::IsTerminal;
 use std::time::Duration;
@@ -8,17 +8,17 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output::note;
 
-/// Shows one load after the other.
+/// Progress of successive loads.
 pub(crate) struct LoadProgress {
-    /// On a terminal.
+    /// Bar on a terminal.
     bar: Option<ProgressBar>,
-    /// The step of a search that runs.
+    /// Running step of a search.
     step: Option<String>,
     has_length: bool,
 }
 
 impl LoadProgress {
-    /// A display that fits standard error.
+    /// A bar on a terminal, else lines.
     pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(ProgressBar::hidden);
         Self { bar, step: None, has_length: false }
@@ -48,7 +48,7 @@ impl LiveView for LoadProgress {
                 bar.set_message(step.as_ref().map_or(text.to_owned(), |step| format!("{step}  {text}")));
             }
             (None, None, Some(at)) => note(&format!("{:>7.1} s  {text}\n", at.as_secs_f64())),
-            // A line a step is enough for a search, and connecting needs none.
+            // One line per step is enough for a search, and connecting needs none.
             _ => {}
         }
     }
@@ -67,7 +67,7 @@ impl LiveView for LoadProgress {
     }
 }
 
-/// The template is a constant; one that did not parse would fall back to indicatif's own.
+/// The template is a constant; an invalid one would fall back to indicatif's default.
 fn style(begin: &str) -> ProgressStyle {
     ProgressStyle::with_template(&format!("{begin}{{elapsed:>4}}  {{wide_msg}}"))
         .unwrap_or_else(|_| ProgressStyle::default_bar())

@@ -1,4 +1,4 @@
-//! Progress of a preparation, such as installing or filling: one line a step where there is no terminal.
+//! Progress of a preparation, such as installing or filling: one line per step without a terminal.
 
 use std::io::IsTerminal;
 use std::sync::Mutex;
@@ -10,21 +10,21 @@ use plaintext::printable;
 
 use crate::output::note;
 
-/// Shows one step at a time.
+/// Progress of a preparation, one step at a time.
 pub(crate) struct PreparationProgress {
     bar: Option<ProgressBar>,
-    /// The step that is shown.
+    /// Current step.
     step: Mutex<String>,
 }
 
 impl PreparationProgress {
-    /// A display that fits standard error.
+    /// A spinner or bar on a terminal, else lines.
     pub(crate) fn new() -> Self {
         let bar = std::io::stderr().is_terminal().then(ProgressBar::new_spinner);
         Self { bar, step: Mutex::new(String::new()) }
     }
 
-    /// Takes the bar away, so that something can be printed.
+    /// Removes the bar before other output.
     pub(crate) fn clear(&self) {
         if let Some(bar) = &self.bar {
             bar.disable_steady_tick();
@@ -67,7 +67,7 @@ impl Progress for PreparationProgress {
     }
 }
 
-/// The templates are constants; one that did not parse would fall back to indicatif's own.
+/// The templates are constants; an invalid one would fall back to indicatif's default.
 fn style(with_bar: bool) -> ProgressStyle {
     let template = if with_bar {
         "{spinner} {msg} [{bar:30}] {percent}% {eta} left"

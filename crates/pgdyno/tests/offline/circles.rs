@@ -1,5 +1,5 @@
-//! No circle between modules: what two modules of a crate or of a folder need lies below both, so that a crate can be
-//! read from one end to the other.
+//! Modules have no cyclic dependencies: code that two modules of a crate or of a folder share lies below both, so that
+//! a crate can be read from one end to the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,7 +14,7 @@ use syn::{Attribute, Item, UseTree};
 /// Sources of a crate by the path of their module: empty for its root, `["dataset", "fill"]` for `dataset/fill.rs`.
 type Sources = BTreeMap<Vec<String>, String>;
 
-/// Paths that a file names, of this crate's items: those that begin with `crate` or `super`.
+/// Paths in a file outside its tests: of imports, of code, and of macros' arguments if they begin with `crate`.
 #[derive(Default)]
 struct Paths(Vec<Vec<String>>);
 
@@ -65,7 +65,7 @@ impl<'ast> Visit<'ast> for Paths {
         visit::visit_path(self, path);
     }
 
-    /// The arguments of macros are not parsed: paths are found among their tokens.
+    /// Searches the tokens of a macro, since its arguments are not parsed.
     fn visit_macro(&mut self, of: &'ast syn::Macro) {
         let tokens = of.tokens.to_string().replace(' ', "");
         for (at, _) in tokens.match_indices("crate::") {
@@ -84,10 +84,10 @@ fn paths(source: &str) -> Vec<Vec<String>> {
 /// A path of modules from the root of a crate.
 type Module = Vec<String>;
 
-/// The modules of a crate, and what they re-export.
+/// Modules of a crate, and their re-exports.
 struct Modules {
     all: BTreeSet<Module>,
-    /// Names that a module re-exports, with the module that has them.
+    /// Names that a module re-exports, with the module that contains them.
     reexported: BTreeMap<(Module, String), Module>,
 }
 
@@ -112,7 +112,7 @@ impl Modules {
         modules
     }
 
-    /// The module that a path from the root ends in.
+    /// The module of the item at a path from the root.
     fn resolve(&self, path: &[String]) -> Module {
         let mut module = Module::new();
         for name in path {
@@ -129,7 +129,7 @@ impl Modules {
     }
 }
 
-/// The rings of modules next to each other in the crate's root or in a module, each in alphabetical order.
+/// Cycles of sibling modules in the crate's root or in a module, each in alphabetical order.
 fn rings(sources: &Sources) -> Vec<Vec<String>> {
     let modules = Modules::new(sources);
     let mut uses = BTreeSet::new();

@@ -1,4 +1,4 @@
-//! What the command line says, word for word: help, and what is wrong with a campaign.
+//! Exact output of the command line: help, and errors in campaigns.
 
 #[test]
 fn snapshots() {

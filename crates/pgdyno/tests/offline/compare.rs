@@ -1,4 +1,4 @@
-//! `pgdyno compare` as a shell sees it: what it prints where, and how it exits.
+//! `pgdyno compare` as a shell sees it: standard output, standard error and exit code.
 
 use std::process::{Command, Output};
 
@@ -13,7 +13,7 @@ fn pgdyno(bundles: &Bundles, args: &[&str]) -> Output {
     command.output().unwrap()
 }
 
-/// What it printed, what it noted, and its exit code.
+/// Standard output, standard error and exit code of a command.
 fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let output = pgdyno(bundles, args);
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
@@ -47,7 +47,7 @@ fn a_gate_that_is_hit_exits_with_3_and_names_the_cell() {
     let (out, _, code) = printed(&bundles, &["server=17", "server=18", "--fail", "tps < -20%"]);
     assert_eq!(code, Some(0));
     assert!(out.ends_with("gate tps < -20%: not hit\n"), "{out}");
-    // A table of data stays one: what the gate comes to is said beside it.
+    // Standard output has only the table: the outcome of the gate goes to standard error.
     let (out, err, code) =
         printed(&bundles, &["server=17", "server=18", "--fail", "tps < -5%", "--format", "csv"]);
     assert_eq!((out.lines().count(), code), (3, Some(3)));

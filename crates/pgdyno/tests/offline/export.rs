@@ -1,4 +1,4 @@
-//! What `pgdyno export` writes is what the bundles hold, in every format.
+//! `pgdyno export` writes the content of the bundles, in every format.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -26,8 +26,8 @@ fn export(bundles: &Bundles, args: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A trial of ten minutes in which the first second has latencies, with what else a trial can have; and two short ones,
-/// one of which may not be used.
+/// A trial of ten minutes with latencies in the first second and every other kind of data, and two short ones, one of
+/// them invalid.
 fn bundles() -> (Bundles, Vec<TrialRecord>) {
     let mut bundles = Bundles::new();
     let mut long = ten_minutes();
@@ -59,7 +59,7 @@ fn bundles() -> (Bundles, Vec<TrialRecord>) {
     (bundles, records)
 }
 
-/// The rows that a table has of these.
+/// Rows of a table for these trials.
 fn rows(table: Table, records: &[TrialRecord]) -> Vec<Vec<Value<'static>>> {
     let mut rows = Vec::new();
     let mut add = |values: &[Value<'_>]| -> Result<(), ()> {
@@ -119,7 +119,7 @@ fn parquet_reads_back_as_what_the_bundles_hold() {
     }
 }
 
-/// Against the records, figure by figure, and not by the code that makes the rows.
+/// Compares with the records, figure by figure, not with the code that builds the rows.
 #[test]
 fn figures_are_those_of_the_bundles() {
     let (bundles, records) = bundles();
@@ -178,7 +178,7 @@ fn figures_are_those_of_the_bundles() {
     assert_eq!(read("statements")[0]["query"], Field::Str(records[0].statements[0].query.clone()));
 }
 
-/// Rows of several groups, each of which is written when it is full.
+/// A table of several row groups, each of which is written when it is full.
 #[test]
 fn a_table_of_many_rows_is_whole() {
     let mut bundles = Bundles::new();
@@ -240,7 +240,7 @@ fn csv_and_json_have_the_same_rows() {
     }
 }
 
-/// A value of another kind than its column's would become null in a file.
+/// A value of a kind other than its column's would become null in a file.
 #[test]
 fn values_are_of_their_columns_kinds() {
     let (_bundles, records) = bundles();
@@ -280,14 +280,14 @@ fn one_table_is_one_file_in_the_format_of_its_ending() {
     assert!(!bundles.directory.path().join("none").exists());
 }
 
-/// What can't be finished leaves what was there, and nothing else.
+/// A failed export keeps the existing files, and leaves no others.
 #[test]
 fn a_file_is_replaced_whole_or_not_at_all() {
     let (bundles, records) = bundles();
     let directory = bundles.directory.path().join("tables");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("trials.csv"), "old").unwrap();
-    // A bundle can't be read.
+    // One bundle is unreadable.
     let damaged =
         bundles.directory.path().join(".pgdyno/trials").join(&records[0].trial.id).join("events.jsonl");
     fs::write(damaged, "{").unwrap();

@@ -1,12 +1,12 @@
-//! The house of ARCHITECTURE.md, kept true: which crate may use which.
+//! Crates use only the crates that ARCHITECTURE.md allows.
 //!
-//! Only what goes into the program counts: tests may use whatever they need to see the real thing.
+//! Only dependencies of the program count: tests may use any crate that they need.
 
 use std::collections::BTreeMap;
 
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
-/// Every crate of the house, its floor, and what it may use.
+/// Every crate, its floor, and the crates that it may use.
 const HOUSE: [(&str, u8, &[&str]); 21] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
@@ -105,7 +105,7 @@ fn crates() -> BTreeMap<String, Vec<String>> {
         .collect()
 }
 
-/// What crates use though their floor does not allow it, and crates without a floor.
+/// Dependencies that a crate's floor does not allow, and crates without a floor.
 fn violations(crates: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut violations = Vec::new();
     for (name, uses) in crates {

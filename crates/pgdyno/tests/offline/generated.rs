@@ -1,4 +1,4 @@
-//! Files and tables that are generated from declarations in code are up to date. `make generated` writes them anew.
+//! Files and tables that are generated from declarations in code are up to date. `make generated` regenerates them.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
 }
 
-/// Compares a file with what it should be, or writes it where `BLESS` is set.
+/// Compares a file with its generated content, or writes it if `BLESS` is set.
 fn is_up_to_date(file: &str, generate: impl FnOnce(&str) -> String) {
     let text = fs::read_to_string(path(file)).unwrap();
     let generated = generate(&text);
@@ -25,7 +25,7 @@ fn is_up_to_date(file: &str, generate: impl FnOnce(&str) -> String) {
     );
 }
 
-/// A text with another content between the markers of this name.
+/// A text with new content between the markers of this name.
 fn with_section(text: &str, name: &str, content: &str) -> String {
     let begin = format!("<!-- generated: {name} -->\n");
     let (before, rest) = text.split_once(&begin).unwrap();
@@ -86,7 +86,7 @@ fn the_metrics_are_documented() {
     }
 }
 
-/// A table of metrics. A column that would be empty is left out.
+/// A table of metrics, without empty columns.
 fn metrics_table(group: &Group) -> String {
     type Cell<'a> = &'a dyn Fn(&Metric) -> String;
     let columns: [(&str, Cell<'_>); 8] = [

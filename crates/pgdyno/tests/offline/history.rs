@@ -1,4 +1,4 @@
-//! `pgdyno history` as a shell sees it: what it prints where, how it exits, and what it keeps.
+//! `pgdyno history` as a shell sees it: standard output, standard error, exit code, and stored acceptances.
 
 use std::path::Path;
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::process::Command;
 use crate::bundles::{Bundles, cell, judged, record, run};
 use model::record::Status;
 
-/// What it printed, what it noted, and its exit code.
+/// Standard output, standard error and exit code of a command.
 fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
     command.arg("history").args(args).current_dir(bundles.directory.path());
@@ -101,7 +101,7 @@ fn git(directory: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Measured in another order than they were committed.
+/// The order of measurement differs from that of the commits.
 #[test]
 fn commits_are_in_the_order_of_a_repository_only_if_asked() {
     let mut bundles = Bundles::new();
@@ -131,7 +131,7 @@ fn commits_are_in_the_order_of_a_repository_only_if_asked() {
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains(", in the order of git's history\n"), "{out}");
     assert!(out.contains(&format!("A  between {} and {}: REGRESSION", commits[5], commits[6])), "{out}");
-    // What a bundle names is not run.
+    // Without --repository, git does not run in a directory that a bundle names.
     let (out, _, code) = printed(&bundles, &["tps", "--over", "commit"]);
     assert_eq!(code, Some(0));
     assert!(out.contains(", as they were first measured; --repository\n  orders commits by git\n"), "{out}");

@@ -1,4 +1,4 @@
-//! `pgdyno power` and what `pgdyno plan` foresees, as a shell sees them.
+//! `pgdyno power` and the power check of `pgdyno plan`, as a shell sees them.
 
 use std::fs;
 use std::process::Command;
@@ -11,7 +11,7 @@ const NOISY: [f64; 5] = [1000.0, 1010.0, 975.0, 1025.0, 990.0];
 const CAMPAIGN: &str =
     "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [8]\n";
 
-/// What it printed, what it noted, and its exit code.
+/// Standard output, standard error and exit code of a command.
 fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
     command.args(args).current_dir(bundles.directory.path()).env_remove("PGDYNO_STORE");
@@ -20,7 +20,7 @@ fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
     (text(output.stdout), text(output.stderr), output.status.code())
 }
 
-/// A store with the noise of a cell on this host, or on another one, and a campaign beside it.
+/// A store with the noise of a cell on `host`, and a campaign next to it.
 fn noisy(host: &str) -> Bundles {
     let mut bundles = Bundles::new();
     for tps in NOISY {

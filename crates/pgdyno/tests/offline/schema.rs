@@ -1,4 +1,4 @@
-//! The published schema of campaigns says what the program reads: the same keys, and every campaign that is shown.
+//! The published schema of campaigns has the keys that the program reads, and accepts every shipped or documented one.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -24,7 +24,7 @@ fn errors(validator: &Validator, campaign: &Value) -> Vec<String> {
     validator.iter_errors(campaign).map(|error| format!("{}: {error}", error.instance_path())).collect()
 }
 
-/// The keys that the program knows in a table, told by its complaint about one that it does not know.
+/// Keys that the program knows in a table, from its error about an unknown one.
 fn known(path: &str) -> BTreeSet<String> {
     let text = format!("name = 'n'\n{path}\n");
     let help = Campaign::parse(&text).unwrap_err().help.unwrap();

@@ -19,7 +19,7 @@ fn printed(command: &mut Command, bundles: &Bundles) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// On a terminal of its own, which util-linux' `script` makes.
+/// Output on a terminal of its own, which util-linux' `script` creates.
 fn on_a_terminal(bundles: &Bundles, environment: &[(&str, &str)]) -> String {
     let mut script = Command::new("script");
     script.args(["-qec", &format!("stty columns 90; '{PROGRAM}' show"), "/dev/null"]);

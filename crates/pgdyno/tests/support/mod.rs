@@ -1,6 +1,6 @@
-//! Runs the real program on real servers, and finds what it left behind.
+//! Runs the real program on real servers, and inspects the processes and trials that it leaves.
 
-// Each test file uses its own part of this.
+// Each test file uses only a part of this.
 #![allow(dead_code)]
 
 pub(crate) mod pgbench;
@@ -16,15 +16,15 @@ use model::record::Trial;
 use store::Store;
 use tempfile::TempDir;
 
-/// Longer than anything here takes on a slow machine: a test that waits this long has failed.
+/// Longer than any step takes on a slow machine: a test that waits this long has failed.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A directory with a campaign, and the store beside it.
+/// A directory with a campaign, and the store next to it.
 pub(crate) struct Bench {
     directory: TempDir,
 }
 
-/// A pgdyno that runs.
+/// A running pgdyno.
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -63,7 +63,7 @@ impl Bench {
         self.start_command(self.command(args))
     }
 
-    /// Starts a command of pgdyno's.
+    /// Starts a command of pgdyno.
     pub(crate) fn start_command(&self, mut command: Command) -> Running {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let (sender, lines) = channel();
@@ -85,7 +85,7 @@ impl Bench {
     }
 }
 
-/// A process, told apart from a later one with the same id by when it started.
+/// A process, distinguished from a later one with the same id by its start time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Process {
     pub(crate) pid: i32,
@@ -119,7 +119,7 @@ pub(crate) fn wait_until_gone(family: &[Process]) {
     wait_until(&format!("these are gone: {family:#?}"), || !family.iter().any(Process::is_alive));
 }
 
-/// Waits for something that has to happen; says what did not.
+/// Waits until `happened` returns true; panics with `what` if it takes too long.
 pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !happened() {
@@ -138,7 +138,7 @@ impl Running {
         self.child.id() as i32
     }
 
-    /// pgdyno and every process that descends from it.
+    /// pgdyno and all its descendants.
     pub(crate) fn family(&self) -> Vec<Process> {
         let all: Vec<Process> = fs::read_dir("/proc")
             .unwrap()
@@ -199,7 +199,7 @@ pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// Where a bundle is.
+/// Directory of a bundle.
 pub(crate) fn bundle(bench: &Bench, id: &str) -> PathBuf {
     bench.path().join(".pgdyno/trials").join(id)
 }

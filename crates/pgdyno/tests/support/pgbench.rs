@@ -1,4 +1,4 @@
-//! pgdyno as pgbench, beside PostgreSQL's own pgbench where there is one.
+//! pgdyno as pgbench, and PostgreSQL's own pgbench if one is installed.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,16 +12,16 @@ use server::Server;
 use tempfile::TempDir;
 use wire::blocking::Session;
 
-/// What runs.
+/// The pgbench to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pgbench {
     /// pgdyno, as this major's pgbench.
     Ours(u32),
-    /// PostgreSQL's.
+    /// PostgreSQL's own.
     Oracle,
 }
 
-/// The major of PostgreSQL's pgbench; none where there is none, or one that pgdyno does not claim to be.
+/// Major version of PostgreSQL's pgbench; `None` if it is not installed, or pgdyno does not emulate that version.
 pub(crate) fn oracle() -> Option<u32> {
     let output = Command::new("pgbench").arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
@@ -53,7 +53,7 @@ impl Pgbench {
     }
 }
 
-/// A server with a database of its own, a directory for scripts and logs.
+/// A server with a database of its own, and a directory for scripts and logs.
 pub(crate) struct Bench {
     server: Server,
     pub(crate) directory: TempDir,
@@ -66,7 +66,7 @@ impl Progress for Quiet {
 }
 
 impl Bench {
-    /// With the standard tables at scale 1, logging every statement.
+    /// Starts a server that has the standard tables at scale 1 and logs every statement.
     pub(crate) fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
         let installation = server::install(&cache, major, &Quiet).unwrap();
@@ -98,7 +98,7 @@ impl Bench {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs a pgbench to its end.
     pub(crate) fn run(&self, pgbench: Pgbench, args: &[&str]) -> Ended {
         Ended::new(self.command(pgbench).args(args).output().unwrap())
     }
@@ -111,13 +111,13 @@ impl Bench {
         self.server.session(database).unwrap()
     }
 
-    /// Puts a script into the directory.
+    /// Writes a script into the directory.
     pub(crate) fn script(&self, name: &str, text: &str) {
         std::fs::write(self.directory.path().join(name), text).unwrap();
     }
 
-    /// The files in the directory whose names begin so, taken away: their text by what their names go on with, after
-    /// the process's number.
+    /// Reads and deletes the files whose names begin with `prefix`. Returns their texts by the rest of their names,
+    /// after the process id.
     pub(crate) fn take_logs(&self, prefix: &str) -> BTreeMap<String, String> {
         let mut logs = BTreeMap::new();
         for entry in std::fs::read_dir(self.directory.path()).unwrap() {
@@ -131,8 +131,8 @@ impl Bench {
         logs
     }
 
-    /// What the server was sent since its log was so long, by sessions whose clients ran scripts: the statements of
-    /// each, with their parameters.
+    /// Statements, with their parameters, that the server logged after the first `since` bytes of its log, for each
+    /// session whose client ran scripts.
     pub(crate) fn statements(&self, since: usize) -> Vec<Vec<String>> {
         let prepares = |statement: &String| statement.contains("count(*) from pgbench_branches");
         let mut sessions = self.all_statements(since);
@@ -140,11 +140,11 @@ impl Bench {
         sessions
     }
 
-    /// The same of all sessions.
+    /// As [`Self::statements`], for all sessions.
     pub(crate) fn all_statements(&self, since: usize) -> Vec<Vec<String>> {
         let log = self.server.log().unwrap();
         let mut sessions: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        // Lines that go on are indented.
+        // Continuation lines are indented.
         for entry in log[since..].replace("\n\t", "\\n").lines() {
             if let Some((session, text)) = entry.strip_prefix('<').and_then(|entry| entry.split_once("> "))
                 && let Some(statement) = statement(text)
@@ -166,7 +166,7 @@ fn take(path: &Path) -> String {
     text
 }
 
-/// The statement of a log entry, or its parameters, without the name under which it was prepared.
+/// Statement of a log entry, or its parameters, without the name of the prepared statement.
 fn statement(text: &str) -> Option<String> {
     let (level, rest) = text.split_once(":  ")?;
     match level {
@@ -174,13 +174,13 @@ fn statement(text: &str) -> Option<String> {
             let (kind, sql) = rest.split_once(": ")?;
             (kind == "statement" || kind.starts_with("execute ")).then(|| sql.to_owned())
         }
-        // Its first letter is not the same in all versions.
+        // The case of the first letter differs between versions.
         "DETAIL" => rest.get(1..).filter(|rest| rest.starts_with("arameters: ")).map(str::to_owned),
         _ => None,
     }
 }
 
-/// What a program left.
+/// Exit code and output of a program.
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
@@ -196,14 +196,13 @@ impl Ended {
         }
     }
 
-    /// Everything, for messages of tests.
+    /// Exit code and output, for messages of tests.
     pub(crate) fn all(&self) -> String {
         format!("exit code {:?}\n{}\n{}", self.code, self.out, self.err)
     }
 }
 
-/// A text with every number replaced by `#`, so that what is left is its form. The numbers' digits after the point stay
-/// as many.
+/// Form of a text: `#` in place of each number's integer part and of each digit after its point.
 pub(crate) fn form(text: &str) -> String {
     let mut form = String::new();
     let mut chars = text.chars().peekable();

@@ -1,4 +1,4 @@
-//! `pgdyno doctor --noise`: an A/A test. The same cells are measured again and again; their differences are noise.
+//! `pgdyno doctor --noise`: an A/A test. The same cells are measured repeatedly; their differences are noise.
 
 use std::path::Path;
 

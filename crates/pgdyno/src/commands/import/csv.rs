@@ -74,7 +74,7 @@ impl CsvArgs {
     }
 }
 
-/// There is no such figure.
+/// Unknown figure.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "`{0}` is not a latency figure; expected {all}",

@@ -41,7 +41,7 @@ impl FetchArgs {
     }
 }
 
-/// The kernel that a label stands for, and the one before.
+/// Reports the kernel that a label stands for, and the previous one.
 fn outcome(label: &str, fetched: &Fetched) -> String {
     let Fetched { kernel, before } = fetched;
     if label.contains('/') {

@@ -71,7 +71,7 @@ impl StartArgs {
         Ok(Exit::Ok)
     }
 
-    /// The data of a new server.
+    /// Template for the data of a new server, if a scale is given.
     fn template(
         &self,
         cache: &Cache,
