@@ -28,7 +28,7 @@ function allowOwnScript(): Plugin {
  * Parts of Observable Plot that no chart here uses, a sixth of the page: maps, named colour schemes, legends, tips,
  * histograms, and axes of dates. Omitted functions do nothing when called.
  */
-const LEFT_OUT = [
+const OMITTED = [
   'd3-geo',
   'd3-scale-chromatic',
   'd3-time',
@@ -45,27 +45,27 @@ const LEFT_OUT = [
  * Results of omitted functions that are called nevertheless: a chart puts no legends before itself, a scale without
  * values has no colours, a line whose values are not binned stays as it is.
  */
-const ANSWERS: Record<string, string> = {
+const STUBS: Record<string, string> = {
   createLegends: '[]',
   quantitativeScheme: '() => undefined',
   maybeDenseIntervalX: 'options',
   maybeDenseIntervalY: 'options',
 };
 
-function leaveOut(): Plugin {
+function omit(): Plugin {
   return {
-    name: 'pgdyno:leave-out',
+    name: 'pgdyno:omit',
     enforce: 'pre',
     async load(id) {
-      if (!LEFT_OUT.some((part) => id.includes(`/node_modules/${part}`))) return null;
+      if (!OMITTED.some((part) => id.includes(`/node_modules/${part}`))) return null;
       const names = Object.keys((await import(pathToFileURL(id).href)) as object);
-      return names.map((name) => `export const ${name} = (options) => ${ANSWERS[name] ?? 'undefined'};`).join('\n');
+      return names.map((name) => `export const ${name} = (options) => ${STUBS[name] ?? 'undefined'};`).join('\n');
     },
   };
 }
 
 export default defineConfig({
-  plugins: [leaveOut(), svelte(), viteSingleFile(), allowOwnScript()],
+  plugins: [omit(), svelte(), viteSingleFile(), allowOwnScript()],
   build: {
     target: ['chrome123', 'firefox121', 'safari17.5'],
     modulePreload: false,

@@ -4,7 +4,7 @@ import { source } from './data/source';
 import './style.css';
 
 const target = document.getElementById('app');
-if (!target) throw new Error('the page has no place to draw in');
+if (!target) throw new Error('the page has no element to draw in');
 
 try {
   mount(App, { target, props: { source: source() } });

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_pair_has_both_and_chance_decides_which_is_first() {
+    fn each_pair_has_both_in_random_order() {
         let switches = Switch::plan(40, 4, 1);
         assert_eq!(switches.len(), 80);
         assert!(switches.chunks(2).all(|pair| pair[0].on != pair[1].on));

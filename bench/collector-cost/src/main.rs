@@ -87,10 +87,10 @@ enum Workload {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let interrupted = interrupt()?;
-    let directory = tempfile::tempdir().context("there is no place for the bundle")?;
+    let interrupted = interrupt_flag()?;
+    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
     let root = options.store.clone().unwrap_or_else(|| directory.path().join("store"));
-    let store = Store::open(&root).with_context(|| format!("cannot keep a bundle in {}", root.display()))?;
+    let store = Store::open(&root).with_context(|| format!("cannot open the store {}", root.display()))?;
     let pgdyno = options.pgdyno.clone().map_or_else(|| sibling_program("pgdyno"), Ok)?;
     let load = options.load();
 
@@ -98,7 +98,7 @@ fn main() -> Result<()> {
     writeln!(out, "{load}; {} pairs of blocks of {} s, seed {}", options.pairs, options.block, options.seed)?;
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
-        writeln!(out, "load average at the start: {load} (of others: the more, the wider the interval)")?;
+        writeln!(out, "load average at the start: {load} (other load widens the interval)")?;
     }
     let switches = Switch::plan(options.pairs, options.block, options.seed);
     let (record, switched) = trial::run(&pgdyno, directory.path(), &store, &load, &switches, &interrupted)?;
@@ -109,21 +109,21 @@ fn main() -> Result<()> {
 }
 
 /// A flag set by Ctrl-C, which pgdyno receives as well: both end in order.
-fn interrupt() -> Result<Arc<AtomicBool>> {
-    let asked = Arc::new(AtomicBool::new(false));
+fn interrupt_flag() -> Result<Arc<AtomicBool>> {
+    let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&asked)).context("could not watch for Ctrl-C")?;
+        signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("could not handle Ctrl-C")?;
     }
-    Ok(asked)
+    Ok(interrupted)
 }
 
 /// The program of this name in the directory of this one.
 fn sibling_program(name: &str) -> Result<PathBuf> {
-    let us = env::current_exe().context("cannot tell where this program is")?;
-    let program = us.with_file_name(name);
+    let this = env::current_exe().context("cannot determine the path of this program")?;
+    let program = this.with_file_name(name);
     program.is_file().then_some(program).with_context(|| {
-        let place = us.parent().unwrap_or(&us).display();
-        format!("no {name} in {place}: build it there (cargo build --release -p {name})")
+        let directory = this.parent().unwrap_or(&this).display();
+        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
     })
 }
 

@@ -25,11 +25,11 @@ pub(crate) fn summary(out: &mut impl Write, pairs: &[Pair], collectors: &Collect
                 writeln!(out, "  at the default rates           {ratio}   within 1 %: {}", ratio.verdict())?;
             }
         }
-        _ => writeln!(out, "  not known: there are fewer than two pairs, or there was no collector")?,
+        _ => writeln!(out, "  unknown: fewer than two pairs, or no collector")?,
     }
     writeln!(
         out,
-        "\n{:12} {:>10} {:>8} {:>12} {:>12} {:>10}   while it was on",
+        "\n{:12} {:>10} {:>8} {:>12} {:>12} {:>10}   while they were on",
         "collector", "readings", "times", "spent, ms", "us/reading", "of time"
     )?;
     for (name, Collector { readings, times, spent_us, share }) in &collectors.each {
@@ -42,15 +42,15 @@ pub(crate) fn summary(out: &mut impl Write, pairs: &[Pair], collectors: &Collect
         )?;
     }
     writeln!(out, "\nCPU time while they were on")?;
-    let of_all = "theirs, the driver's and the load's: what a load loses whose limit is processors";
+    let of_all = "that of collectors, driver and load: the loss of a CPU-bound load";
     for (what, of, share) in [
-        ("pgdyno's own process", "a processor", collectors.pgdyno_share),
-        ("the backends that answer collectors", "a processor", collectors.backends_share),
+        ("pgdyno's own process", "a CPU", collectors.pgdyno_share),
+        ("the backends that serve collectors", "a CPU", collectors.backends_share),
         ("both", of_all, collectors.share_of_all),
     ] {
         match share {
             Some(share) => writeln!(out, "  {what:36} {:>7.3}% of {of}", share * 100.0)?,
-            None => writeln!(out, "  {what:36} not known")?,
+            None => writeln!(out, "  {what:36} unknown")?,
         }
     }
     Ok(())

@@ -16,9 +16,9 @@ use store::Store;
 use crate::blocks::Switch;
 
 /// Time between the first message about the load and the first block.
-const SETTLING_US: i64 = 3_000_000;
+const SETTLING_TIME_US: i64 = 3_000_000;
 /// Seconds of the load before and after the blocks.
-const MORE_SECONDS: u32 = 8;
+const EXTRA_SECONDS: u32 = 8;
 
 /// Default reading rates of the collectors, per second.
 pub(crate) const METRICS_HZ: f64 = 1.0;
@@ -60,10 +60,10 @@ pub(crate) fn run(
         .stderr(Stdio::piped())
         .spawn()
         .with_context(|| format!("cannot start {}", pgdyno.display()))?;
-    let mut running = Running { child, said: Vec::new() };
-    running.wait_for_the_trial()?;
+    let mut running = Running { child, output: Vec::new() };
+    running.wait_for_trial_start()?;
     // Its preparation is short: the bundle has the start of the load, and blocks that begin before it are left out.
-    let begun_us = now_us() + SETTLING_US;
+    let begun_us = now_us() + SETTLING_TIME_US;
     let end = Switch { at_us: i64::from(load.seconds) * 1_000_000, on: true };
     let mut switched = Vec::new();
     for switch in switches.iter().chain([&end]) {
@@ -73,23 +73,23 @@ pub(crate) fn run(
     }
     running.end()?;
     let mut new = store.trials()?.into_iter().filter(|trial| !known.contains(&trial.id));
-    let id = new.next().context("the run has left no bundle")?.id;
+    let id = new.next().context("the run produced no bundle")?.id;
     Ok((store.load(&id)?, switched))
 }
 
 /// A running pgdyno, continued and interrupted when dropped.
 struct Running {
     child: Child,
-    said: Vec<String>,
+    output: Vec<String>,
 }
 
 impl Running {
-    fn wait_for_the_trial(&mut self) -> Result<()> {
+    fn wait_for_trial_start(&mut self) -> Result<()> {
         let stderr = self.child.stderr.take().context("pgdyno has no standard error")?;
         let mut lines = BufReader::new(stderr).lines().map_while(std::io::Result::ok);
         for line in lines.by_ref() {
             let begins = line.contains("trial 1/1");
-            self.said.push(line);
+            self.output.push(line);
             if begins {
                 // It keeps writing, and must not block for lack of a reader.
                 thread::spawn(move || lines.for_each(drop));
@@ -97,7 +97,7 @@ impl Running {
             }
         }
         let status = self.child.wait()?;
-        bail!("pgdyno ended before its load ({status}): {}", self.said.join("\n"))
+        bail!("pgdyno ended before its load ({status}): {}", self.output.join("\n"))
     }
 
     fn signal(&mut self, signal: libc::c_int) -> Result<()> {
@@ -153,7 +153,7 @@ impl Load {
     fn campaign(&self) -> String {
         let Self { server, workload, scale, clients, seconds, times } = self;
         let (metrics_hz, waits_hz) = (f64::from(*times) * METRICS_HZ, f64::from(*times) * WAITS_HZ);
-        let duration = seconds + MORE_SECONDS;
+        let duration = seconds + EXTRA_SECONDS;
         format!(
             "name = \"collector-cost\"\n\
              [factors]\nserver = [\"{server}\"]\nsettings = [\"quiet\"]\nworkload = [\"{workload}\"]\n\

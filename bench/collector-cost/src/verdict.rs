@@ -22,17 +22,17 @@ impl Ratio {
     }
 
     pub(crate) fn verdict(&self) -> Verdict {
-        let (least, most) = (1.0 - MARGIN, 1.0 + MARGIN);
+        let (min, max) = (1.0 - MARGIN, 1.0 + MARGIN);
         let Interval { low, high } = self.interval;
-        if low >= least && high <= most {
+        if low >= min && high <= max {
             return Verdict::Met;
         }
-        if high < least || low > most {
+        if high < min || low > max {
             return Verdict::Missed;
         }
         // An interval around the same mean that does not reach the nearer bound is on one side of it. One wider than
         // the margin hardly locates the mean: nothing follows from a mean that is far away by chance.
-        let distance = [least, most].map(|bound| (bound.ln() - self.logs.mean()).abs());
+        let distance = [min, max].map(|bound| (bound.ln() - self.logs.mean()).abs());
         let half_width = distance[0].min(distance[1]).exp_m1().min(MARGIN);
         let needed = stats::runs_needed(&self.logs, half_width);
         // This interval is too wide: at least one more pair is needed, regardless of rounding.
@@ -62,7 +62,7 @@ impl fmt::Display for Verdict {
             Self::Met => write!(to, "met"),
             Self::Missed => write!(to, "missed"),
             Self::NotDecided(Some(more)) => write!(to, "not decided: some {more} more pairs"),
-            Self::NotDecided(None) => write!(to, "not decided, and would not be by a million pairs"),
+            Self::NotDecided(None) => write!(to, "not decided, and not decidable with a million pairs"),
         }
     }
 }
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn as_many_pairs_as_are_stated_would_decide() {
+    fn the_stated_number_of_pairs_would_decide() {
         let few = [0.99, 1.0, 1.01, 0.985, 1.015];
         let Verdict::NotDecided(Some(more)) = verdict(&few) else { panic!("it is decided") };
         let spread_alike: Vec<f64> = few.iter().copied().cycle().take(few.len() + more + 5).collect();
@@ -96,7 +96,7 @@ mod tests {
     /// The smallest n with t(n - 1, 0.975) * 0.11163 / sqrt(n) <= ln(1.01) is 486, with t by Fisher's expansion in
     /// CPython.
     #[test]
-    fn a_mean_that_is_far_away_by_chance_promises_nothing() {
+    fn a_wide_interval_needs_many_pairs() {
         assert_eq!(verdict(&[0.8, 0.9, 1.0]), Verdict::NotDecided(Some(486 - 3)));
     }
 

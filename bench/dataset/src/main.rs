@@ -55,7 +55,7 @@ struct Options {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let console = Console::by_signals()?;
+    let console = Console::on_signals()?;
     let (version, major) = pgbench_version(&options.pgbench)?;
     let cache = Cache::open()?;
     server::sweep(&cache)?;
@@ -73,7 +73,7 @@ fn main() -> Result<()> {
     )?;
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
-        writeln!(out, "load average at the start: {load} (of others: the more, the wider the ranges)")?;
+        writeln!(out, "load average at the start: {load} (other load widens the ranges)")?;
     }
     let setup = Setup {
         cache: &cache,
@@ -103,7 +103,8 @@ fn pgbench_version(program: &PathBuf) -> Result<(String, String)> {
     let number =
         version.split_whitespace().find(|word| word.starts_with(|letter: char| letter.is_ascii_digit()));
     let major = number.and_then(Major::from_reported).map(|major| major.to_string());
-    Ok((version.clone(), major.with_context(|| format!("no version in what pgbench says: \"{version}\""))?))
+    let major = major.with_context(|| format!("no version in the output of pgbench: \"{version}\""))?;
+    Ok((version, major))
 }
 
 fn setting(text: &str) -> Result<(String, String), &'static str> {
@@ -114,20 +115,20 @@ fn setting(text: &str) -> Result<(String, String), &'static str> {
 /// Prints each step once, and handles Ctrl-C: the first requests an orderly end, the second ends at once; servers end
 /// with this process either way, and the next start removes files that they left.
 pub(crate) struct Console {
-    asked: Arc<AtomicBool>,
+    interrupted: Arc<AtomicBool>,
     last: Mutex<String>,
 }
 
 impl Console {
-    fn by_signals() -> Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+    fn on_signals() -> Result<Self> {
+        let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // In this order: the second signal finds the flag set by the first.
-            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&asked))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
-                .context("could not watch for Ctrl-C")?;
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&interrupted))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
+                .context("could not handle Ctrl-C")?;
         }
-        Ok(Self { asked, last: Mutex::default() })
+        Ok(Self { interrupted, last: Mutex::default() })
     }
 }
 
@@ -141,7 +142,7 @@ impl Progress for Console {
     }
 
     fn interrupted(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.interrupted.load(Ordering::Relaxed)
     }
 
     fn notice(&self, text: &str) {

@@ -16,9 +16,9 @@ use crate::Console;
 
 /// An option for `initdb` without effect on the data. It gives the measured template a name of its own, so that one in
 /// other use is neither used nor removed.
-const OF_OUR_OWN: &str = "-n";
+const NEUTRAL_OPTION: &str = "-n";
 /// Transactions of the load after which a copy is restored.
-const WRITES: &str = "10000";
+const RESTORE_TRANSACTIONS: &str = "10000";
 
 /// The inputs of a measurement.
 pub(crate) struct Setup<'a> {
@@ -52,7 +52,7 @@ impl Round {
         let before = if pgbench_first { Some(setup.by_pgbench()?) } else { None };
         let tables = setup.tables()?;
         let begun = Instant::now();
-        let initdb = [OF_OUR_OWN.to_owned()];
+        let initdb = [NEUTRAL_OPTION.to_owned()];
         let template =
             server::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.console)?;
         let whole = begun.elapsed().as_secs_f64();
@@ -90,7 +90,7 @@ impl Setup<'_> {
         let cluster = template.clone_cluster(self.cache, self.console)?;
         let clone = cluster.copied();
         let server = cluster.start(self.settings)?;
-        self.pgbench(&server, server::DATABASE, &["-n", "-t", WRITES])?;
+        self.pgbench(&server, server::DATABASE, &["-n", "-t", RESTORE_TRANSACTIONS])?;
         let mut cluster = server.stop(StopMode::Immediate)?;
         template.restore(&mut cluster, self.console)?;
         Ok((clone, cluster.copied()))

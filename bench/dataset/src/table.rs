@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use crate::round::Round;
 
 /// Target speed-up of pgdyno's filling, with both figures of the same round.
-const FILLING: f64 = 1.5;
+const MIN_FILL_SPEEDUP: f64 = 1.5;
 /// Target speed-up of copying over filling anew.
-const COPYING: f64 = 3.0;
+const MIN_COPY_SPEEDUP: f64 = 3.0;
 
 pub(crate) fn print(out: &mut impl Write, rounds: &[Round]) -> io::Result<()> {
     writeln!(out, "\n{:42} {:>20} {:>20} {:>18}  target", "wall time in seconds", "A", "B", "A/B")?;
@@ -16,26 +16,26 @@ pub(crate) fn print(out: &mut impl Write, rounds: &[Round]) -> io::Result<()> {
         let a = Range::new(pairs.iter().map(|(a, _)| *a));
         let b = Range::new(pairs.iter().map(|(_, b)| *b));
         let ratio = Range::new(pairs.iter().map(|(a, b)| a / b));
-        let verdict = target.map_or_else(String::new, |least| ratio.verdict(least));
+        let verdict = target.map_or_else(String::new, |min| ratio.verdict(min));
         let line = format!("{what:42} {:>20} {:>20} {:>18}  {verdict}", a.text(), b.text(), ratio.text());
         writeln!(out, "{}", line.trim_end())
     };
-    row("tables: pgbench -i, pgdyno", Some(FILLING), |round| (round.pgbench.tables, round.pgdyno.tables))?;
-    row("initdb to stop: pgbench -i, pgdyno", Some(FILLING), |round| {
+    row("tables: pgbench -i, pgdyno", Some(MIN_FILL_SPEEDUP), |round| {
+        (round.pgbench.tables, round.pgdyno.tables)
+    })?;
+    row("initdb to stop: pgbench -i, pgdyno", Some(MIN_FILL_SPEEDUP), |round| {
         (round.pgbench.whole, round.pgdyno.whole)
     })?;
-    row("a template made, copied", Some(COPYING), |round| (round.pgdyno.whole, round.clone.seconds))?;
-    row("tables filled by pgdyno, a template copied", None, |round| {
-        (round.pgdyno.tables, round.clone.seconds)
+    row("create a template, copy it", Some(MIN_COPY_SPEEDUP), |round| {
+        (round.pgdyno.whole, round.clone.seconds)
     })?;
-    row("a template copied, put back after a load", None, |round| {
-        (round.clone.seconds, round.restore.seconds)
-    })?;
+    row("fill tables by pgdyno, copy a template", None, |round| (round.pgdyno.tables, round.clone.seconds))?;
+    row("copy a template, restore after a load", None, |round| (round.clone.seconds, round.restore.seconds))?;
     if let Some(round) = rounds.last() {
-        for (what, copied) in [("copied", round.clone), ("put back", round.restore)] {
+        for (what, copied) in [("copied", round.clone), ("restored", round.restore)] {
             writeln!(
                 out,
-                "{what}, in MB: {} sharing blocks, {} written, {} left as they were",
+                "{what}, in MB: {} reflinked, {} copied, {} unchanged",
                 copied.reflinked_bytes / 1_000_000,
                 copied.copied_bytes / 1_000_000,
                 copied.kept_bytes / 1_000_000
@@ -66,11 +66,11 @@ impl Range {
         format!("{:.2} ({:.2}-{:.2})", self.median, self.low, self.high)
     }
 
-    fn verdict(self, least: f64) -> String {
-        let met = self.median >= least;
-        let sure = [self.low, self.high].into_iter().all(|ratio| (ratio >= least) == met);
+    fn verdict(self, min: f64) -> String {
+        let met = self.median >= min;
+        let certain = [self.low, self.high].into_iter().all(|ratio| (ratio >= min) == met);
         let word = if met { "met" } else { "missed" };
-        format!(">= {least:.2} {word}{}", if sure { "" } else { "?" })
+        format!(">= {min:.2} {word}{}", if certain { "" } else { "?" })
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_the_medians_and_in_doubt_where_the_range_has_both() {
+    fn a_verdict_is_the_medians_and_uncertain_if_the_range_has_both() {
         let verdict = |values: &[f64]| Range::new(values.iter().copied()).verdict(1.5);
         assert_eq!(verdict(&[1.7, 1.6, 1.5]), ">= 1.50 met");
         assert_eq!(verdict(&[1.7, 1.6, 1.4]), ">= 1.50 met?");

@@ -12,11 +12,11 @@ use model::workload::Transport;
 
 use crate::interrupt::Interrupt;
 use crate::peer::{Peer, Report, Run};
-use crate::process::{self, Ran};
+use crate::process::{self, Execution};
 use crate::servers::Kind;
 
 /// The server under load, and the number of clients.
-pub(crate) struct Place {
+pub(crate) struct Setup {
     pub(crate) kind: Kind,
     pub(crate) transport: Transport,
     pub(crate) clients: u32,
@@ -31,9 +31,9 @@ pub(crate) struct Length {
     pub(crate) with_syscalls: bool,
 }
 
-/// The costs of both drivers at one place.
+/// The costs of both drivers in one setup.
 pub(crate) struct Cell {
-    pub(crate) place: Place,
+    pub(crate) setup: Setup,
     /// By round, in the order of the peers.
     pub(crate) costs: Vec<[Cost; 2]>,
     /// System calls per transaction, in the order of the peers, if they are counted.
@@ -55,14 +55,14 @@ pub(crate) struct Cost {
 impl Cell {
     pub(crate) fn measure(
         peers: [&Peer; 2],
-        place: Place,
+        setup: Setup,
         length: Length,
         interrupt: &Interrupt,
     ) -> Result<Self> {
-        let cost = |peer| measure(peer, &place, length.seconds, interrupt);
+        let cost = |peer| measure(peer, &setup, length.seconds, interrupt);
         let [first, second] = peers;
         // The very first run reads the tables, so that no round does.
-        bare(first, &place, interrupt)?;
+        run_baseline(first, &setup, interrupt)?;
         let mut costs = Vec::new();
         for round in 0..length.rounds {
             costs.push(if round % 2 == 0 {
@@ -73,50 +73,51 @@ impl Cell {
             });
         }
         let syscalls = if length.with_syscalls {
-            Some([count(first, &place, interrupt)?, count(second, &place, interrupt)?])
+            Some([count(first, &setup, interrupt)?, count(second, &setup, interrupt)?])
         } else {
             None
         };
-        Ok(Self { place, costs, syscalls })
+        Ok(Self { setup, costs, syscalls })
     }
 }
 
-fn measure(peer: &Peer, place: &Place, seconds: u32, interrupt: &Interrupt) -> Result<Cost> {
-    let (took, less) = bare(peer, place, interrupt)?;
-    let seconds = seconds + whole_seconds(&took);
-    let words = peer.words(&place.connection, place.clients, Run::Seconds(seconds));
-    let ran = process::run(&words, Duration::from_secs(seconds.into()), interrupt)?;
-    let report = Report::read(&ran.output)?;
-    let transactions = report.transactions - less.transactions;
+fn measure(peer: &Peer, setup: &Setup, seconds: u32, interrupt: &Interrupt) -> Result<Cost> {
+    let (baseline, baseline_report) = run_baseline(peer, setup, interrupt)?;
+    let seconds = seconds + whole_seconds(&baseline);
+    let words = peer.words(&setup.connection, setup.clients, Run::Seconds(seconds));
+    let execution = process::run(&words, Duration::from_secs(seconds.into()), interrupt)?;
+    let report = Report::parse(&execution.output)?;
+    let transactions = report.transactions - baseline_report.transactions;
     Ok(Cost {
         tps: report.tps,
-        cpu_us: (ran.cpu_us - took.cpu_us) / transactions,
-        switches: (ran.switches - took.switches) / transactions,
-        peak_bytes: ran.peak_bytes,
+        cpu_us: (execution.cpu_us - baseline.cpu_us) / transactions,
+        switches: (execution.switches - baseline.switches) / transactions,
+        peak_bytes: execution.peak_bytes,
     })
 }
 
-fn bare(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<(Ran, Report)> {
-    let words = peer.words(&place.connection, place.clients, Run::Bare);
-    let ran = process::run(&words, Duration::ZERO, interrupt)?;
-    let report = Report::read(&ran.output)?;
-    Ok((ran, report))
+/// Runs one transaction per client: the cost of starting, connecting and preparing.
+fn run_baseline(peer: &Peer, setup: &Setup, interrupt: &Interrupt) -> Result<(Execution, Report)> {
+    let words = peer.words(&setup.connection, setup.clients, Run::Baseline);
+    let execution = process::run(&words, Duration::ZERO, interrupt)?;
+    let report = Report::parse(&execution.output)?;
+    Ok((execution, report))
 }
 
 /// System calls per transaction, in separate short runs, because counting costs time.
-fn count(peer: &Peer, place: &Place, interrupt: &Interrupt) -> Result<f64> {
-    let counted = |run| -> Result<(f64, Ran, Report)> {
-        let words = peer.words(&place.connection, place.clients, run);
-        let (calls, ran) = process::run_counted(&words, Duration::from_secs(1), interrupt)?;
-        let report = Report::read(&ran.output)?;
-        Ok((calls, ran, report))
+fn count(peer: &Peer, setup: &Setup, interrupt: &Interrupt) -> Result<f64> {
+    let counted = |run| -> Result<(f64, Execution, Report)> {
+        let words = peer.words(&setup.connection, setup.clients, run);
+        let (calls, execution) = process::run_counted(&words, Duration::from_secs(1), interrupt)?;
+        let report = Report::parse(&execution.output)?;
+        Ok((calls, execution, report))
     };
-    let (less_calls, took, less) = counted(Run::Bare)?;
-    let (calls, _, report) = counted(Run::Seconds(1 + whole_seconds(&took)))?;
-    Ok((calls - less_calls) / (report.transactions - less.transactions))
+    let (baseline_calls, baseline, baseline_report) = counted(Run::Baseline)?;
+    let (calls, _, report) = counted(Run::Seconds(1 + whole_seconds(&baseline)))?;
+    Ok((calls - baseline_calls) / (report.transactions - baseline_report.transactions))
 }
 
 /// Elapsed time, to the nearest second.
-fn whole_seconds(ran: &Ran) -> u32 {
-    ran.elapsed.as_secs_f64().round() as u32
+fn whole_seconds(execution: &Execution) -> u32 {
+    execution.elapsed.as_secs_f64().round() as u32
 }

@@ -15,24 +15,24 @@ pub(crate) struct Interrupt(Arc<AtomicBool>);
 impl Interrupt {
     /// The first Ctrl-C (or SIGTERM) requests an orderly end, the second ends at once; the server ends with this
     /// process either way, and the next start removes files that it left.
-    pub(crate) fn by_signals() -> Result<Self> {
-        let asked = Arc::new(AtomicBool::new(false));
+    pub(crate) fn on_signals() -> Result<Self> {
+        let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
             // In this order: the second signal finds the flag set by the first.
-            signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&asked))
-                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&asked)))
-                .context("could not watch for Ctrl-C")?;
+            signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED, Arc::clone(&flag))
+                .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
+                .context("could not handle Ctrl-C")?;
         }
-        Ok(Self(asked))
+        Ok(Self(flag))
     }
 
-    pub(crate) fn asked(&self) -> bool {
+    pub(crate) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
     /// Returns an error once the user has interrupted.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.asked() {
+        if self.is_set() {
             bail!("interrupted");
         }
         Ok(())

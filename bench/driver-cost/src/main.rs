@@ -89,33 +89,33 @@ enum Servers {
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let interrupt = Interrupt::by_signals()?;
+    let interrupt = Interrupt::on_signals()?;
     let theirs = Peer::pgbench(&options.pgbench)?;
     let ours = if options.control { theirs.clone() } else { pgdyno(&options)? };
-    let with_syscalls = process::counts_syscalls(&interrupt);
+    let with_syscalls = process::can_count_syscalls(&interrupt);
 
     let mut out = stdout();
     writeln!(out, "A: {theirs}\nB: {ours}")?;
     writeln!(out, "{} rounds of {} s; ratios are B/A of a round", options.rounds, options.seconds)?;
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
-        writeln!(out, "load average at the start: {load} (of others: the more, the wider the ranges)")?;
+        writeln!(out, "load average at the start: {load} (other load widens the ranges)")?;
     }
     if !with_syscalls {
-        writeln!(out, "system calls are not counted: there is no perf here that may")?;
+        writeln!(out, "system calls are not counted: perf is not installed or not permitted")?;
     }
     table::head(&mut out)?;
     for kind in options.server.kinds() {
         let clients = options.clients_of(kind);
-        let most = clients.last().copied().unwrap_or(1);
-        let loaded = Loaded::start(kind, &options.postgres, options.scale, most, &interrupt)?;
+        let max_clients = clients.last().copied().unwrap_or(1);
+        let loaded = Loaded::start(kind, &options.postgres, options.scale, max_clients, &interrupt)?;
         for &transport in &options.transport {
             let mut fewest: Option<Cell> = None;
             for &clients in &clients {
-                let place =
-                    cost::Place { kind, transport, clients, connection: loaded.connection(transport) };
+                let setup =
+                    cost::Setup { kind, transport, clients, connection: loaded.connection(transport) };
                 let length = Length { rounds: options.rounds, seconds: options.seconds, with_syscalls };
-                let cell = Cell::measure([&theirs, &ours], place, length, &interrupt)?;
+                let cell = Cell::measure([&theirs, &ours], setup, length, &interrupt)?;
                 table::rows(&mut out, &cell, fewest.as_ref(), !options.control)?;
                 fewest.get_or_insert(cell);
             }
@@ -134,16 +134,16 @@ fn pgdyno(options: &Options) -> Result<Peer> {
 
 /// The program of this name in the directory of this one.
 fn sibling_program(name: &str) -> Result<PathBuf> {
-    let us = env::current_exe().context("cannot tell where this program is")?;
-    let program = us.with_file_name(name);
+    let this = env::current_exe().context("cannot determine the path of this program")?;
+    let program = this.with_file_name(name);
     program.is_file().then_some(program).with_context(|| {
-        let place = us.parent().unwrap_or(&us).display();
-        format!("no {name} in {place}: build it there (cargo build --release -p {name})")
+        let directory = this.parent().unwrap_or(&this).display();
+        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
     })
 }
 
 fn transport(name: &str) -> Result<Transport, &'static str> {
-    name.parse().map_err(|_| "neither unix nor tcp")
+    name.parse().map_err(|_| "expected unix or tcp")
 }
 
 impl Servers {

@@ -28,7 +28,7 @@ pub(crate) struct Peer {
 pub(crate) enum Run {
     Seconds(u32),
     /// One transaction of each client.
-    Bare,
+    Baseline,
 }
 
 /// The figures of a report.
@@ -73,12 +73,12 @@ impl Peer {
             }
             Endpoint::Conninfo { conninfo } => vec!["-d".to_owned(), conninfo.clone()],
         };
-        let (length, of) = match run {
+        let (option, length) = match run {
             Run::Seconds(seconds) => ("-T", seconds),
-            Run::Bare => ("-t", 1),
+            Run::Baseline => ("-t", 1),
         };
-        let [clients, of] = [clients, of].map(|number| number.to_string());
-        let load = ["-n", "-S", "-M", "prepared", "-j", "1", "-c", &clients, length, &of];
+        let [clients, length] = [clients, length].map(|number| number.to_string());
+        let load = ["-n", "-S", "-M", "prepared", "-j", "1", "-c", &clients, option, &length];
         let more = load.into_iter().chain(["-U", &connection.user]).map(str::to_owned);
         self.command.iter().cloned().chain(more).chain(address).collect()
     }
@@ -92,19 +92,19 @@ impl fmt::Display for Peer {
 
 impl Report {
     /// Parses the report of either driver.
-    pub(crate) fn read(text: &str) -> Result<Self> {
+    pub(crate) fn parse(text: &str) -> Result<Self> {
         let figure = |label: &str| -> Option<f64> {
             let after = text.lines().find_map(|line| line.strip_prefix(label))?;
             // The planned number may follow after a slash.
             after.split([' ', '/']).find(|word| !word.is_empty())?.parse().ok()
         };
-        let needed = |label| figure(label).with_context(|| format!("no \"{label}\" in the report: {text}"));
+        let required = |label| figure(label).with_context(|| format!("no \"{label}\" in the report: {text}"));
         // Older versions fail as a whole, and have no such line.
         if let Some(failed) = figure("number of failed transactions:").filter(|&failed| failed > 0.0) {
             bail!("{failed} transactions failed");
         }
-        let transactions = needed("number of transactions actually processed:")?;
-        Ok(Self { transactions, tps: needed("tps =")? })
+        let transactions = required("number of transactions actually processed:")?;
+        Ok(Self { transactions, tps: required("tps =")? })
     }
 }
 
@@ -113,20 +113,20 @@ mod tests {
     use super::Report;
 
     #[test]
-    fn both_kinds_of_reports_are_read() {
+    fn reports_by_time_and_by_count_are_parsed() {
         let by_time = "number of transactions actually processed: 14503\n\
             number of failed transactions: 0 (0.000%)\ntps = 14543.328650 (without initial connection time)\n";
-        let report = Report::read(by_time).unwrap();
+        let report = Report::parse(by_time).unwrap();
         assert_eq!((report.transactions, report.tps), (14503.0, 14543.32865));
         let by_count = "number of transactions actually processed: 16/16\ntps = 9.5\n";
-        assert_eq!(Report::read(by_count).unwrap().transactions, 16.0);
+        assert_eq!(Report::parse(by_count).unwrap().transactions, 16.0);
     }
 
     #[test]
-    fn failures_are_no_measurement() {
+    fn failed_transactions_are_an_error() {
         let text =
             "number of transactions actually processed: 3\nnumber of failed transactions: 1 (25.000%)\n";
-        assert!(Report::read(text).is_err_and(|error| error.to_string() == "1 transactions failed"));
-        assert!(Report::read("").is_err());
+        assert!(Report::parse(text).is_err_and(|error| error.to_string() == "1 transactions failed"));
+        assert!(Report::parse("").is_err());
     }
 }

@@ -14,15 +14,15 @@ use tempfile::{NamedTempFile, tempfile};
 use crate::interrupt::Interrupt;
 
 /// Interval at which a running command is polled.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Time limit of a command, in addition to its requested length.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// The kernel's event at each system call, and the program that counts it.
 const SYSCALLS: &str = "raw_syscalls:sys_enter";
 const PERF: &str = "perf";
 
 /// The output and resource usage of a command, its children included.
-pub(crate) struct Ran {
+pub(crate) struct Execution {
     pub(crate) output: String,
     /// Time from its start to its end.
     pub(crate) elapsed: Duration,
@@ -35,7 +35,7 @@ pub(crate) struct Ran {
 }
 
 /// Runs a command that takes at least `takes` by itself. Ctrl-C does not reach it: this process ends it.
-pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<Ran> {
+pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<Execution> {
     let [program, arguments @ ..] = words else { bail!("no command") };
     let (mut stdout, mut stderr) = (tempfile()?, tempfile()?);
     let before = Usage::of_children()?;
@@ -49,7 +49,7 @@ pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> R
         .spawn()
         .with_context(|| format!("cannot start {program}"))?;
     let mut peak_bytes = None;
-    let ended = wait(&mut child, start + takes + PATIENCE, interrupt, &mut peak_bytes);
+    let ended = wait(&mut child, start + takes + TIMEOUT, interrupt, &mut peak_bytes);
     if ended.is_err() {
         // It may have ended by itself in between.
         let _ = child.kill();
@@ -59,27 +59,31 @@ pub(crate) fn run(words: &[String], takes: Duration, interrupt: &Interrupt) -> R
     let status = ended.with_context(|| format!("in {command}"))?;
     let (elapsed, after) = (start.elapsed(), Usage::of_children()?);
     if !status.success() {
-        bail!("{command} failed ({status}): {}", text_of(&mut stderr)?.trim());
+        bail!("{command} failed ({status}): {}", read_text(&mut stderr)?.trim());
     }
-    let output = text_of(&mut stdout)?;
+    let output = read_text(&mut stdout)?;
     let (cpu_us, switches) = (after.cpu_us - before.cpu_us, after.switches - before.switches);
-    Ok(Ran { output, elapsed, cpu_us, switches, peak_bytes })
+    Ok(Execution { output, elapsed, cpu_us, switches, peak_bytes })
 }
 
 /// Number of system calls of a command, and its output and resource usage, perf's own included.
-pub(crate) fn run_counted(words: &[String], takes: Duration, interrupt: &Interrupt) -> Result<(f64, Ran)> {
+pub(crate) fn run_counted(
+    words: &[String],
+    takes: Duration,
+    interrupt: &Interrupt,
+) -> Result<(f64, Execution)> {
     let file = NamedTempFile::new()?;
-    let name = file.path().to_str().context("the temporary directory has no plain name")?;
-    let through = [PERF, "stat", "-x", ",", "-e", SYSCALLS, "-o", name, "--"].map(str::to_owned);
-    let ran = run(&[&through, words].concat(), takes, interrupt)?;
+    let name = file.path().to_str().context("the path of the temporary directory is not UTF-8")?;
+    let perf = [PERF, "stat", "-x", ",", "-e", SYSCALLS, "-o", name, "--"].map(str::to_owned);
+    let execution = run(&[&perf, words].concat(), takes, interrupt)?;
     let text = fs::read_to_string(file.path())?;
     let count = text.lines().find(|line| line.contains(SYSCALLS)).and_then(|line| line.split(',').next());
     let count = count.and_then(|count| count.parse().ok());
-    Ok((count.with_context(|| format!("no count in what {PERF} says: {text}"))?, ran))
+    Ok((count.with_context(|| format!("no count in the output of {PERF}: {text}"))?, execution))
 }
 
 /// Whether system calls can be counted here.
-pub(crate) fn counts_syscalls(interrupt: &Interrupt) -> bool {
+pub(crate) fn can_count_syscalls(interrupt: &Interrupt) -> bool {
     run_counted(&["true".to_owned()], Duration::ZERO, interrupt).is_ok()
 }
 
@@ -95,11 +99,11 @@ fn wait(
         }
         interrupt.check()?;
         if Instant::now() > deadline {
-            bail!("no end within {PATIENCE:?} of when it should have been");
+            bail!("did not end within {TIMEOUT:?} after its planned end");
         }
         // The last sample counts: earlier ones may be from before the process executed the program.
         *peak_bytes = peak_of(child.id()).or(*peak_bytes);
-        thread::sleep(LOOK);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -115,7 +119,7 @@ fn peak_of(pid: u32) -> Option<f64> {
     Some(kilobytes * 1024.0 + of_children.sum::<f64>())
 }
 
-fn text_of(file: &mut File) -> Result<String> {
+fn read_text(file: &mut File) -> Result<String> {
     let mut bytes = Vec::new();
     file.rewind()?;
     file.read_to_end(&mut bytes)?;

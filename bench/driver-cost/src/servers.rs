@@ -42,12 +42,12 @@ impl Loaded {
         kind: Kind,
         version: &str,
         scale: u32,
-        most_clients: u32,
+        max_clients: u32,
         interrupt: &Interrupt,
     ) -> Result<Self> {
         Ok(match kind {
             Kind::Null => Self::Null(NullServer::start()?),
-            Kind::Real => Self::Real(Box::new(real(version, scale, most_clients, interrupt)?)),
+            Kind::Real => Self::Real(Box::new(real(version, scale, max_clients, interrupt)?)),
         })
     }
 
@@ -61,14 +61,14 @@ impl Loaded {
 }
 
 /// Starts a server of this version on a copy of the template of this scale.
-fn real(version: &str, scale: u32, most_clients: u32, interrupt: &Interrupt) -> Result<Server> {
+fn real(version: &str, scale: u32, max_clients: u32, interrupt: &Interrupt) -> Result<Server> {
     let cache = Cache::open()?;
     server::sweep(&cache)?;
     let progress = Console { interrupt, last: Mutex::default() };
     let installation = server::install(&cache, version, &progress)?;
     let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
     let settings = [
-        ("max_connections", (most_clients + 20).to_string()),
+        ("max_connections", (max_clients + 20).to_string()),
         // The data set of the default scale fits, and no maintenance runs during the load.
         ("shared_buffers", "256MB".to_owned()),
         ("autovacuum", "off".to_owned()),
@@ -103,7 +103,7 @@ impl NullServer {
             BufReader::new(output).read_line(&mut line)?;
         }
         let port = line.split_whitespace().last().and_then(|word| word.parse().ok());
-        let port = port.with_context(|| format!("no port in what the null server says: \"{line}\""))?;
+        let port = port.with_context(|| format!("no port in the output of the null server: \"{line}\""))?;
         Ok(Self { child, sockets, port })
     }
 
@@ -143,7 +143,7 @@ impl Progress for Console<'_> {
     }
 
     fn interrupted(&self) -> bool {
-        self.interrupt.asked()
+        self.interrupt.is_set()
     }
 
     fn notice(&self, text: &str) {

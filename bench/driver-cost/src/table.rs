@@ -18,16 +18,16 @@ pub(crate) fn rows(
     fewest: Option<&Cell>,
     with_targets: bool,
 ) -> io::Result<()> {
-    let place = &cell.place;
+    let setup = &cell.setup;
     let mut write = |figure: &str, values: &[[f64; 2]], digits, target: Option<Target>| {
         let side = |which: usize| Range::new(values.iter().map(|value| value[which]));
         let ratio = Range::new(values.iter().map(|[theirs, ours]| ours / theirs));
         row(
             out,
             [
-                place.kind.name().to_owned(),
-                place.transport.as_str().to_owned(),
-                place.clients.to_string(),
+                setup.kind.name().to_owned(),
+                setup.transport.as_str().to_owned(),
+                setup.clients.to_string(),
                 figure.to_owned(),
                 side(0).map_or_else(String::new, |range| format!("{range:.digits$}")),
                 side(1).map_or_else(String::new, |range| format!("{range:.digits$}")),
@@ -39,8 +39,8 @@ pub(crate) fn rows(
             ],
         )
     };
-    write("tps", &each(cell, |cost| cost.tps), 0, targets::of_tps(place))?;
-    write("cpu, µs/transaction", &each(cell, |cost| cost.cpu_us), 2, targets::of_cpu(place))?;
+    write("tps", &each(cell, |cost| cost.tps), 0, targets::of_tps(setup))?;
+    write("cpu, µs/transaction", &each(cell, |cost| cost.cpu_us), 2, targets::of_cpu(setup))?;
     write("switches/transaction", &each(cell, |cost| cost.switches), 3, None)?;
     if let Some(syscalls) = cell.syscalls {
         write("syscalls/transaction", &[syscalls], 2, None)?;
@@ -65,7 +65,7 @@ fn each(cell: &Cell, figure: fn(&Cost) -> f64) -> Vec<[f64; 2]> {
 
 /// Growth of the peak resident size per client, in each round in which it is known.
 fn memory(cell: &Cell, fewest: &Cell) -> Vec<[f64; 2]> {
-    let clients = f64::from(cell.place.clients - fewest.place.clients);
+    let clients = f64::from(cell.setup.clients - fewest.setup.clients);
     let growth = |cost: &Cost, from: &Cost| Some((cost.peak_bytes? - from.peak_bytes?) / 1024.0 / clients);
     let rounds = cell.costs.iter().zip(&fewest.costs);
     rounds.filter_map(|([a, b], [from_a, from_b])| Some([growth(a, from_a)?, growth(b, from_b)?])).collect()
@@ -73,13 +73,13 @@ fn memory(cell: &Cell, fewest: &Cell) -> Vec<[f64; 2]> {
 
 fn verdict(target: Target, ratio: Range) -> String {
     let (sign, bound) = match target {
-        Target::AtMost(most) => ("<=", most),
-        Target::AtLeast(least) => (">=", least),
+        Target::AtMost(max) => ("<=", max),
+        Target::AtLeast(min) => (">=", min),
     };
     let met = target.is_met_by(ratio.median);
     let word = if met { "met" } else { "missed" };
-    let sure = [ratio.low, ratio.high].into_iter().all(|ratio| target.is_met_by(ratio) == met);
-    format!("{sign} {bound:.2} {word}{}", if sure { "" } else { "?" })
+    let certain = [ratio.low, ratio.high].into_iter().all(|ratio| target.is_met_by(ratio) == met);
+    format!("{sign} {bound:.2} {word}{}", if certain { "" } else { "?" })
 }
 
 /// The values of the rounds.
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_verdict_is_in_doubt_where_the_range_has_both() {
+    fn a_verdict_is_uncertain_if_the_range_has_both() {
         let verdict_for = |target, values: [f64; 3]| verdict(target, Range::new(values.into_iter()).unwrap());
         assert_eq!(verdict_for(Target::AtMost(0.7), [0.69, 0.6, 0.65]), "<= 0.70 met");
         assert_eq!(verdict_for(Target::AtMost(0.7), [0.71, 0.6, 0.65]), "<= 0.70 met?");

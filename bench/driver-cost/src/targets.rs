@@ -2,7 +2,7 @@
 
 use model::workload::Transport;
 
-use crate::cost::Place;
+use crate::cost::Setup;
 use crate::servers::Kind;
 
 /// A bound on a ratio.
@@ -13,8 +13,8 @@ pub(crate) enum Target {
 }
 
 /// CPU time of the driver per transaction.
-pub(crate) fn of_cpu(place: &Place) -> Option<Target> {
-    let most = match (place.kind, place.transport, place.clients) {
+pub(crate) fn of_cpu(setup: &Setup) -> Option<Target> {
+    let max = match (setup.kind, setup.transport, setup.clients) {
         (Kind::Null, Transport::Unix, 1) => 0.70,
         (Kind::Null, Transport::Unix, 16) => 0.68,
         (Kind::Null, Transport::Unix, 64) => 0.65,
@@ -27,25 +27,25 @@ pub(crate) fn of_cpu(place: &Place) -> Option<Target> {
         (Kind::Real, Transport::Unix, 256 | 1000) => 0.50,
         _ => return None,
     };
-    Some(Target::AtMost(most))
+    Some(Target::AtMost(max))
 }
 
 /// Transactions per second.
-pub(crate) fn of_tps(place: &Place) -> Option<Target> {
-    let least = match (place.kind, place.transport, place.clients) {
+pub(crate) fn of_tps(setup: &Setup) -> Option<Target> {
+    let min = match (setup.kind, setup.transport, setup.clients) {
         (Kind::Real, Transport::Unix, ..=64) => 1.05,
         (Kind::Real, Transport::Unix, 256) => 1.1,
         (Kind::Real, Transport::Unix, 1000) => 1.3,
         _ => return None,
     };
-    Some(Target::AtLeast(least))
+    Some(Target::AtLeast(min))
 }
 
 impl Target {
     pub(crate) fn is_met_by(self, ratio: f64) -> bool {
         match self {
-            Self::AtMost(most) => ratio <= most,
-            Self::AtLeast(least) => ratio >= least,
+            Self::AtMost(max) => ratio <= max,
+            Self::AtLeast(min) => ratio >= min,
         }
     }
 }

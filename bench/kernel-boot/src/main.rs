@@ -46,18 +46,18 @@ struct Options {
 }
 
 /// Upper bounds of the time to boot, and of the spread of counted runs.
-const READY_WITHIN_S: f64 = 15.0;
-const SPREAD_AT_MOST: f64 = 0.005;
+const MAX_READY_S: f64 = 15.0;
+const MAX_SPREAD: f64 = 0.005;
 
 fn main() -> Result<()> {
     let options = Options::parse();
     let sibling = std::env::current_exe()?.with_file_name("pgdyno");
     let pgdyno = options.pgdyno.clone().unwrap_or(sibling);
-    let place = tempfile::tempdir().context("no directory for the stores")?;
-    let bench = Bench { options: &options, pgdyno: &pgdyno, place: place.path() };
+    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+    let bench = Bench { options: &options, pgdyno: &pgdyno, directory: directory.path() };
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
-        writeln!(stdout(), "load average at the start: {load} (of others: the more, the slower the boots)")?;
+        writeln!(stdout(), "load average at the start: {load} (other load slows the boots)")?;
     }
     bench.boots()?;
     bench.spread()?;
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
 struct Bench<'a> {
     options: &'a Options,
     pgdyno: &'a Path,
-    place: &'a Path,
+    directory: &'a Path,
 }
 
 impl Bench<'_> {
@@ -79,13 +79,14 @@ impl Bench<'_> {
             let trials: Vec<Trial> = of_kernel(&store, kernel)?;
             let (mut up, mut ready) = (Vec::new(), Vec::new());
             for trial in &trials {
-                let machine = store.environment(&trial.id)?.virtual_machine.context("no virtual machine")?;
-                up.push(machine.up_after_us.context("it did not come up")? as f64 / 1e6);
-                ready.push(machine.ready_after_us.context("PostgreSQL did not come up")? as f64 / 1e6);
+                let machine = store.environment(&trial.id)?.virtual_machine;
+                let machine = machine.context("the trial has no virtual machine")?;
+                up.push(machine.up_after_us.context("the guest did not boot")? as f64 / 1e6);
+                ready.push(machine.ready_after_us.context("PostgreSQL did not start")? as f64 / 1e6);
             }
             let (up, ready) = (Range::new(up), Range::new(ready));
-            let met = if ready.median < READY_WITHIN_S { "met" } else { "missed" };
-            writeln!(out, "  {kernel}: up {up}, ready {ready}; goal: {READY_WITHIN_S} s, {met}")?;
+            let met = if ready.median < MAX_READY_S { "met" } else { "missed" };
+            writeln!(out, "  {kernel}: up {up}, ready {ready}; goal: {MAX_READY_S} s, {met}")?;
         }
         Ok(stdout().write_all(out.as_bytes())?)
     }
@@ -100,16 +101,16 @@ impl Bench<'_> {
             let tps =
                 Range::new(trials.iter().filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect());
             let spread = tps.high / tps.low - 1.0;
-            let met = if spread <= SPREAD_AT_MOST { "met" } else { "missed" };
+            let met = if spread <= MAX_SPREAD { "met" } else { "missed" };
             let instructions =
                 trials.iter().filter_map(|trial| trial.summary.as_ref()?.instructions_per_transaction);
             let instructions = Range::new(instructions.collect());
             writeln!(
                 out,
-                "  {kernel}: {} runs, {tps} TPS, {instructions} instructions a transaction; spread {:.3} %; goal: {:.1} %, {met}",
+                "  {kernel}: {} runs, {tps} TPS, {instructions} instructions per transaction; spread {:.3} %; goal: {:.1} %, {met}",
                 trials.len(),
                 spread * 100.0,
-                SPREAD_AT_MOST * 100.0
+                MAX_SPREAD * 100.0
             )?;
         }
         Ok(stdout().write_all(out.as_bytes())?)
@@ -123,11 +124,13 @@ impl Bench<'_> {
         }
         self.run("change", "icount", 3, "duration = '2s'", "settings = ['baseline', 'changed']", &settings)?;
         let mut out = format!(
-            "\n{} with three runs a side, as `pgdyno report` has it\n",
+            "\n{} with three runs a side, as `pgdyno report` prints it\n",
             self.options.change.join(", ")
         );
-        let report =
-            Command::new(self.pgdyno).args(["report", "--store"]).arg(self.place.join("change")).output()?;
+        let report = Command::new(self.pgdyno)
+            .args(["report", "--store"])
+            .arg(self.directory.join("change"))
+            .output()?;
         out += &String::from_utf8_lossy(&report.stdout);
         Ok(stdout().write_all(out.as_bytes())?)
     }
@@ -152,7 +155,7 @@ impl Bench<'_> {
              [run]\n{run}\nwarmup = '500ms'\nrepeats = {repeats}\n{rest}",
             self.options.postgres
         );
-        let (file, root) = (self.place.join(format!("{name}.toml")), self.place.join(name));
+        let (file, root) = (self.directory.join(format!("{name}.toml")), self.directory.join(name));
         fs::write(&file, campaign)?;
         writeln!(stderr(), "{name}:")?;
         let mut command = Command::new(self.pgdyno);
@@ -183,7 +186,7 @@ struct Range {
 impl Range {
     fn new(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
-        let at = |at: usize| values.get(at).copied().unwrap_or(f64::NAN);
+        let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
         let last = values.len().saturating_sub(1);
         Self { low: at(0), median: (at(last / 2) + at(last.div_ceil(2))) / 2.0, high: at(last) }
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use null_server::Listening;
+use null_server::Listener;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
@@ -32,12 +32,12 @@ struct Options {
 fn main() -> Result<()> {
     let options = Options::parse();
     allow_many_connections();
-    let signalled = by_signals()?;
+    let signalled = signal_socket()?;
     let directory = &options.directory;
-    let listening = Listening::bind(directory, options.port)
-        .with_context(|| format!("cannot listen in {} and at port {}", directory.display(), options.port))?;
-    writeln!(stdout(), "listening in {} and on 127.0.0.1, port {}", directory.display(), listening.port())?;
-    listening.serve(options.piece, &[signalled.as_fd(), stdin().as_fd()]).context("cannot go on serving")
+    let listener = Listener::bind(directory, options.port)
+        .with_context(|| format!("cannot listen in {} and on port {}", directory.display(), options.port))?;
+    writeln!(stdout(), "listening in {} and on 127.0.0.1, port {}", directory.display(), listener.port())?;
+    listener.serve(options.piece, &[signalled.as_fd(), stdin().as_fd()]).context("cannot continue serving")
 }
 
 /// Raises the limit on open files as far as possible. If that fails, the limit is met when it is reached.
@@ -47,7 +47,7 @@ fn allow_many_connections() {
 }
 
 /// A socket that becomes readable at the first signal to end.
-fn by_signals() -> Result<UnixStream> {
+fn signal_socket() -> Result<UnixStream> {
     let (ours, theirs) = UnixStream::pair()?;
     for signal in [SIGINT, SIGTERM] {
         signal_hook::low_level::pipe::register(signal, theirs.try_clone()?)?;

@@ -25,20 +25,20 @@ const EVENTS: usize = 1024;
 /// Bytes read per call; a transaction of pgbench sends some 60.
 const BUFFER: usize = 16 << 10;
 /// The client sends no more.
-const GONE: epoll::EventFlags =
+const HANGUP: epoll::EventFlags =
     epoll::EventFlags::RDHUP.union(epoll::EventFlags::HUP).union(epoll::EventFlags::ERR);
 /// Pause between two pieces, and before retrying a client that does not read.
 const PAUSE: Duration = Duration::from_millis(1);
 
 /// The listening sockets. Dropping removes them.
-pub struct Listening {
+pub struct Listener {
     unix: UnixListener,
     path: PathBuf,
     tcp: TcpListener,
     port: u16,
 }
 
-impl Listening {
+impl Listener {
     /// Listens at this port of 127.0.0.1, a free one if it is 0, and at the socket of that port in this directory.
     ///
     /// # Errors
@@ -55,13 +55,13 @@ impl Listening {
             }
             bound => bound?,
         };
-        let listening = Self { unix, path, tcp, port };
-        listening.unix.set_nonblocking(true)?;
-        listening.tcp.set_nonblocking(true)?;
+        let listener = Self { unix, path, tcp, port };
+        listener.unix.set_nonblocking(true)?;
+        listener.tcp.set_nonblocking(true)?;
         // Again, with a backlog for a thousand clients that connect at once.
-        listen(&listening.unix, BACKLOG)?;
-        listen(&listening.tcp, BACKLOG)?;
-        Ok(listening)
+        listen(&listener.unix, BACKLOG)?;
+        listen(&listener.tcp, BACKLOG)?;
+        Ok(listener)
     }
 
     /// The port.
@@ -93,7 +93,7 @@ impl Listening {
         let mut events = Vec::with_capacity(EVENTS);
         loop {
             events.clear();
-            let timeout = connections.anyone_late().then_some(&pause);
+            let timeout = connections.has_late().then_some(&pause);
             match epoll::wait(&epoll, spare_capacity(&mut events), timeout) {
                 Err(Errno::INTR) => continue,
                 waited => waited?,
@@ -102,7 +102,7 @@ impl Listening {
             for epoll::Event { data, flags } in events.iter().copied() {
                 let index = data.u64() as usize;
                 // If the client sends no more, its last bytes and its end may arrive as one event.
-                let to_the_end = flags.intersects(GONE);
+                let to_the_end = flags.intersects(HANGUP);
                 if connections.serve(index, to_the_end).is_some() {
                     continue;
                 }
@@ -110,7 +110,7 @@ impl Listening {
                     return Ok(());
                 }
                 while let Some(client) = self.accept(index)? {
-                    watch(client.as_fd(), epoll::EventFlags::IN | epoll::EventFlags::ET | GONE)?;
+                    watch(client.as_fd(), epoll::EventFlags::IN | epoll::EventFlags::ET | HANGUP)?;
                     connections.add(client);
                 }
             }
@@ -143,7 +143,7 @@ impl Listening {
     }
 }
 
-impl Drop for Listening {
+impl Drop for Listener {
     fn drop(&mut self) {
         // Fails only if it has already been removed.
         let _ = fs::remove_file(&self.path);
@@ -198,7 +198,7 @@ impl Connections {
         self.slots[index] = Some(Connection { client, session, unsent, ends: false });
     }
 
-    fn anyone_late(&self) -> bool {
+    fn has_late(&self) -> bool {
         !self.late.is_empty()
     }
 

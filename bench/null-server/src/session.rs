@@ -8,7 +8,7 @@ use std::mem;
 use std::ops::ControlFlow;
 
 /// Maximum length of a message; pgbench sends no longer ones.
-const LONGEST: usize = 1 << 20;
+const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// Codes that a connection may begin with instead of a protocol version.
 const CANCEL_REQUEST: u32 = 80_877_102;
 const SSL_REQUEST: u32 = 80_877_103;
@@ -80,8 +80,8 @@ impl Session {
             let letters = usize::from(self.started);
             let Some(length) = rest.get(letters..).and_then(|from| from.first_chunk()) else { break };
             let length = u32::from_be_bytes(*length) as usize;
-            if !(4..=LONGEST).contains(&length) {
-                refuse("a message of an impossible length", out);
+            if !(4..=MAX_MESSAGE_BYTES).contains(&length) {
+                refuse("a message of invalid length", out);
                 return ControlFlow::Break(());
             }
             let Some((message, after)) = rest.split_at_checked(letters + length) else { break };
@@ -103,7 +103,7 @@ impl Session {
                 welcome(out);
             }
             _ => {
-                refuse("no version of the protocol that is known here", out);
+                refuse("this version of the protocol", out);
                 return ControlFlow::Break(());
             }
         }
@@ -132,7 +132,7 @@ fn answer_message(letter: u8, body: &[u8], out: &mut Vec<u8>) -> ControlFlow<()>
         }
         b'X' => return ControlFlow::Break(()),
         _ => {
-            refuse("a message that is not known here", out);
+            refuse("a message of unknown type", out);
             return ControlFlow::Break(());
         }
     }
@@ -190,7 +190,7 @@ fn welcome(out: &mut Vec<u8>) {
 }
 
 fn refuse(what: &str, out: &mut Vec<u8>) {
-    let body = ["SFATAL\0VFATAL\0C08P01\0M", "the null server cannot answer ", what, "\0\0"].concat();
+    let body = ["SFATAL\0VFATAL\0C08P01\0M", "the null server does not support ", what, "\0\0"].concat();
     push(b'E', body.as_bytes(), out);
 }
 
@@ -226,29 +226,29 @@ mod tests {
         let (mut session, mut out) = (Session::default(), Vec::new());
         let mut flow = ControlFlow::Continue(());
         for piece in pieces {
-            assert!(flow.is_continue(), "nothing is said after the end");
+            assert!(flow.is_continue(), "no response after the end");
             flow = session.answer(piece.as_ref(), &mut out);
         }
         (out, flow)
     }
 
     #[test]
-    fn answers_do_not_depend_on_how_the_questions_come() {
-        let questions = [START, SELECT].concat();
-        let (whole, flow) = answers([&questions].into_iter());
+    fn responses_do_not_depend_on_fragmentation() {
+        let requests = [START, SELECT].concat();
+        let (whole, flow) = answers([&requests].into_iter());
         assert_eq!(letters(&whole), format!("R{}KZ1Z2TDCZ", "S".repeat(STATUS.len())));
         assert!(flow.is_break());
-        for length in 1..questions.len() {
-            assert_eq!(answers(questions.chunks(length)), (whole.clone(), flow), "in pieces of {length}");
+        for length in 1..requests.len() {
+            assert_eq!(answers(requests.chunks(length)), (whole.clone(), flow), "in pieces of {length}");
         }
     }
 
     #[test]
-    fn plain_queries_are_answered_by_what_they_ask() {
+    fn simple_queries_have_responses_of_their_kind() {
         let ask = |query: &str| {
-            let mut question = START.to_vec();
-            push(b'Q', &[query.as_bytes(), b"\0"].concat(), &mut question);
-            let (answer, _) = answers([question].into_iter());
+            let mut request = START.to_vec();
+            push(b'Q', &[query.as_bytes(), b"\0"].concat(), &mut request);
+            let (answer, _) = answers([request].into_iter());
             letters(&answer).rsplit_once('K').unwrap().1.to_owned()
         };
         assert_eq!(ask("select count(*) from pgbench_branches"), "ZTDCZ");
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn encryption_is_declined_and_nonsense_refused() {
+    fn encryption_is_declined_and_other_protocols_are_refused() {
         let (answer, flow) = answers([b"\0\0\0\x08\x04\xd2\x16\x2f"].into_iter());
         assert_eq!((answer.as_slice(), flow), (&b"N"[..], ControlFlow::Continue(())));
         let (answer, flow) = answers([b"GET / HTTP/1.1\r\n\r\n"].into_iter());

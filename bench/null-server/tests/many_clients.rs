@@ -19,7 +19,7 @@ use support::NullServer;
 const CLIENTS: u32 = 10_000;
 
 /// Maximum memory of the driver per client, in bytes.
-const MEMORY: u64 = 32 * 1024;
+const MAX_BYTES_PER_CLIENT: u64 = 32 * 1024;
 
 fn load(server: &NullServer, clients: u32, engine: Engine) -> Load {
     let mut names = Names::default();
@@ -64,7 +64,7 @@ fn resident() -> u64 {
 }
 
 #[test]
-fn ten_thousand_clients_take_little() {
+fn ten_thousand_clients_use_little_memory() {
     let server = NullServer::start(&[]);
     for engine in [Engine::Epoll, Engine::Uring] {
         let run = |clients| {
@@ -85,6 +85,6 @@ fn ten_thousand_clients_take_little() {
         assert_eq!((few.transactions, many.transactions), (5, 5 * u64::from(CLIENTS)));
         let each = many.memory.saturating_sub(few.memory) / u64::from(CLIENTS);
         eprintln!("{engine:?}: {each} bytes a client");
-        assert!(each <= MEMORY, "{engine:?}: {each} bytes a client");
+        assert!(each <= MAX_BYTES_PER_CLIENT, "{engine:?}: {each} bytes a client");
     }
 }

@@ -34,13 +34,13 @@ fn pgbench(host: &str, port: u16, arguments: &[&str]) -> Option<Output> {
     output.ok()
 }
 
-fn runs(output: &Output, transactions: u32) {
+fn assert_processed(output: &Output, transactions: u32) {
     let stdout = String::from_utf8_lossy(&output.stdout);
-    let complained = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{stdout}{complained}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stdout}{stderr}");
     assert!(stdout.contains("scaling factor: 10\n"), "{stdout}");
     let processed = format!("number of transactions actually processed: {transactions}/{transactions}\n");
-    assert!(stdout.contains(&processed), "{stdout}{complained}");
+    assert!(stdout.contains(&processed), "{stdout}{stderr}");
 }
 
 #[test]
@@ -50,7 +50,7 @@ fn every_protocol_and_transport() {
         for host in [server.host(), "127.0.0.1"] {
             let load = ["-n", "-S", "-M", protocol, "-c", "8", "-t", "25"];
             let Some(output) = pgbench(host, server.port, &load) else { return };
-            runs(&output, 200);
+            assert_processed(&output, 200);
         }
     }
     server.stop();
@@ -61,41 +61,41 @@ fn a_thousand_clients() {
     let server = NullServer::start(&[]);
     let load = ["-n", "-S", "-M", "prepared", "-c", "1000", "-t", "2"];
     let Some(output) = pgbench(server.host(), server.port, &load) else { return };
-    runs(&output, 2000);
+    assert_processed(&output, 2000);
     server.stop();
 }
 
 #[test]
-fn answers_in_pieces_are_the_same_answers() {
+fn fragmented_responses_are_the_same() {
     let server = NullServer::start(&["--piece", "7"]);
     let load = ["-n", "-S", "-M", "prepared", "-c", "4", "-t", "2"];
     if let Some(output) = pgbench(server.host(), server.port, &load) {
-        runs(&output, 8);
+        assert_processed(&output, 8);
     }
     let whole = NullServer::start(&[]);
     assert_eq!(
-        everything(server.directory.path(), server.port),
-        everything(whole.directory.path(), whole.port)
+        response_bytes(server.directory.path(), server.port),
+        response_bytes(whole.directory.path(), whole.port)
     );
     server.stop();
     whole.stop();
 }
 
 #[test]
-fn nobody_is_kept_waiting_by_one_who_does_not_read() {
+fn a_client_that_does_not_read_does_not_block_others() {
     let server = NullServer::start(&[]);
     // More responses than sockets buffer.
-    let mut greedy = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
-    greedy.set_nonblocking(true).unwrap();
-    greedy.write_all(START).unwrap();
+    let mut stalled = TcpStream::connect(("127.0.0.1", server.port)).unwrap();
+    stalled.set_nonblocking(true).unwrap();
+    stalled.write_all(START).unwrap();
     let describe = b"D\0\0\0\x06S\0".repeat(1000);
-    while greedy.write(&describe).is_ok() {}
-    assert!(everything(server.directory.path(), server.port).ends_with(b"Z\0\0\0\x05I"));
+    while stalled.write(&describe).is_ok() {}
+    assert!(response_bytes(server.directory.path(), server.port).ends_with(b"Z\0\0\0\x05I"));
     // A client that reads again gets its responses.
-    greedy.set_nonblocking(false).unwrap();
-    greedy.shutdown(Shutdown::Write).unwrap();
+    stalled.set_nonblocking(false).unwrap();
+    stalled.shutdown(Shutdown::Write).unwrap();
     let mut read = Vec::new();
-    greedy.read_to_end(&mut read).unwrap();
+    stalled.read_to_end(&mut read).unwrap();
     assert!(read.len() > 1 << 20);
     server.stop();
 }
@@ -104,7 +104,7 @@ fn nobody_is_kept_waiting_by_one_who_does_not_read() {
 const START: &[u8] = b"\0\0\0\x17\0\x03\0\0user\0postgres\0\0";
 
 /// Everything that is sent to a client that connects, queries and terminates.
-fn everything(directory: &Path, port: u16) -> Vec<u8> {
+fn response_bytes(directory: &Path, port: u16) -> Vec<u8> {
     let mut stream = UnixStream::connect(directory.join(format!(".s.PGSQL.{port}"))).unwrap();
     stream.write_all(START).unwrap();
     stream.write_all(b"Q\0\0\0\x0bselect\0S\0\0\0\x04X\0\0\0\x04").unwrap();

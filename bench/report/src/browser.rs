@@ -15,7 +15,7 @@ pub(crate) struct Browser<'a> {
 
 /// Medians of the rounds.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Opened {
+pub(crate) struct OpenTimes {
     pub(crate) first_chart_s: f64,
     /// None if the page shows no trial in detail.
     pub(crate) trial_s: Option<f64>,
@@ -23,7 +23,7 @@ pub(crate) struct Opened {
 
 /// Medians of the rounds; None if the page has no timeline.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Panned {
+pub(crate) struct PanFigures {
     pub(crate) points: Option<u64>,
     pub(crate) frames_per_s: Option<f64>,
     pub(crate) longest_frame_s: Option<f64>,
@@ -31,12 +31,12 @@ pub(crate) struct Panned {
 
 impl Browser<'_> {
     /// Opens the page, and from its overview a trial.
-    pub(crate) fn open(&self, url: &str, trial: &str) -> Result<Opened> {
+    pub(crate) fn open(&self, url: &str, trial: &str) -> Result<OpenTimes> {
         self.run("open", url, trial)
     }
 
     /// Pans the timeline of a trial.
-    pub(crate) fn pan(&self, url: &str, trial: &str) -> Result<Panned> {
+    pub(crate) fn pan(&self, url: &str, trial: &str) -> Result<PanFigures> {
         self.run("pan", url, trial)
     }
 
@@ -52,6 +52,6 @@ impl Browser<'_> {
             bail!("the browser could not {what} {url}");
         }
         let stdout = String::from_utf8_lossy(&output.stdout);
-        serde_json::from_str(stdout.trim()).with_context(|| format!("the browser said {stdout}"))
+        serde_json::from_str(stdout.trim()).with_context(|| format!("invalid output of report.mjs: {stdout}"))
     }
 }

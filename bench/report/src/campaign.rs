@@ -44,12 +44,17 @@ fn text(size: Size) -> String {
 }
 
 /// Fills a store with such a campaign, and returns the ids of its trials, in order.
-pub(crate) fn fill(root: &Path, size: Size, seed: u64, mut told: impl FnMut(u32)) -> Result<Vec<String>> {
+pub(crate) fn fill(
+    root: &Path,
+    size: Size,
+    seed: u64,
+    mut on_progress: impl FnMut(u32),
+) -> Result<Vec<String>> {
     let store = Store::open(root)?;
     let campaign_toml = text(size);
-    let wrong = |error: model::spec::SpecError| anyhow::anyhow!("{}", error.message);
-    let campaign = Campaign::parse(&campaign_toml).map_err(wrong)?;
-    let plan = Plan::new(&campaign, seed).map_err(wrong)?;
+    let to_anyhow = |error: model::spec::SpecError| anyhow::anyhow!("{}", error.message);
+    let campaign = Campaign::parse(&campaign_toml).map_err(to_anyhow)?;
+    let plan = Plan::new(&campaign, seed).map_err(to_anyhow)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let run = Run {
         id: store::new_id(),
@@ -60,24 +65,24 @@ pub(crate) fn fill(root: &Path, size: Size, seed: u64, mut told: impl FnMut(u32)
         tags: Vec::new(),
         notes: None,
     };
-    let pool = (0..48).map(|_| payload(&mut random)).collect::<Result<Vec<_>>>()?;
-    let mut started: Timestamp = "2026-01-01T00:00:00Z".parse().context("no time")?;
+    let pool = (0..48).map(|_| histogram_of_a_second(&mut random)).collect::<Result<Vec<_>>>()?;
+    let mut started: Timestamp = "2026-01-01T00:00:00Z".parse().context("invalid time")?;
     let mut ids = Vec::new();
     for planned in plan.trials.iter().take(size.trials as usize) {
-        let maker = Maker { size, pool: &pool, started, cell: plan.cell(planned) };
-        let mut record = maker.record(&run, &mut random);
+        let generator = Generator { size, pool: &pool, started, cell: plan.cell(planned) };
+        let mut record = generator.record(&run, &mut random);
         record.trial.repeat = planned.repeat;
         record.trial.position = planned.position;
         store.write(&record)?;
         ids.push(record.trial.id);
         started += SignedDuration::from_secs(size.seconds as i64 + 5);
-        told(ids.len() as u32);
+        on_progress(ids.len() as u32);
     }
     Ok(ids)
 }
 
 /// An encoded histogram of a second, with its number of transactions.
-fn payload(random: &mut Xoshiro256PlusPlus) -> Result<(u64, String)> {
+fn histogram_of_a_second(random: &mut Xoshiro256PlusPlus) -> Result<(u64, String)> {
     let mut histogram = Histogram::<u64>::new(3)?;
     let transactions = random.random_range(900..1100);
     for _ in 0..transactions {
@@ -86,18 +91,18 @@ fn payload(random: &mut Xoshiro256PlusPlus) -> Result<(u64, String)> {
         histogram.record((300_000.0 * spread) as u64)?;
     }
     let mut bytes = Vec::new();
-    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).context("a histogram can't be written")?;
+    V2DeflateSerializer::new().serialize(&histogram, &mut bytes).context("cannot serialize a histogram")?;
     Ok((transactions, STANDARD.encode(bytes)))
 }
 
-struct Maker<'a> {
+struct Generator<'a> {
     size: Size,
     pool: &'a [(u64, String)],
     started: Timestamp,
     cell: &'a Cell,
 }
 
-impl Maker<'_> {
+impl Generator<'_> {
     fn record(&self, run: &Run, random: &mut Xoshiro256PlusPlus) -> TrialRecord {
         let intervals: Vec<Interval> =
             (0..=self.size.seconds).map(|second| self.interval(second, random)).collect();
@@ -258,7 +263,7 @@ impl Maker<'_> {
                 at: self.started + SignedDuration::from_secs(60 * minute as i64 + 50),
                 kind: kind.to_owned(),
                 message: format!("{kind} of the minute {minute}"),
-                of: None,
+                object: None,
                 figures: BTreeMap::from([(figure.to_owned(), us)]),
             }
         };

@@ -65,21 +65,22 @@ fn main() -> Result<()> {
         None => std::env::current_exe()?.with_file_name("pgdyno"),
     };
     let page =
-        fs::metadata(options.web.join("dist/index.html")).context("the page is not built: make web")?;
-    fs::metadata(&pgdyno).with_context(|| format!("there is no {}: build it first", pgdyno.display()))?;
+        fs::metadata(options.web.join("dist/index.html")).context("the page is not built: run make web")?;
+    fs::metadata(&pgdyno)
+        .with_context(|| format!("there is no {}: run cargo build --release -p pgdyno", pgdyno.display()))?;
     let folder = tempfile::tempdir()?;
     let size = Size { trials: options.trials, seconds: options.seconds, metrics: options.metrics };
     let long = Size { trials: 1, seconds: options.long, metrics: 4 };
     let (many, alone) = (folder.path().join("many"), folder.path().join("long"));
     let progress = |done: u32| {
         if done.is_multiple_of(50) {
-            let _ = writeln!(stderr(), "{done} trials made");
+            let _ = writeln!(stderr(), "{done} trials generated");
         }
     };
     let ids = fill(&many, size, options.seed, progress)?;
     let long_ids = fill(&alone, long, options.seed, progress)?;
     let (Some(trial), Some(long_trial)) = (ids.get(ids.len() / 2), long_ids.first()) else {
-        bail!("there is no trial")
+        bail!("no trial was generated")
     };
 
     let mut out = stdout();
@@ -93,31 +94,31 @@ fn main() -> Result<()> {
         options.rounds,
         table::HEAD
     )?;
-    let mut tell = |row: Row| writeln!(out, "{row}").and_then(|()| out.flush());
+    let mut print = |row: Row| writeln!(out, "{row}").and_then(|()| out.flush());
 
-    tell(Row::bytes("front end", page.len() as f64, Limit::Below(450e3)))?;
+    print(Row::bytes("front end", page.len() as f64, Limit::Below(450e3)))?;
     let file = folder.path().join("report.html");
     let seconds = report(&pgdyno, &many, &file)?;
-    tell(Row::seconds("`pgdyno report -o`", seconds, Limit::Nothing))?;
-    tell(Row::bytes("the file", fs::metadata(&file)?.len() as f64, Limit::Below(21e6)))?;
+    print(Row::seconds("`pgdyno report -o`", seconds, Limit::Unlimited))?;
+    print(Row::bytes("the file", fs::metadata(&file)?.len() as f64, Limit::Below(21e6)))?;
 
     let browser = Browser { web: &options.web, chromium: &options.chromium, rounds: options.rounds };
     let of_file = browser.open(&format!("file://{}", file.display()), trial)?;
-    tell(Row::seconds("from the file to the first chart", of_file.first_chart_s, Limit::Below(2.0)))?;
-    tell(Row::maybe_seconds("to a trial in detail, from there", of_file.trial_s, Limit::Nothing))?;
+    print(Row::seconds("from the file to the first chart", of_file.first_chart_s, Limit::Below(2.0)))?;
+    print(Row::maybe_seconds("to a trial in detail, from there", of_file.trial_s, Limit::Unlimited))?;
 
-    let served = Served::start(&pgdyno, &many)?;
-    let of_store = browser.open(&served.url, trial)?;
-    tell(Row::seconds("from `pgdyno serve` to the first chart", of_store.first_chart_s, Limit::Below(1.0)))?;
-    tell(Row::maybe_seconds("to a trial in detail, from there", of_store.trial_s, Limit::Nothing))?;
-    drop(served);
+    let server = ReportServer::start(&pgdyno, &many)?;
+    let of_store = browser.open(&server.url, trial)?;
+    print(Row::seconds("from `pgdyno serve` to the first chart", of_store.first_chart_s, Limit::Below(1.0)))?;
+    print(Row::maybe_seconds("to a trial in detail, from there", of_store.trial_s, Limit::Unlimited))?;
+    drop(server);
 
-    let served = Served::start(&pgdyno, &alone)?;
-    let panned = browser.pan(&served.url, long_trial)?;
+    let server = ReportServer::start(&pgdyno, &alone)?;
+    let panned = browser.pan(&server.url, long_trial)?;
     let what = format!("frames per second, panning {} points", panned.points.unwrap_or_default());
-    tell(Row::number(what, panned.frames_per_s, Limit::Above(30.0)))?;
-    tell(Row::maybe_seconds("the longest of these frames", panned.longest_frame_s, Limit::Nothing))?;
-    drop(served);
+    print(Row::number(what, panned.frames_per_s, Limit::Above(30.0)))?;
+    print(Row::maybe_seconds("the longest of these frames", panned.longest_frame_s, Limit::Unlimited))?;
+    drop(server);
     Ok(())
 }
 
@@ -139,12 +140,12 @@ fn report(pgdyno: &Path, store: &Path, file: &Path) -> Result<f64> {
 }
 
 /// A `pgdyno serve`, killed when dropped.
-struct Served {
+struct ReportServer {
     child: Child,
     url: String,
 }
 
-impl Served {
+impl ReportServer {
     fn start(pgdyno: &Path, store: &Path) -> Result<Self> {
         let mut child = Command::new(pgdyno)
             .args(["serve", "--listen", "127.0.0.1:0", "--store"])
@@ -157,15 +158,15 @@ impl Served {
         if let Some(stdout) = child.stdout.take() {
             BufReader::new(stdout).read_line(&mut url)?;
         }
-        let served = Self { child, url: url.trim().to_owned() };
-        match served.url.is_empty() {
-            true => bail!("pgdyno serve said no address"),
-            false => Ok(served),
+        let server = Self { child, url: url.trim().to_owned() };
+        match server.url.is_empty() {
+            true => bail!("pgdyno serve printed no address"),
+            false => Ok(server),
         }
     }
 }
 
-impl Drop for Served {
+impl Drop for ReportServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -6,7 +6,7 @@ use std::time::Instant;
 use stats::{Comparison, Verdict, runs_for_comparison, verdicts};
 
 use crate::random::Random;
-use crate::table::{Promise, Row};
+use crate::table::{Bound, Row};
 
 /// The noise of a cell: the standard deviation of logarithms.
 const NOISE: f64 = 0.02;
@@ -25,25 +25,21 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
         is_change(verdicts(&[comparison])[0])
     };
     let false_alarms =
-        Row::share("false alarm of a comparison, noise 2%", times, Promise::AtMost(0.01), || null(random));
+        Row::share("false alarm of a comparison, noise 2%", times, Bound::AtMost(0.01), || null(random));
     let each = Row::new(
         "runs a side where nothing changed",
         runs as f64 / f64::from(compared),
-        Promise::Nothing,
+        Bound::Unbounded,
         |runs| format!("{runs:.2}"),
     );
-    let power = Row::share("loss of 5% found, noise 2%", times, Promise::AtLeast(0.95), || {
+    let power = Row::share("loss of 5% found, noise 2%", times, Bound::AtLeast(0.95), || {
         verdicts(&[two_stages(random, 0.95)])[0] == Verdict::Regression
     });
-    let family = Row::share(
-        "any false alarm among 52 comparisons, noise 2%",
-        times / 10,
-        Promise::AtMost(0.05),
-        || {
+    let family =
+        Row::share("any false alarm among 52 comparisons, noise 2%", times / 10, Bound::AtMost(0.05), || {
             let family: Vec<Comparison> = (0..FAMILY).map(|_| two_stages(random, 1.0)).collect();
             verdicts(&family).into_iter().any(is_change)
-        },
-    );
+        });
     vec![false_alarms, each, power, family]
 }
 
@@ -55,7 +51,7 @@ pub(crate) fn speed(random: &mut Random, times: usize) -> Row {
         cells.windows(2).filter_map(|pair| Comparison::new(&pair[0], &pair[1])).collect();
     black_box(verdicts(&matrix));
     let rate = matrix.len() as f64 / begin.elapsed().as_secs_f64();
-    Row::new("comparisons of 10 runs a side in a second", rate, Promise::AtLeast(10_000.0), |rate| {
+    Row::new("comparisons of 10 runs a side in a second", rate, Bound::AtLeast(10_000.0), |rate| {
         format!("{rate:.0}")
     })
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use stats::change_points;
 
 use crate::random::Random;
-use crate::table::{Promise, Row};
+use crate::table::{Bound, Row};
 
 /// The noise of a point: the standard deviation of logarithms.
 const NOISE: f64 = 0.02;
@@ -20,38 +20,38 @@ const CELLS: usize = 100;
 const CHANGES: usize = 5;
 
 pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
-    let mut falsely = |what: &str, value: fn(&mut Random) -> f64| {
+    let mut false_change_point = |what: &str, value: fn(&mut Random) -> f64| {
         let what = format!("history of {POINTS} points without change has a change point, {what}");
-        Row::share(what, times, Promise::AtMost(0.02), || {
+        Row::share(what, times, Bound::AtMost(0.02), || {
             let series: Vec<Option<f64>> = (0..POINTS).map(|_| Some(value(random))).collect();
-            !places(&series).is_empty()
+            !change_indices(&series).is_empty()
         })
     };
     let mut rows = vec![
-        falsely("normal", |random| random.run(1.0, NOISE)),
-        falsely("skewed", |random| random.skewed_run(NOISE)),
-        falsely("ten different values", |random| (random.run(1.0, NOISE) / 12.0).round()),
+        false_change_point("normal", |random| random.run(1.0, NOISE)),
+        false_change_point("skewed", |random| random.skewed_run(NOISE)),
+        false_change_point("ten different values", |random| (random.run(1.0, NOISE) / 12.0).round()),
     ];
     for last in [50, 10, 5, 3] {
         let what =
             format!("loss of 5% in the last {last} of {POINTS} points found within 2 points, noise 2%");
-        rows.push(Row::share(what, times, Promise::Nothing, || {
+        rows.push(Row::share(what, times, Bound::Unbounded, || {
             let ratio = |i: usize| if i < POINTS - last { 1.0 } else { 0.95 };
             let series: Vec<Option<f64>> = (0..POINTS).map(|i| Some(random.run(ratio(i), NOISE))).collect();
-            places(&series).iter().any(|place| place.abs_diff(POINTS - last) <= 2)
+            change_indices(&series).iter().any(|index| index.abs_diff(POINTS - last) <= 2)
         }));
     }
     for (length, loss) in [(30, 5), (20, 5), (10, 5), (5, 5), (5, 10)] {
         let what = format!(
             "loss of {loss}% in {length} of {POINTS} points and its end found, each within 2 points, noise 2%"
         );
-        rows.push(Row::share(what, times, Promise::Nothing, || {
+        rows.push(Row::share(what, times, Bound::Unbounded, || {
             let (from, to) = (40, 40 + length);
             let level = 1.0 - f64::from(loss) / 100.0;
             let ratio = |i: usize| if (from..to).contains(&i) { level } else { 1.0 };
             let series: Vec<Option<f64>> = (0..POINTS).map(|i| Some(random.run(ratio(i), NOISE))).collect();
-            let places = places(&series);
-            [from, to].iter().all(|at| places.iter().any(|place| place.abs_diff(*at) <= 2))
+            let change_indices = change_indices(&series);
+            [from, to].iter().all(|at| change_indices.iter().any(|index| index.abs_diff(*at) <= 2))
         }));
     }
     rows
@@ -65,16 +65,16 @@ pub(crate) fn speed(random: &mut Random, threads: usize) -> Row {
     let begin = Instant::now();
     thread::scope(|scope| {
         for part in cells.chunks(CELLS.div_ceil(threads)) {
-            scope.spawn(move || part.iter().map(|series| places(series).len()).sum::<usize>());
+            scope.spawn(move || part.iter().map(|series| change_indices(series).len()).sum::<usize>());
         }
     });
     let what = format!(
         "seconds for {CELLS} cells of {MANY_POINTS} points with {CHANGES} changes, {threads} threads"
     );
-    Row::new(what, begin.elapsed().as_secs_f64(), Promise::AtMost(10.0), |seconds| format!("{seconds:.1}"))
+    Row::new(what, begin.elapsed().as_secs_f64(), Bound::AtMost(10.0), |seconds| format!("{seconds:.1}"))
 }
 
 /// The first points after changes.
-fn places(series: &[Option<f64>]) -> Vec<usize> {
+fn change_indices(series: &[Option<f64>]) -> Vec<usize> {
     change_points(series).unwrap_or_default().iter().map(|change| change.after).collect()
 }

@@ -5,7 +5,7 @@ use rand_distr::{Exp1, StandardNormal};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Baseline throughput.
-const CENTRE: f64 = 1000.0;
+const BASELINE: f64 = 1000.0;
 
 pub(crate) struct Random(Xoshiro256PlusPlus);
 
@@ -20,7 +20,7 @@ impl Random {
 
     /// A throughput of `ratio` times the baseline, with noise.
     pub(crate) fn run(&mut self, ratio: f64, noise: f64) -> f64 {
-        CENTRE * ratio * (noise * self.normal()).exp()
+        BASELINE * ratio * (noise * self.normal()).exp()
     }
 
     pub(crate) fn runs(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
@@ -30,11 +30,11 @@ impl Random {
     /// A throughput that is occasionally far too low.
     pub(crate) fn skewed_run(&mut self, noise: f64) -> f64 {
         let below: f64 = self.0.sample(Exp1);
-        CENTRE * (-noise * below).exp()
+        BASELINE * (-noise * below).exp()
     }
 
     /// Runs that are each in one of two modes.
-    pub(crate) fn in_two_modes(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
+    pub(crate) fn bimodal_runs(&mut self, n: usize, ratio: f64, noise: f64) -> Vec<f64> {
         (0..n)
             .map(|_| {
                 let mode = if self.0.random_bool(0.5) { ratio } else { 1.0 };

@@ -16,8 +16,8 @@ use crate::judgement::{Outcome, Row};
 use crate::levels::Levels;
 use crate::metric::Metric;
 use crate::select::{RunSelection, SelectError, Selector};
-use differences::KnownFacts;
-use matching::{Selected, matched};
+use differences::FactsCache;
+use matching::{Selected, match_cells};
 
 pub use differences::Differences;
 pub use gate::{Gate, GateError, GateOutcome};
@@ -54,10 +54,10 @@ pub enum CompareError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// Fewer than two sides, or too many.
-    #[error("{0} selectors: name a baseline and one to 25 variants")]
+    #[error("expected a baseline and one to 25 variants, got {0} selectors")]
     Sides(usize),
     /// A selector occurs twice.
-    #[error("{one} and {other} are the same selector, \"{selector}\": there is nothing to compare")]
+    #[error("{one} and {other} are the same selector, \"{selector}\"")]
     Same {
         /// Name of the first.
         one: char,
@@ -68,8 +68,7 @@ pub enum CompareError {
     },
     /// A trial is on both sides.
     #[error(
-        "{a} and {b} both have {count} of the trials, such as {first}: a trial can't be compared with itself; \
-         make the selectors exclude each other"
+        "{a} and {b} have {count} trials in common, such as {first}: change the selectors so that they do not overlap"
     )]
     Overlap {
         /// The baseline.
@@ -83,9 +82,9 @@ pub enum CompareError {
     },
     /// Several cells of a side would be treated as one.
     #[error(
-        "{side} has {factor} {levels} where one is needed ({cell}): name one of them, as in `{factor}=…`"
+        "{side} has several levels of {factor} ({levels}) for one cell ({cell}): select one of them, as in `{factor}=…`"
     )]
-    Together {
+    SeveralCells {
         /// The side.
         side: String,
         /// The factor in which the cells differ.
@@ -97,7 +96,7 @@ pub enum CompareError {
     },
     /// The sides have no cell in common.
     #[error(
-        "{a} and {b} share no cell: cells are compared that are alike in all that the selectors do not name{levels}\n{next}"
+        "{a} and {b} share no cell: compared cells have equal levels in all factors that the selectors do not fix{levels}\n{next}"
     )]
     NothingShared {
         /// The baseline.
@@ -110,7 +109,7 @@ pub enum CompareError {
         next: String,
     },
     /// No trial has a metric.
-    #[error("no trial that is compared has the metric {metric}: {known}")]
+    #[error("no compared trial has the metric {metric}: {known}")]
     NoFigure {
         /// The requested metric.
         metric: Metric,
@@ -229,10 +228,10 @@ pub fn compare(store: &Store, request: &Request) -> Result<Compared, CompareErro
         .collect::<Result<Vec<_>, CompareError>>()?;
     let [baseline, variants @ ..] = sides.as_slice() else { return Err(CompareError::Sides(sides.len())) };
 
-    let mut known = KnownFacts::default();
+    let mut known = FactsCache::default();
     let (mut pairs, mut shared) = (Vec::new(), Vec::new());
     for (at, variant) in variants.iter().enumerate() {
-        let matched = matched(baseline, variant)?;
+        let matched = match_cells(baseline, variant)?;
         pairs.push(Pair {
             variant: at + 1,
             fixed: matched.fixed,

@@ -83,5 +83,5 @@ pub fn read_kernel_options(
 
 /// Kernel options of a trial; `None` if its bundle does not have them.
 pub(crate) fn kernel_options(store: &Store, id: &str) -> Result<Option<KernelOptions>, StoreError> {
-    Ok(store.log(id, "kernel-config")?.map(|text| KernelOptions::read(&text)))
+    Ok(store.log(id, "kernel-config")?.map(|text| KernelOptions::parse(&text)))
 }

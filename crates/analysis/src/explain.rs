@@ -20,7 +20,7 @@ pub enum ExplainError {
     Store(#[from] StoreError),
     /// A trial can't be explained.
     #[error("trial {id} can't be explained: {why}")]
-    Nothing {
+    NotExplained {
         /// Id of the trial.
         id: String,
         /// Reason.
@@ -63,19 +63,21 @@ pub fn explain_cell(
     let mut explanations = Vec::new();
     for id in &ids {
         let record = store.load(id)?;
-        let explanation = explain(&record)
-            .map_err(|why| ExplainError::Nothing { id: record.trial.id.clone(), why: why.to_string() })?;
+        let explanation = explain(&record).map_err(|why| ExplainError::NotExplained {
+            id: record.trial.id.clone(),
+            why: why.to_string(),
+        })?;
         trials.push(record.trial);
         explanations.push(explanation);
     }
-    together(&trials, &explanations).ok_or_else(|| ExplainError::Nothing {
+    combine(&trials, &explanations).ok_or_else(|| ExplainError::NotExplained {
         id: "of this cell".to_owned(),
         why: "there is none".to_owned(),
     })
 }
 
 /// Combines the explanations of trials of one cell.
-fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplanation> {
+fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplanation> {
     let budgets: Vec<Budget> = explanations.iter().map(|explanation| explanation.budget.clone()).collect();
     let budget = Budget::mean(&budgets)?;
     let mut by_name: BTreeMap<&str, Vec<&Cause>> = BTreeMap::new();
@@ -112,7 +114,7 @@ fn together(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplan
 /// The trial can't be explained, with the reason.
 pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, NotExplained> {
     let explanation = explain(record)?;
-    together(std::slice::from_ref(&record.trial), &[explanation]).ok_or(NotExplained::NoLoad)
+    combine(std::slice::from_ref(&record.trial), &[explanation]).ok_or(NotExplained::NoLoad)
 }
 
 /// Explanation of one trial, or of those of one cell, as data.

@@ -5,7 +5,7 @@ mod accept;
 mod error;
 mod gate;
 mod git;
-mod of_run;
+mod run_histories;
 mod series;
 mod steps;
 
@@ -29,15 +29,15 @@ use steps::Keys;
 pub use accept::Decision;
 pub use error::HistoryError;
 pub use gate::GateOutcome;
-pub use of_run::histories_of_run;
-pub use steps::{Order, Over, Step};
+pub use run_histories::run_histories;
+pub use steps::{HistoryAxis, Order, Step};
 
 /// A history to compute.
 pub struct Request<'a> {
     /// The metric.
     pub metric: Metric,
     /// The axis of the history.
-    pub over: Over,
+    pub over: HistoryAxis,
     /// The trials; of all runs unless it names an origin.
     pub selector: Selector,
     /// Levels that identify the control, to which figures are relative.
@@ -62,7 +62,7 @@ pub struct History {
     /// The control that figures are relative to, as written.
     pub control: Option<String>,
     /// The axis of the history.
-    pub over: Over,
+    pub over: HistoryAxis,
     /// The selector as written; empty for all trials.
     pub selector: String,
     /// The steps, in order.
@@ -187,7 +187,7 @@ impl History {
 }
 
 /// The data read from a trial.
-struct Read {
+struct TrialData {
     figure: Option<f64>,
     kind: Option<Kind>,
     /// Kernel of the machine.
@@ -208,15 +208,15 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
 
     let keys = Keys::new(request.over, &selected);
     let mut trials: Vec<(&Trial, String)> = Vec::new();
-    let mut about = about(&selected);
+    let mut summary = summarize(&selected);
     for trial in selected.iter().copied().filter(|trial| !is_control(request, trial)) {
         let kernel = read.get(trial.id.as_str()).and_then(|read| read.kernel.as_deref());
         match keys.key(trial, kernel) {
             Some(key) => trials.push((trial, key)),
-            None => about.without_step += 1,
+            None => summary.without_step += 1,
         }
     }
-    some_are_left(request, &trials, &about)?;
+    require_trials(request, &trials, &summary)?;
     let no_order = |refs| {
         let path = request.repository.unwrap_or(Path::new("")).to_owned();
         HistoryError::Repository { path, refs }
@@ -225,7 +225,7 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
     for wanted in &request.without {
         let step = steps.remove(step(&steps, wanted)?);
         trials.retain(|(_, of)| *of != step.key);
-        about.without.push(step.label);
+        summary.without.push(step.label);
     }
 
     let figure = |trial: &Trial| read.get(trial.id.as_str()).and_then(|read| read.figure);
@@ -243,12 +243,12 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
     };
     if let Some(control) = &request.control {
         let usable = || trials.iter().filter(|(trial, _)| is_usable(trial));
-        about.without_control = usable().filter(|(trial, _)| figure(trial).is_none()).count();
+        summary.without_control = usable().filter(|(trial, _)| figure(trial).is_none()).count();
         if relative.is_empty() {
             return Err(HistoryError::NoControl { control: control.to_string() });
         }
     }
-    let series = series::of_cells(request.over, &steps, &trials, figure)?;
+    let series = series::cell_series(request.over, &steps, &trials, figure)?;
     let changes: Vec<Vec<ChangePoint>> = series.iter().map(|series| series.changes.clone()).collect();
     let mut history = History {
         metric: request.metric.clone(),
@@ -263,7 +263,7 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
         accepted: Vec::new(),
         gates: Vec::new(),
         newest: request.newest,
-        trials: about,
+        trials: summary,
     };
     history.mark_accepted(store.acceptances()?);
     history.gates = request.gates.iter().map(|gate| gate::outcome(gate, &history)).collect();
@@ -271,7 +271,7 @@ pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryE
 }
 
 fn check(request: &Request<'_>) -> Result<(), HistoryError> {
-    if let Some(control) = request.control.as_ref().filter(|control| !control.is_levels_alone()) {
+    if let Some(control) = request.control.as_ref().filter(|control| !control.has_only_levels()) {
         return Err(HistoryError::Control(control.to_string()));
     }
     match request.gates.iter().find(|gate| gate.metric != request.metric) {
@@ -300,16 +300,18 @@ fn read<'a>(
     store: &Store,
     request: &Request<'_>,
     trials: impl Iterator<Item = &'a Trial>,
-) -> Result<(HashMap<&'a str, Read>, Vec<String>), StoreError> {
+) -> Result<(HashMap<&'a str, TrialData>, Vec<String>), StoreError> {
     let (mut read, mut collected) = (HashMap::new(), Vec::new());
     for trial in trials {
-        let asks_machine = request.over == Over::Kernel && trial.imported.is_none();
-        if !is_usable(trial) && !asks_machine || read.contains_key(trial.id.as_str()) {
+        let needs_kernel = request.over == HistoryAxis::Kernel && trial.imported.is_none();
+        if !is_usable(trial) && !needs_kernel || read.contains_key(trial.id.as_str()) {
             continue;
         }
-        let of_trial = match (request.metric.needs_record(), asks_machine) {
-            (false, false) => Read { figure: request.metric.head_value(trial), kind: None, kernel: None },
-            (false, true) => Read {
+        let of_trial = match (request.metric.needs_record(), needs_kernel) {
+            (false, false) => {
+                TrialData { figure: request.metric.head_value(trial), kind: None, kernel: None }
+            }
+            (false, true) => TrialData {
                 figure: request.metric.head_value(trial).filter(|_| is_usable(trial)),
                 kind: None,
                 kernel: store.environment(&trial.id)?.kernel,
@@ -319,7 +321,7 @@ fn read<'a>(
                 collected.extend(record.metrics.0.iter().map(|series| series.metric.clone()));
                 collected.sort_unstable();
                 collected.dedup();
-                Read {
+                TrialData {
                     figure: request.metric.value(&record).filter(|_| is_usable(trial)),
                     kind: request.metric.kind(&record),
                     kernel: record.environment.kernel,
@@ -331,7 +333,7 @@ fn read<'a>(
     Ok((read, collected))
 }
 
-fn about(selected: &[&Trial]) -> Selected {
+fn summarize(selected: &[&Trial]) -> Selected {
     let distinct = |of: &dyn Fn(&Trial) -> String| {
         let mut all: Vec<String> = selected.iter().map(|trial| of(trial)).collect();
         all.sort();
@@ -350,27 +352,27 @@ fn about(selected: &[&Trial]) -> Selected {
     }
 }
 
-fn some_are_left(
+fn require_trials(
     request: &Request<'_>,
     trials: &[(&Trial, String)],
-    about: &Selected,
+    summary: &Selected,
 ) -> Result<(), HistoryError> {
     match &request.control {
         _ if !trials.is_empty() => Ok(()),
-        Some(control) if about.without_step == 0 => {
+        Some(control) if summary.without_step == 0 => {
             Err(HistoryError::OnlyControl { control: control.to_string() })
         }
         _ => Err(HistoryError::NoStep {
-            trials: counted(about.without_step, "trial"),
+            trials: counted(summary.without_step, "trial"),
             over: request.over,
             next: match request.over {
-                Over::Commit => {
-                    "a commit is the `ref` of a server that its campaign builds from a git repository; else go over \
+                HistoryAxis::Commit => {
+                    "a commit is the `ref` of a server that its campaign builds from a git repository; otherwise use \
                      version or date"
                 }
-                Over::Date => "`pgdyno import csv --started` takes it from a column",
-                Over::Version | Over::Kernel => {
-                    "it was imported without; `pgdyno import --set` or `--factor` says it of a file"
+                HistoryAxis::Date => "`pgdyno import csv --started` takes it from a column",
+                HistoryAxis::Version | HistoryAxis::Kernel => {
+                    "it was imported without; set it with `pgdyno import --set` or `--factor`"
                 }
             },
         }),

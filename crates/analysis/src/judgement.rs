@@ -4,11 +4,11 @@ use model::cell::RecordedCell;
 use model::machine::Acceleration;
 use model::metrics::Better;
 use model::record::{Status, Trial};
-use stats::{COUNTED_MARGIN, Comparison, LEAST_RUNS, MARGIN, Verdict, holm, verdicts};
+use stats::{COUNTED_MARGIN, Comparison, MARGIN, MIN_RUNS, Verdict, holm, verdicts};
 
 /// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Judged {
+pub struct Judgement {
     /// The figures; `None` if a side has none, or one that is not positive.
     pub comparison: Option<Comparison>,
     /// Welch's p, adjusted by Holm over the matrix; `None` for fewer than 3 runs on a side.
@@ -54,7 +54,7 @@ pub enum Outcome {
 
 /// Compares each second sample with the first one, with the given margin. All pairs together are the matrix for the
 /// adjustment of p.
-pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
+pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judgement> {
     let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::new(a, b)?.with_margin(margin));
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
@@ -63,7 +63,7 @@ pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
     let mut adjusted = adjusted.into_iter();
     comparisons
         .into_iter()
-        .map(|comparison| Judged {
+        .map(|comparison| Judgement {
             p_holm: comparison.as_ref().and_then(p).and_then(|_| adjusted.next()),
             outcome: comparison
                 .as_ref()
@@ -77,7 +77,7 @@ pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judged> {
 /// The p that counts as tested, as in [`stats::verdicts`].
 fn p(comparison: &Comparison) -> Option<f64> {
     let least = comparison.a.n.min(comparison.b.n);
-    comparison.welch.filter(|_| least >= LEAST_RUNS).map(|welch| welch.p)
+    comparison.welch.filter(|_| least >= MIN_RUNS).map(|welch| welch.p)
 }
 
 impl Outcome {
@@ -154,7 +154,7 @@ pub struct Row {
     /// The variant's runs.
     pub b: Runs,
     /// Result of the comparison.
-    pub judged: Judged,
+    pub judged: Judgement,
 }
 
 /// The trials of one side of a cell.
@@ -184,7 +184,7 @@ impl Row {
 
 /// The rows of some cells, each with its pair, its index in that, and the runs of both sides. All of them together are
 /// the matrix for the adjustment of p.
-pub fn judged(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
+pub fn judge_cells(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
     let is_emulated =
         |a: &Runs, b: &Runs| [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg);
     // Cells without a verdict do not count as comparisons, nor for the adjustment of p.
@@ -253,7 +253,7 @@ mod tests {
     const HALF: [f64; 5] = [50.0, 50.5, 49.5, 50.2, 49.8];
 
     #[test]
-    fn of_what_is_better_when_it_is_less_the_words_turn_round() {
+    fn outcomes_are_reversed_if_lower_is_better() {
         let judged = judge(&[(&STEADY, &HALF, MARGIN), (&HALF, &STEADY, MARGIN)]);
         let names = |better| [judged[0].outcome.name(better), judged[1].outcome.name(better)];
         assert_eq!(names(Better::Higher), ["REGRESSION", "IMPROVEMENT"]);
@@ -264,7 +264,7 @@ mod tests {
 
     /// Incomparable cells do not count among the comparisons that p is adjusted for.
     #[test]
-    fn a_pair_without_figures_keeps_its_place() {
+    fn a_pair_without_figures_keeps_its_position() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
         let judged = judge(&[
             (&STEADY, &[0.0; 3], MARGIN),

@@ -59,7 +59,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(trials: &[&Trial], releases: &BTreeMap<String, String>) -> Self {
         let mut layout = Self { panels: Vec::new(), columns: Vec::new() };
-        for cell in in_order(trials) {
+        for cell in ordered_cells(trials) {
             let panel = PanelKey::new(&cell);
             if !layout.panels.contains(&panel) {
                 layout.panels.push(panel);
@@ -68,7 +68,7 @@ impl Layout {
                 layout.columns.push(ColumnKey::new(&cell));
             }
         }
-        put_kernels_in_order(&mut layout.columns, releases, |column| &column.0);
+        sort_kernels(&mut layout.columns, releases, |column| &column.0);
         layout
     }
 
@@ -80,12 +80,12 @@ impl Layout {
 
 /// Distinct cells with trials: those of a plan in its order, those of an imported run in the order of the import, then
 /// others by version; but kernels by version, after the first one, which is the baseline.
-pub fn in_order(trials: &[&Trial]) -> Vec<RecordedCell> {
+pub fn ordered_cells(trials: &[&Trial]) -> Vec<RecordedCell> {
     let mut others: Vec<&RecordedCell> = trials.iter().map(|trial| &trial.cell).collect();
     others.sort_by_cached_key(|cell| {
         let kernel = cell.kernel.known().and_then(Option::as_deref);
-        let kernel = kernel.map(|kernel| version::place(kernel, None));
-        let server = cell.server.known().map(|server| version::place(server, None));
+        let kernel = kernel.map(|kernel| version::sort_key(kernel, None));
+        let server = cell.server.known().map(|server| version::sort_key(server, None));
         (server, kernel, (*cell).clone())
     });
     others.dedup();
@@ -103,13 +103,13 @@ pub fn in_order(trials: &[&Trial]) -> Vec<RecordedCell> {
     ordered.extend(others.into_iter().cloned());
     let mut known: BTreeSet<RecordedCell> = BTreeSet::new();
     ordered.retain(|cell| known.insert(cell.clone()));
-    put_kernels_in_order(&mut ordered, &BTreeMap::new(), |cell| cell);
+    sort_kernels(&mut ordered, &BTreeMap::new(), |cell| cell);
     ordered
 }
 
 /// Sorts kernels among items that differ only in the kernel; everything else keeps its position, and so does the first
 /// kernel, before all others. `releases` has the known releases of kernels by level.
-fn put_kernels_in_order<T: Clone>(
+fn sort_kernels<T: Clone>(
     all: &mut [T],
     releases: &BTreeMap<String, String>,
     cell: impl Fn(&T) -> &RecordedCell,
@@ -124,7 +124,7 @@ fn put_kernels_in_order<T: Clone>(
         let mut sorted: Vec<T> = places.iter().map(|at| all[*at].clone()).collect();
         sorted.sort_by_cached_key(|one| {
             let level = level(one);
-            let place = version::place(&level, releases.get(&level).map(String::as_str));
+            let place = version::sort_key(&level, releases.get(&level).map(String::as_str));
             (level != baseline, place)
         });
         for (at, one) in places.into_iter().zip(sorted) {
@@ -156,16 +156,16 @@ pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
     let run = &trials.first()?.run;
     let campaign = Campaign::parse(&run.campaign_toml).ok()?;
     let mut workloads = Workloads::default();
-    workloads.learn(trials.iter().filter_map(|trial| trial.cell.workload.known()));
+    workloads.add_custom(trials.iter().filter_map(|trial| trial.cell.workload.known()));
     let levels = campaign.workload_levels().map(|level| level.get_ref());
     for name in levels.chain(campaign.workloads.keys().map(|name| name.get_ref())) {
         workloads.0.entry(name.clone()).or_insert_with(|| Workload::Named(name.clone()));
     }
-    Plan::with(&campaign, run.seed?, &workloads).ok()
+    Plan::with_workloads(&campaign, run.seed?, &workloads).ok()
 }
 
 /// Levels of the factors that are columns: a trial's server and kernel.
-pub(crate) fn place(cell: &impl Levels) -> Vec<String> {
+pub(crate) fn column_levels(cell: &impl Levels) -> Vec<String> {
     Factor::at(Place::Column).map(|factor| factor.level(cell)).collect()
 }
 

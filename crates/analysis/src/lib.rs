@@ -27,5 +27,5 @@ mod version;
 mod typescript;
 
 pub use emulation::notes;
-pub use layout::in_order;
+pub use layout::ordered_cells;
 pub use overview::overview;

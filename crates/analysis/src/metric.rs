@@ -60,8 +60,8 @@ pub enum LatencyFigure {
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
      instructions, cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
-     blocks.writes, blocks.visited, each of the first five of a workload beside the measured one, such as \
-     beside.latency.p99{{scans}}, and what was collected (docs/metrics.md), such as pg.wal.bytes or \
+     blocks.writes, blocks.visited, each of the first five of a background workload, such as \
+     beside.latency.p99{{scans}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
@@ -84,7 +84,7 @@ const NAMED: [(&str, Metric); 13] = [
 ];
 
 /// Prefix of the metrics of background workloads.
-const BESIDE: &str = "beside.";
+const BACKGROUND_PREFIX: &str = "beside.";
 
 impl FromStr for Metric {
     type Err = MetricError;
@@ -98,7 +98,7 @@ impl FromStr for Metric {
             Some((name, of)) => (name, Some(of.to_owned())),
             None => (text, None),
         };
-        if let Some(figure) = name.strip_prefix(BESIDE) {
+        if let Some(figure) = name.strip_prefix(BACKGROUND_PREFIX) {
             let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
             return match (figure, of) {
                 (Some(Self::Tps), Some(workload)) => Ok(Self::Background { workload, latency: None }),
@@ -128,7 +128,7 @@ impl fmt::Display for Metric {
             (_, Some((name, _))) => f.pad(name),
             (Self::Background { workload, latency }, _) => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
-                f.pad(&format!("{BESIDE}{figure}{{{workload}}}"))
+                f.pad(&format!("{BACKGROUND_PREFIX}{figure}{{{workload}}}"))
             }
             (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
             (Self::Collected { name, .. }, _) => f.pad(name),
@@ -201,7 +201,8 @@ impl Metric {
             Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.value(summary.latency.as_ref()?),
             Self::Background { workload, latency } => {
-                let background = summary.background.iter().find(|beside| beside.workload == *workload)?;
+                let background =
+                    summary.background.iter().find(|background| background.workload == *workload)?;
                 match latency {
                     None => Some(background.tps),
                     Some(figure) => figure.value(background.latency.as_ref()?),
@@ -218,15 +219,15 @@ impl Metric {
             Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. } => {
                 self.head_value(&record.trial)
             }
-            Self::CpuPerTransaction => window.for_each_transaction(server_cpu_us(record, &window)?),
+            Self::CpuPerTransaction => window.per_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
-                window.for_each_transaction(bytes)
+                window.per_transaction(bytes)
             }
             Self::Blocks(figure) => figure.value(record, window.from_us, window.to_us),
             Self::Collected { name, of } => match of {
                 Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),
-                None => over_all(record, name, &window),
+                None => aggregate(record, name, &window),
             },
         }
     }
@@ -267,17 +268,17 @@ impl Window {
         (self.to_us - self.from_us) as f64 / 1e6
     }
 
-    fn for_each_transaction(&self, amount: f64) -> Option<f64> {
+    fn per_transaction(&self, amount: f64) -> Option<f64> {
         self.transactions.filter(|transactions| *transactions > 0.0).map(|transactions| amount / transactions)
     }
 }
 
 /// Roles of processes that are not the server's, or only serve pgdyno.
-const NOT_THE_SERVER: [&str; 5] = ["driver", "pgdyno", "collector", "kernel", "foreign"];
+const OTHER_ROLES: [&str; 5] = ["driver", "pgdyno", "collector", "kernel", "foreign"];
 
 fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
     let of_server = |series: &&Series| {
-        series.label.as_deref().is_some_and(|role| !NOT_THE_SERVER.contains(&role))
+        series.label.as_deref().is_some_and(|role| !OTHER_ROLES.contains(&role))
             && series.metric == "role.run_us"
     };
     let mut roles = record.metrics.0.iter().filter(of_server).peekable();
@@ -287,7 +288,7 @@ fn server_cpu_us(record: &TrialRecord, window: &Window) -> Option<f64> {
 
 /// The figure over all labels: that of `all`, if there is one (`all` CPUs), else the sum. A series without readings in
 /// the window adds nothing; one with an unknown figure makes the sum unknown.
-fn over_all(record: &TrialRecord, name: &str, window: &Window) -> Option<f64> {
+fn aggregate(record: &TrialRecord, name: &str, window: &Window) -> Option<f64> {
     if let Some(all) = record.metrics.get(name, Some("all")) {
         return rate_or_mean(all, window);
     }
@@ -318,13 +319,15 @@ pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
     const SHOWN: usize = 12;
     let Metric::Collected { name, of } = metric else {
         return match metric.needs_record() && collected.is_empty() {
-            true => "nothing was collected beside their loads".to_owned(),
-            false => "what it is made of was not measured".to_owned(),
+            true => "no metrics were collected during their loads".to_owned(),
+            false => "the metrics that it is computed from were not collected".to_owned(),
         };
     };
     if collected.contains(name) {
         let label = of.as_ref().map(|label| format!(" of \"{label}\"")).unwrap_or_default();
-        return format!("it was collected, but not{label} over the whole window, or it was reset in it");
+        return format!(
+            "it was collected, but not{label} over the whole window, or it was reset in the window"
+        );
     }
     let source = name.split('.').next().unwrap_or_default();
     let like: Vec<&str> = collected
@@ -333,11 +336,11 @@ pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
         .map(String::as_str)
         .collect();
     match (like.as_slice(), collected) {
-        (_, []) => "nothing was collected beside their loads".to_owned(),
-        ([], _) => format!("{} others were collected, as docs/metrics.md has them", collected.len()),
+        (_, []) => "no metrics were collected during their loads".to_owned(),
+        ([], _) => format!("{} other metrics were collected (docs/metrics.md)", collected.len()),
         (like, _) => {
             let more = if like.len() > SHOWN { ", …" } else { "" };
-            format!("of {source} there are {}{more}", like[..like.len().min(SHOWN)].join(", "))
+            format!("the metrics of {source} are {}{more}", like[..like.len().min(SHOWN)].join(", "))
         }
     }
 }
@@ -347,7 +350,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_metric_is_written_as_it_is_read() {
+    fn a_metric_is_displayed_as_parsed() {
         for text in [
             "tps",
             "latency.p95",

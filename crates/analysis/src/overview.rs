@@ -19,7 +19,7 @@ use crate::context::TrialContext;
 use crate::emulation::notes;
 use crate::facts::{facts_of, facts_of_machine};
 use crate::judgement::runs as figures_of;
-use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, place, plan, releases, runs};
+use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan, releases, runs};
 use crate::metric::Metric;
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
 use crate::spans::{Spans, lone_us};
@@ -107,14 +107,14 @@ fn find_confounds(runs: &[Vec<&Trial>], contexts: &BTreeMap<String, TrialContext
             let Some(known) = contexts.get(&trial.id).filter(|known| !known.settings.is_empty()) else {
                 continue;
             };
-            facts.entry(place(&trial.cell)).or_insert_with(|| {
+            facts.entry(column_levels(&trial.cell)).or_insert_with(|| {
                 let mut facts = facts_of_machine(&known.environment);
-                facts.retain(|what, _| diagnose::comes_of_kernel(what));
+                facts.retain(|what, _| diagnose::is_kernel_fact(what));
                 facts.extend(facts_of(trial, known));
                 facts
             });
         }
-        let confounds = diagnose::confounds(&plan, |cell| facts.get(&place(cell)));
+        let confounds = diagnose::confounds(&plan, |cell| facts.get(&column_levels(cell)));
         for Confound { factor, baseline, level, what, before, after } in confounds {
             let confound = view::Confound { factor: factor.name(), baseline, level, what, before, after };
             if !found.contains(&confound) {
@@ -266,7 +266,7 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
                         taken: taken.unwrap_or_default(),
                         us_per_sample: profile.us_per_sample,
                         transactions: profile.transactions,
-                        reservations: profile.reservations(),
+                        reservations: profile.limitations(),
                         roles: profile.stacks.iter().map(tree).collect(),
                         trials: profile.trials,
                     });

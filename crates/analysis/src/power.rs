@@ -143,7 +143,7 @@ impl Question {
     fn effects(&self, noise: f64) -> Vec<EffectAnswer> {
         let answer = |&effect: &f64| {
             let two_stages = TwoStages::new(noise, effect, self.alpha);
-            let enough = two_stages.filter(|found| found.least_power >= self.power);
+            let enough = two_stages.filter(|found| found.min_power >= self.power);
             EffectAnswer {
                 effect,
                 runs: stats::runs_for_effect(noise, effect, self.alpha, self.power),

@@ -7,9 +7,9 @@ mod tree;
 
 use std::collections::BTreeMap;
 
-use diagnose::profile::plainly;
+use diagnose::profile::normalize_names;
 use model::message::{Interval, Phase};
-use model::profile::{Profiled, Stacks};
+use model::profile::{ProfileSummary, Stacks};
 use model::record::TrialRecord;
 use store::{Store, StoreError};
 
@@ -17,7 +17,7 @@ use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 
 pub use description::{description, off_cpu_description};
 pub use difference::{Change, Difference};
-pub use groups_file::groups_of;
+pub use groups_file::parse_groups;
 pub use tree::{Frame, tree};
 
 /// Error of showing a profile.
@@ -31,8 +31,8 @@ pub enum ProfileError {
     Store(#[from] StoreError),
     /// The trials have no profile.
     #[error(
-        "{trials} no profile: the campaign had no [profile], or it could not be taken (`pgdyno store show {id}` has \
-         notes of that)"
+        "{trials} no profile: the campaign has no [profile], or recording failed (`pgdyno store show {id}` shows the \
+         notes)"
     )]
     None {
         /// The trials, as text.
@@ -42,17 +42,17 @@ pub enum ProfileError {
     },
     /// The trials have no off-CPU stacks.
     #[error(
-        "{trials} no off-CPU stacks: [profile] had no off_cpu, or they could not be had (`pgdyno store show {id}` has notes \
-         of that)"
+        "{trials} no off-CPU stacks: [profile] has no off_cpu, or recording failed (`pgdyno store show {id}` shows the \
+         notes)"
     )]
-    NoneWaiting {
+    NoOffCpu {
         /// The trials, as text.
         trials: String,
         /// Id of the last of them.
         id: String,
     },
     /// The trials have different sampling rates.
-    #[error("the trials of {selector} were sampled at different rates: name one of them by its id")]
+    #[error("the trials of {selector} were sampled at different rates: select one of them by its id")]
     Rates {
         /// The selector as written.
         selector: String,
@@ -76,9 +76,7 @@ pub enum ProfileError {
         known: String,
     },
     /// A profile can't be normalised for a difference.
-    #[error(
-        "trial {id} has no transactions while it was profiled: there is nothing to compare its samples by"
-    )]
+    #[error("trial {id} has no transactions during its profile, which a comparison needs")]
     NoTransactions {
         /// Id of the trial.
         id: String,
@@ -92,7 +90,7 @@ pub enum ProfileError {
 pub const DEFAULT_ROLE: &str = "load";
 
 /// The shortest rest of a window that gives a throughput.
-const LEAST_BESIDE_S: f64 = 1.0;
+const MIN_REST_S: f64 = 1.0;
 
 /// Kind of a profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -127,7 +125,7 @@ pub struct Profile {
     /// Ids of the trials.
     pub trials: Vec<String>,
     /// How each was taken.
-    pub taken: Vec<Profiled>,
+    pub taken: Vec<ProfileSummary>,
     /// Transactions that ended during the profile; `None` if unknown.
     pub transactions: Option<f64>,
     /// Throughput in the rest of the measured window, without such a recording, in transactions per second; `None` if
@@ -135,7 +133,7 @@ pub struct Profile {
     pub tps_outside: Option<f64>,
     /// Time that a sample stands for, in microseconds; 1 for off-CPU profiles.
     pub us_per_sample: f64,
-    /// Stacks by role, the most samples first; functions as named by `plainly`.
+    /// Stacks by role, the most samples first; functions as named by `normalize_names`.
     pub stacks: Vec<Stacks>,
 }
 
@@ -162,10 +160,10 @@ pub fn profile(
         };
         return Err(match kind {
             Kind::OnCpu => ProfileError::None { trials, id },
-            Kind::OffCpu => ProfileError::NoneWaiting { trials, id },
+            Kind::OffCpu => ProfileError::NoOffCpu { trials, id },
         });
     };
-    let hz = |taken: &Profiled| taken.hz;
+    let hz = |taken: &ProfileSummary| taken.hz;
     let is_one_rate = profile.taken.iter().map(hz).min() == profile.taken.iter().map(hz).max();
     if kind == Kind::OnCpu && !is_one_rate {
         return Err(ProfileError::Rates { selector: what.to_string() });
@@ -183,7 +181,7 @@ pub struct TrialProfile {
     /// Its cell as text.
     pub cell: String,
     /// How it was taken.
-    pub taken: Profiled,
+    pub taken: ProfileSummary,
     /// Transactions that ended during the profile; `None` if unknown.
     pub transactions: Option<f64>,
     /// Transactions in the rest of the measured window, and its length in seconds.
@@ -255,7 +253,7 @@ impl Profile {
             let sum = by_role
                 .entry(stacks.role.as_str())
                 .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
-            for (stack, samples) in plainly(stacks).samples {
+            for (stack, samples) in normalize_names(stacks).samples {
                 *sum.samples.entry(stack).or_default() += samples;
             }
         }
@@ -271,7 +269,7 @@ impl Profile {
                 let (transactions, seconds) = parts
                     .iter()
                     .fold((0.0, 0.0), |sum, part| (sum.0 + part.outside.0, sum.1 + part.outside.1));
-                (seconds >= LEAST_BESIDE_S * parts.len() as f64).then(|| transactions / seconds)
+                (seconds >= MIN_REST_S * parts.len() as f64).then(|| transactions / seconds)
             },
             us_per_sample: match first.kind {
                 Kind::OnCpu => first.taken.us_per_sample(),
@@ -334,17 +332,17 @@ impl Profile {
     }
 
     /// Limitations of the profile, each once.
-    pub fn reservations(&self) -> Vec<String> {
-        let mut reservations: Vec<String> = Vec::new();
+    pub fn limitations(&self) -> Vec<String> {
+        let mut limitations: Vec<String> = Vec::new();
         // They are about on-CPU samples.
         if self.kind == Kind::OffCpu {
-            return reservations;
+            return limitations;
         }
-        for reservation in self.taken.iter().flat_map(diagnose::profile::reservations) {
-            if !reservations.contains(&reservation) {
-                reservations.push(reservation);
+        for limitation in self.taken.iter().flat_map(diagnose::profile::limitations) {
+            if !limitations.contains(&limitation) {
+                limitations.push(limitation);
             }
         }
-        reservations
+        limitations
     }
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use stats::Task;
 
 /// The largest number listed individually; a trial with more has figures of all of them, but no clumps.
-const MOST: usize = 1000;
+const MAX_LISTED: usize = 1000;
 
 /// The transactions of a trial; `None` if they were not stored, or there were none.
 pub fn spans(record: &TrialRecord) -> Option<Spans> {
@@ -26,8 +26,8 @@ pub fn spans(record: &TrialRecord) -> Option<Spans> {
     let groups = record.trial.limits.iter().flat_map(|limits| &limits.groups);
     let by_server = groups.filter_map(|group| growth("cgroup.read_bytes", group)).reduce(f64::max);
     let read_bytes = by_server.or_else(|| by_all().filter(|_| !disks.is_empty()));
-    let (each, clumps) = match record.spans.len() <= MOST {
-        true => one_by_one(&record.spans),
+    let (each, clumps) = match record.spans.len() <= MAX_LISTED {
+        true => list_transactions(&record.spans),
         false => (Vec::new(), Vec::new()),
     };
     Some(Spans {
@@ -72,7 +72,7 @@ fn length(span: &TransactionSpan) -> u64 {
 
 /// Transactions by client, each client's in order, and their clumps. These are searched among the first transactions of
 /// all clients, then among the second, and so on: transactions that start because others ended together are no clump.
-fn one_by_one(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedEnds>) {
+fn list_transactions(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedEnds>) {
     let mut sorted: Vec<&TransactionSpan> = spans.iter().collect();
     sorted.sort_by_key(|span| (span.client, span.start_us, span.end_us));
     let mut each: Vec<Span> = Vec::with_capacity(sorted.len());

@@ -78,7 +78,7 @@ fn parts(mut text: &str) -> Vec<Part> {
 
 /// Sort key of a level of `server` or `kernel`: versions first, in their order; then other levels, such as paths, by
 /// their release, if known; then by name.
-pub(crate) fn place(level: &str, release: Option<&str>) -> impl Ord + use<> {
+pub(crate) fn sort_key(level: &str, release: Option<&str>) -> impl Ord + use<> {
     let version = Version::parse(level);
     let class = match (&version, release) {
         (Some(_), _) => 0,
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_comes_after_those_by_its_release() {
+    fn other_texts_come_after_versions_by_their_release() {
         let mut levels = [
             ("./new", Some("Linux 6.18.0")),
             ("host", None),
@@ -148,7 +148,7 @@ mod tests {
             ("./bzImage", None),
             ("6.2", None),
         ];
-        levels.sort_by_cached_key(|(level, release)| place(level, *release));
+        levels.sort_by_cached_key(|(level, release)| sort_key(level, *release));
         let levels = levels.map(|(level, _)| level);
         assert_eq!(levels, ["6.2", "6.12", "./old", "./new", "./bzImage", "host"]);
     }

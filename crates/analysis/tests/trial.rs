@@ -97,7 +97,7 @@ fn the_load_is_reported_second_by_second_or_by_several_with_their_extremes() {
 }
 
 #[test]
-fn metrics_that_say_nothing_are_left_out_of_files_alone_and_counted() {
+fn metrics_of_only_zeros_are_omitted_from_files_and_counted() {
     let record = trial();
     let whole = detail(&record, Points::All);
     assert_eq!(whole.left_out, 0);
@@ -165,7 +165,7 @@ fn a_trial_without_a_load_has_its_events_and_no_figure() {
 }
 
 #[test]
-fn figures_are_short_and_times_are_whole() {
+fn figures_are_rounded_and_times_are_integers() {
     let json: serde_json::Value =
         serde_json::from_str(&serde_json::to_string(&detail(&trial(), Points::All)).unwrap()).unwrap();
     let mut numbers = Vec::new();

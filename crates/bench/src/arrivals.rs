@@ -51,12 +51,12 @@ fn read(path: &Path) -> Result<Arc<[Duration]>, PlanError> {
     let lines = text.lines().enumerate().map(|(number, line)| (number + 1, line.trim()));
     let mut times = Vec::new();
     for (number, line) in lines.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')) {
-        let refuse =
+        let invalid =
             |why| PlanError::Arrival { path: path.to_owned(), line: number, text: line.to_owned(), why };
-        let seconds: f64 = line.parse().map_err(|_| refuse(NOT_A_TIME))?;
-        let time = Duration::try_from_secs_f64(seconds).map_err(|_| refuse(NOT_A_TIME))?;
+        let seconds: f64 = line.parse().map_err(|_| invalid(NOT_A_TIME))?;
+        let time = Duration::try_from_secs_f64(seconds).map_err(|_| invalid(NOT_A_TIME))?;
         if times.last().is_some_and(|last| time < *last) {
-            return Err(refuse("is before the arrival of the line above"));
+            return Err(invalid("is before the previous arrival"));
         }
         times.push(time);
     }

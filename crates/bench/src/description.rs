@@ -94,7 +94,7 @@ impl LoadDescription {
             duration_us: planned_window(load).map(us),
             transactions_per_client: load.main.transactions,
             warmup_us: us(load.warmup),
-            think_us: load.think.map(|think| [us(think.least), us(think.most)]),
+            think_us: load.think.map(|think| [us(think.min), us(think.max)]),
             latency_limit_us: load.latency_limit.map(us),
             max_tries: load.errors.max_tries,
             connection_per_transaction: load.main.reconnect,

@@ -20,12 +20,12 @@ pub enum PlanError {
     #[error(transparent)]
     Variable(#[from] EvalError),
     /// More variables than a script can have.
-    #[error("there are too many variables")]
+    #[error("the scripts have too many variables; the maximum is 65536")]
     TooManyVariables,
     /// Neither a file nor a built-in script has this name.
     #[error(
         "there is no script \"{name}\": it is neither a file nor one of the built-in tpcb-like, simple-update and \
-         select-only; a database is given by -d {name}"
+         select-only; use -d {name} for a database"
     )]
     NoScript {
         /// The name.
@@ -40,10 +40,10 @@ pub enum PlanError {
         source: io::Error,
     },
     /// No script would ever be chosen.
-    #[error("every script has weight 0: none would ever be chosen")]
+    #[error("every script has weight 0; give at least one a higher weight")]
     NoWeight,
     /// More threads than clients.
-    #[error("{threads} threads have no work with {clients} clients: use fewer, by -j")]
+    #[error("{threads} threads (-j) exceed {clients} clients (-c); use fewer threads")]
     IdleThreads {
         /// Threads.
         threads: u32,
@@ -51,19 +51,19 @@ pub enum PlanError {
         clients: u32,
     },
     /// Spacing without a rate.
-    #[error("--arrivals spaces the transactions of a rate: set one by --rate, --stage or --find-max")]
+    #[error("--arrivals requires a rate: use --rate, --stage or --find-max")]
     SpacingWithoutRate,
     /// A rate, and arrivals of a file.
-    #[error("the arrivals of a file have no other rate: drop --rate, --stage or --find-max")]
+    #[error("--arrivals file:PATH cannot be used with --rate, --stage or --find-max")]
     RateOfArrivalFile,
     /// A warm-up, and arrivals of a file.
-    #[error("the arrivals of a file start at once: drop --warmup")]
+    #[error("--arrivals file:PATH cannot be used with --warmup")]
     WarmupOfArrivalFile,
     /// A schedule on which nothing starts.
-    #[error("the rate of every stage is 0: nothing would ever start")]
+    #[error("the rate of every stage is 0; at least one must be greater")]
     ZeroRate,
     /// A file of arrivals can't be read.
-    #[error("the arrivals {} can't be read: {source}", .path.display())]
+    #[error("the arrivals file {} can't be read: {source}", .path.display())]
     UnreadableArrivals {
         /// Its path.
         path: PathBuf,
@@ -83,7 +83,7 @@ pub enum PlanError {
         why: &'static str,
     },
     /// A file of arrivals is empty.
-    #[error("there are no arrivals in {}", .path.display())]
+    #[error("the arrivals file {} contains no arrivals", .path.display())]
     NoArrivals {
         /// The file.
         path: PathBuf,
@@ -98,7 +98,7 @@ pub enum RunError {
     Connect(#[from] SessionError),
     /// pgbench's tables can't be counted.
     #[error(
-        "the scale of pgbench's tables could not be read; if they are missing, `pgdyno pgbench -i {database}` creates them"
+        "could not read the scale of pgbench's tables; if they do not exist, create them with `pgdyno pgbench -i {database}`"
     )]
     Scale {
         /// The database.

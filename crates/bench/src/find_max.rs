@@ -10,7 +10,7 @@ use crate::figures::{counted, grouped, ms, percent};
 use crate::interrupt::Interrupt;
 use crate::interval_log::IntervalLog;
 use crate::live::Live;
-use crate::measure::{Measured, measure};
+use crate::measure::{Measurement, measure};
 use crate::objective::{Objective, Window};
 use crate::plan::SearchPlan;
 use crate::search::{self, Next};
@@ -42,7 +42,7 @@ pub(crate) struct Step {
     pub(crate) holds: Option<bool>,
     /// Reason why they were not.
     pub(crate) reason: Option<String>,
-    /// Whether it ended early because an objective was lost.
+    /// Whether it ended early because an objective was violated.
     pub(crate) ended_early: bool,
 }
 
@@ -57,17 +57,17 @@ pub(crate) enum StepKind {
 }
 
 /// Length of the confirmation, in steps.
-const LONGER: u32 = 3;
+const CONFIRM_LENGTH: u32 = 3;
 
 /// Divisor of a step's length for the closed loop.
-const SHORTER: u32 = 2;
+const CLOSED_LENGTH_DIVISOR: u32 = 2;
 
 /// Factor for the next rate to confirm if the one that was found does not hold for longer.
-const LOWER: f64 = 0.95;
-const CONFIRMATIONS: u32 = 3;
+const CONFIRM_RATE_FACTOR: f64 = 0.95;
+const MAX_CONFIRMATIONS: u32 = 3;
 
 /// Share of the arrivals that may never begin.
-const NEVER_BEGUN: f64 = 0.01;
+const MAX_NEVER_STARTED: f64 = 0.01;
 
 impl StepKind {
     pub(crate) fn as_str(self) -> &'static str {
@@ -97,10 +97,10 @@ fn as_text<S: Serializer>(objectives: &[Objective], serializer: S) -> Result<S::
 }
 
 /// A search with its last load and measurement.
-pub(crate) struct Found {
+pub(crate) struct SearchOutcome {
     pub(crate) search: Search,
     pub(crate) load: Load,
-    pub(crate) measured: Measured,
+    pub(crate) measurement: Measurement,
 }
 
 /// Searches for the highest rate. `load` is the common part of the steps.
@@ -113,7 +113,7 @@ pub(crate) fn find_max(
     interrupt: &Interrupt,
     live: &mut Live<'_>,
     mut log: Option<&mut IntervalLog>,
-) -> Result<Found, RunError> {
+) -> Result<SearchOutcome, RunError> {
     let mut finder = Finder { load, plan, interrupt, live, steps: Vec::new() };
     let mut last = finder.run(StepKind::Closed, None, log.as_deref_mut())?;
     let mut found = None;
@@ -133,9 +133,9 @@ pub(crate) fn find_max(
     }
     let mut confirmed = false;
     if let Some(rate) = &mut found {
-        for attempt in 0..CONFIRMATIONS {
+        for attempt in 0..MAX_CONFIRMATIONS {
             if attempt > 0 {
-                *rate *= LOWER;
+                *rate *= CONFIRM_RATE_FACTOR;
             }
             last = finder.run(StepKind::Confirm, Some(*rate), log.as_deref_mut())?;
             confirmed = finder.last_held() && !interrupt.is_requested();
@@ -144,10 +144,10 @@ pub(crate) fn find_max(
             }
         }
     }
-    let (load, measured) = last;
+    let (load, measurement) = last;
     let search =
         Search { objectives: plan.objectives.clone(), rate_per_s: found, confirmed, steps: finder.steps };
-    Ok(Found { search, load, measured })
+    Ok(SearchOutcome { search, load, measurement })
 }
 
 struct Finder<'a, 'view> {
@@ -164,70 +164,71 @@ impl Finder<'_, '_> {
         kind: StepKind,
         rate: Option<f64>,
         log: Option<&mut IntervalLog>,
-    ) -> Result<(Load, Measured), RunError> {
+    ) -> Result<(Load, Measurement), RunError> {
         let mut load = self.load.clone();
         let length = match kind {
-            StepKind::Closed => self.plan.step / SHORTER,
+            StepKind::Closed => self.plan.step / CLOSED_LENGTH_DIVISOR,
             StepKind::Try => self.plan.step,
-            StepKind::Confirm => self.plan.step * LONGER,
+            StepKind::Confirm => self.plan.step * CONFIRM_LENGTH,
         };
         load.length = Some(length);
         load.main.arrivals = match rate {
             Some(rate) => Arrivals::Rate(Rate::constant(rate, self.plan.spacing)),
             None => Arrivals::Closed,
         };
-        // Often enough to end a lost step early.
+        // Often enough to end a failing step early.
         load.interval = load.interval.min((length / 20).max(Duration::from_millis(10)));
         let expected = rate.unwrap_or_default() * length.as_secs_f64();
         let objectives = &self.plan.objectives;
         let is_try = kind == StepKind::Try;
-        let is_lost = |record: &Record| {
+        let is_violated = |record: &Record| {
             let window = if is_try { Window::from_record(record) } else { None };
-            window
-                .is_some_and(|window| objectives.iter().any(|objective| objective.is_lost(&window, expected)))
+            window.is_some_and(|window| {
+                objectives.iter().any(|objective| objective.is_violated(&window, expected))
+            })
         };
         let label = match rate {
             Some(rate) => format!("{:<11} {:>9}/s", kind.as_str(), grouped(rate)),
             None => format!("{:<11} {:>11}", kind.as_str(), ""),
         };
         self.live.begin(&load, Some(&label));
-        let measured = measure(load.clone(), self.interrupt.control(), self.live, log, &is_lost)?;
-        let step = self.judge(kind, rate, &measured);
+        let measurement = measure(load.clone(), self.interrupt.control(), self.live, log, &is_violated)?;
+        let step = self.evaluate(kind, rate, &measurement);
         self.live.line(format!("{label}  {:>9} tps   {}", grouped(step.tps), step.verdict()).trim_end());
         self.steps.push(step);
-        Ok((load, measured))
+        Ok((load, measurement))
     }
 
     fn last_held(&self) -> bool {
         self.steps.last().is_some_and(|step| step.holds == Some(true))
     }
 
-    fn judge(&self, kind: StepKind, rate: Option<f64>, measured: &Measured) -> Step {
-        let window = measured.window.as_ref().and_then(Window::from_record);
-        let reached: Vec<_> = match &window {
+    fn evaluate(&self, kind: StepKind, rate: Option<f64>, measurement: &Measurement) -> Step {
+        let window = measurement.window.as_ref().and_then(Window::from_record);
+        let evaluations: Vec<_> = match &window {
             Some(window) => {
-                self.plan.objectives.iter().map(|objective| Some(objective.reached(window))).collect()
+                self.plan.objectives.iter().map(|objective| Some(objective.evaluate(window))).collect()
             }
             None => self.plan.objectives.iter().map(|_| None).collect(),
         };
-        let done: u64 = measured.intervals.iter().map(|interval| interval.transactions).sum();
-        let tps = if measured.outcome.window_ns == 0 {
+        let done: u64 = measurement.intervals.iter().map(|interval| interval.transactions).sum();
+        let tps = if measurement.outcome.window_ns == 0 {
             0.0
         } else {
-            done as f64 * 1e9 / measured.outcome.window_ns as f64
+            done as f64 * 1e9 / measurement.outcome.window_ns as f64
         };
-        let ended: u64 = measured
+        let ended: u64 = measurement
             .intervals
             .iter()
             .map(|interval| interval.transactions + interval.failed + interval.skipped)
             .sum();
-        let never = measured.outcome.missed;
-        let broken =
-            self.plan.objectives.iter().zip(&reached).find(|(_, reached)| !reached.is_some_and(|r| r.holds));
-        let reason = if measured.outcome.aborted > 0 {
-            Some(format!("{} aborted", counted(u64::from(measured.outcome.aborted), "client")))
-        } else if let Some((objective, reached)) = broken {
-            let value = reached.and_then(|reached| reached.value);
+        let never = measurement.outcome.missed;
+        let mut objectives = self.plan.objectives.iter().zip(&evaluations);
+        let violated = objectives.find(|(_, evaluation)| !evaluation.is_some_and(|e| e.holds));
+        let reason = if measurement.outcome.aborted > 0 {
+            Some(format!("{} aborted", counted(u64::from(measurement.outcome.aborted), "client")))
+        } else if let Some((objective, evaluation)) = violated {
+            let value = evaluation.and_then(|evaluation| evaluation.value);
             Some(match value {
                 None => "nothing succeeded".to_owned(),
                 Some(share) if objective.is_share() => {
@@ -235,10 +236,10 @@ impl Finder<'_, '_> {
                 }
                 Some(us) => format!("{} {} ms", objective.figure_name(), ms(us * 1e3)),
             })
-        } else if never as f64 > NEVER_BEGUN * (ended + never) as f64
+        } else if never as f64 > MAX_NEVER_STARTED * (ended + never) as f64
             && never > u64::from(self.load.clients())
         {
-            Some(format!("{} never began", counted(never, "arrival")))
+            Some(format!("{} never started", counted(never, "arrival")))
         } else {
             None
         };
@@ -246,12 +247,12 @@ impl Finder<'_, '_> {
             kind,
             rate_per_s: rate,
             tps,
-            window_us: measured.outcome.window_ns as f64 / 1e3,
-            values: reached.iter().map(|reached| reached.and_then(|reached| reached.value)).collect(),
+            window_us: measurement.outcome.window_ns as f64 / 1e3,
+            values: evaluations.iter().map(|evaluation| evaluation.and_then(|e| e.value)).collect(),
             never_begun: never,
             holds: rate.map(|_| reason.is_none()),
             reason: reason.filter(|_| rate.is_some()),
-            ended_early: measured.ended_early,
+            ended_early: measurement.ended_early,
         }
     }
 }

@@ -62,7 +62,7 @@ impl IntervalLog {
             let service = script.service.as_ref().map(|service| (format!("{tag}{}", hlog::SERVICE), service));
             for (tag, histogram) in [(tag, &script.latency)].into_iter().chain(service) {
                 let payload = self.payload(histogram)?;
-                let line = hlog::written(&tag, start_us, width_us, histogram.max(), &payload);
+                let line = hlog::format_line(&tag, start_us, width_us, histogram.max(), &payload);
                 self.file.write_all(line.as_bytes())?;
             }
         }

@@ -30,10 +30,10 @@ pub(crate) struct Live<'a> {
 }
 
 /// Minimum time between two statuses.
-const EVERY_NS: u64 = 950_000_000;
+const MIN_STATUS_INTERVAL_NS: u64 = 950_000_000;
 
 /// Aborted clients that have a line each.
-const ABORTS_SHOWN: u32 = 3;
+const MAX_ABORTS_SHOWN: u32 = 3;
 
 impl<'a> Live<'a> {
     pub(crate) fn new(view: Option<&'a mut dyn LiveView>) -> Self {
@@ -61,7 +61,8 @@ impl<'a> Live<'a> {
             Some(since) if since.phase == record.phase => since.add(record),
             since => *since = Some(record.clone()),
         }
-        let Some(since) = self.since.take_if(|since| since.end_ns - since.start_ns >= EVERY_NS) else {
+        let Some(since) = self.since.take_if(|since| since.end_ns - since.start_ns >= MIN_STATUS_INTERVAL_NS)
+        else {
             return;
         };
         view.status(Some(Duration::from_nanos(record.end_ns)), &status(&since, self.failed));
@@ -70,9 +71,9 @@ impl<'a> Live<'a> {
     /// A client was aborted: which, where and why.
     pub(crate) fn aborted(&mut self, text: &str) {
         self.aborted += 1;
-        if self.aborted <= ABORTS_SHOWN {
+        if self.aborted <= MAX_ABORTS_SHOWN {
             self.line(&format!("aborted: {text}"));
-        } else if self.aborted == ABORTS_SHOWN + 1 {
+        } else if self.aborted == MAX_ABORTS_SHOWN + 1 {
             self.line("aborted: further clients");
         }
     }

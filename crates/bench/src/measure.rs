@@ -13,7 +13,7 @@ use crate::interval_log::IntervalLog;
 use crate::live::Live;
 
 /// The measurement of a load.
-pub(crate) struct Measured {
+pub(crate) struct Measurement {
     /// Start of the load; None if it did not start.
     pub(crate) started: Option<Timestamp>,
     /// Time until all clients were connected.
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
     pub(crate) aborts: Vec<String>,
     /// Resident memory of the clients and their threads, in bytes.
     pub(crate) memory: Option<u64>,
-    /// Whether it was ended early because its objectives were lost.
+    /// Whether it was ended early because its objectives were violated.
     pub(crate) ended_early: bool,
     pub(crate) outcome: Outcome,
 }
@@ -67,9 +67,9 @@ pub(crate) struct Interval {
 }
 
 /// Aborted clients whose messages are kept.
-const ABORTS_KEPT: usize = 3;
+const MAX_ABORTS_KEPT: usize = 3;
 
-/// Runs a load to its end. It ends early once `is_lost` is true of the window so far, after any interval.
+/// Runs a load to its end. It ends early once `is_violated` is true of the window so far, after any interval.
 ///
 /// # Errors
 /// The load can't be run, or the interval log can't be written.
@@ -78,14 +78,14 @@ pub(crate) fn measure(
     control: Control,
     live: &mut Live<'_>,
     log: Option<&mut IntervalLog>,
-    is_lost: &dyn Fn(&Record) -> bool,
-) -> Result<Measured, RunError> {
+    is_violated: &dyn Fn(&Record) -> bool,
+) -> Result<Measurement, RunError> {
     let scripts = load.main.scripts.iter().map(|script| script.script.name().to_owned()).collect();
     let mut recorder = Recorder {
         stopper: control.stopper(),
         live,
         log,
-        is_lost,
+        is_violated,
         resident: resident_bytes(),
         started: None,
         connecting: Duration::ZERO,
@@ -107,7 +107,7 @@ pub(crate) fn measure(
     if let Some(error) = recorder.log_error {
         return Err(error);
     }
-    Ok(Measured {
+    Ok(Measurement {
         started: recorder.started,
         connecting: recorder.connecting,
         busy: recorder.busy_ns / outcome.window_ns.max(1) as f64,
@@ -127,7 +127,7 @@ struct Recorder<'a, 'view> {
     stopper: Stopper,
     live: &'a mut Live<'view>,
     log: Option<&'a mut IntervalLog>,
-    is_lost: &'a dyn Fn(&Record) -> bool,
+    is_violated: &'a dyn Fn(&Record) -> bool,
     resident: Option<u64>,
     started: Option<Timestamp>,
     connecting: Duration,
@@ -181,7 +181,7 @@ impl Observer for Recorder<'_, '_> {
                     }
                     None => self.window.insert(record.clone()),
                 };
-                if !self.ended_early && (self.is_lost)(window) {
+                if !self.ended_early && (self.is_violated)(window) {
                     self.ended_early = true;
                     self.stopper.stop();
                 }
@@ -211,7 +211,7 @@ impl Observer for Recorder<'_, '_> {
             self.last_error.take().filter(|(client, _)| *client == message.client).map(|(_, text)| text);
         let text = self.abort_message(message, cause.as_deref().unwrap_or(&message.text));
         self.live.aborted(&text);
-        if self.aborts.len() < ABORTS_KEPT {
+        if self.aborts.len() < MAX_ABORTS_KEPT {
             self.aborts.push(text);
         }
     }

@@ -28,18 +28,18 @@ enum Figure {
 
 /// The measured value of an objective's figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reached {
+pub(crate) struct Evaluation {
     /// Microseconds; a share for errors. None if there was nothing to measure.
     pub(crate) value: Option<f64>,
     pub(crate) holds: bool,
 }
 
 /// Factor by which the number of transactions of a random schedule may exceed the expected one.
-const CHANCE: f64 = 1.1;
+const ARRIVALS_MARGIN: f64 = 1.1;
 
 impl Objective {
     /// The figure of a load, and whether it holds.
-    pub(crate) fn reached(&self, window: &Window) -> Reached {
+    pub(crate) fn evaluate(&self, window: &Window) -> Evaluation {
         let value = match &self.figure {
             Figure::Errors => window.error_share(),
             _ if window.latency.is_empty() => None,
@@ -48,15 +48,15 @@ impl Objective {
             Figure::Max => Some(window.max_ns as f64),
         };
         let unit = if self.figure == Figure::Errors { 1.0 } else { 1e3 };
-        Reached {
+        Evaluation {
             value: value.map(|value| value / unit),
             holds: value.is_some_and(|value| value < self.limit),
         }
     }
 
     /// Whether it can no longer be met: `expected` transactions are planned in all.
-    pub(crate) fn is_lost(&self, window: &Window, expected: f64) -> bool {
-        let expected = (expected * CHANCE).max(1.0);
+    pub(crate) fn is_violated(&self, window: &Window, expected: f64) -> bool {
+        let expected = (expected * ARRIVALS_MARGIN).max(1.0);
         match &self.figure {
             Figure::Quantile(quantile) => {
                 let within = window.latency.count_between(0, (self.limit as u64).saturating_sub(1));
@@ -123,34 +123,34 @@ impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
-        let refuse = || ObjectiveError(text.to_owned());
-        let (name, limit) = text.split_once('<').ok_or_else(refuse)?;
+        let invalid = || ObjectiveError(text.to_owned());
+        let (name, limit) = text.split_once('<').ok_or_else(invalid)?;
         let (name, limit) = (name.trim(), limit.trim_start_matches('=').trim());
         let figure = match name {
             "mean" => Figure::Mean,
             "max" => Figure::Max,
             "errors" => Figure::Errors,
             _ => {
-                let percent: f64 = name.strip_prefix('p').and_then(|p| p.parse().ok()).ok_or_else(refuse)?;
+                let percent: f64 = name.strip_prefix('p').and_then(|p| p.parse().ok()).ok_or_else(invalid)?;
                 if !(percent > 0.0 && percent < 100.0) {
-                    return Err(refuse());
+                    return Err(invalid());
                 }
                 Figure::Quantile(percent / 100.0)
             }
         };
         let limit = if figure == Figure::Errors {
-            let percent = limit.strip_suffix('%').ok_or_else(refuse)?;
-            let percent: f64 = percent.trim().parse().map_err(|_| refuse())?;
+            let percent = limit.strip_suffix('%').ok_or_else(invalid)?;
+            let percent: f64 = percent.trim().parse().map_err(|_| invalid())?;
             percent / 100.0
         } else {
             // Without a unit it could mean seconds or milliseconds.
             if limit.parse::<f64>().is_ok() {
-                return Err(refuse());
+                return Err(invalid());
             }
-            quantity::positive_duration(limit).map_err(|_| refuse())?.as_nanos() as f64
+            quantity::positive_duration(limit).map_err(|_| invalid())?.as_nanos() as f64
         };
         if limit.is_nan() || limit <= 0.0 {
-            return Err(refuse());
+            return Err(invalid());
         }
         let shown = text.split_once('<').map_or("", |(_, limit)| limit.trim_start_matches('=').trim());
         Ok(Self { figure, limit, text: format!("{name} < {shown}") })
@@ -196,23 +196,23 @@ mod tests {
     }
 
     #[test]
-    fn it_holds_below_the_limit() {
+    fn an_objective_is_met_below_its_limit() {
         let window = window((0..100).map(|n| if n < 98 { 1 } else { 50 }), 1);
-        let holds = |text: &str| objective(text).reached(&window).holds;
+        let holds = |text: &str| objective(text).evaluate(&window).holds;
         assert!(holds("p90 < 2ms") && !holds("p99 < 10ms") && holds("p99 < 60ms"));
         assert!(holds("max < 51ms") && !holds("max < 49ms") && holds("mean < 2ms"));
         assert!(holds("errors < 1%") && !holds("errors < 0.5%"));
         let none = super::tests::window([], 0);
-        assert_eq!(objective("p99 < 10ms").reached(&none), Reached { value: None, holds: false });
+        assert_eq!(objective("p99 < 10ms").evaluate(&none), Evaluation { value: None, holds: false });
     }
 
     #[test]
-    fn it_is_lost_once_the_remaining_transactions_can_not_save_it() {
+    fn an_objective_is_violated_once_it_can_no_longer_be_met() {
         let bad = window([50; 20], 0);
         // 10 of 1,000 may be beyond the limit, and 100 of 10,000.
-        assert!(objective("p99 < 10ms").is_lost(&bad, 1_000.0));
-        assert!(!objective("p99 < 10ms").is_lost(&bad, 10_000.0));
-        assert!(objective("max < 10ms").is_lost(&bad, 1e9));
-        assert!(!objective("mean < 10ms").is_lost(&bad, 1_000.0));
+        assert!(objective("p99 < 10ms").is_violated(&bad, 1_000.0));
+        assert!(!objective("p99 < 10ms").is_violated(&bad, 10_000.0));
+        assert!(objective("max < 10ms").is_violated(&bad, 1e9));
+        assert!(!objective("mean < 10ms").is_violated(&bad, 1_000.0));
     }
 }

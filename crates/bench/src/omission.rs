@@ -18,24 +18,24 @@ pub(crate) enum Stall {
 }
 
 /// A transaction is a stall from this many times the median on …
-const TIMES_MEDIAN: u64 = 20;
+const MIN_TIMES_MEDIAN: u64 = 20;
 
 /// … and from this length on.
-const LEAST_NS: u64 = 100_000_000;
+const MIN_STALL_NS: u64 = 100_000_000;
 
 /// A second is a stall below this share of the running median.
-const SHARE_OF_MEDIAN: f64 = 0.2;
+const MAX_SHARE_OF_MEDIAN: f64 = 0.2;
 
 /// Minimum number of seconds for a median, and minimum of that median in transactions per second: below it, most low
 /// seconds are random.
-const SECONDS_BEFORE: usize = 2;
-const LEAST_TPS: f64 = 10.0;
+const MIN_SECONDS_BEFORE: usize = 2;
+const MIN_MEDIAN_TPS: f64 = 10.0;
 
 /// The stall of a load, if any. Transactions of different scripts are not compared.
 pub(crate) fn stall(window: &Record, intervals: &[Interval]) -> Option<Stall> {
     let slow = |script: &ScriptRecord| {
         let (max_ns, p50_ns) = (script.moments.max, script.latency.value_at_quantile(0.5));
-        let is_stall = max_ns >= LEAST_NS && max_ns >= p50_ns.saturating_mul(TIMES_MEDIAN);
+        let is_stall = max_ns >= MIN_STALL_NS && max_ns >= p50_ns.saturating_mul(MIN_TIMES_MEDIAN);
         is_stall.then_some(Stall::Transaction { max_ns, p50_ns })
     };
     let length = |stall: &Stall| match stall {
@@ -50,9 +50,9 @@ pub(crate) fn stall(window: &Record, intervals: &[Interval]) -> Option<Stall> {
 fn stalled_second(seconds: &[(u64, f64)]) -> Option<Stall> {
     let mut before = Vec::with_capacity(seconds.len());
     for &(at_ns, tps) in seconds {
-        if before.len() >= SECONDS_BEFORE {
+        if before.len() >= MIN_SECONDS_BEFORE {
             let median_tps = median(&before);
-            if median_tps >= LEAST_TPS && tps < median_tps * SHARE_OF_MEDIAN {
+            if median_tps >= MIN_MEDIAN_TPS && tps < median_tps * MAX_SHARE_OF_MEDIAN {
                 return Some(Stall::Second { at_ns, tps, median_tps });
             }
         }
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_far_below_the_median_of_those_before_is_a_stall() {
+    fn a_second_far_below_the_previous_median_is_a_stall() {
         let stall = stalled_second(&seconds(&[100.0, 110.0, 90.0, 15.0, 100.0]));
         assert_eq!(stall, Some(Stall::Second { at_ns: 3_000_000_000, tps: 15.0, median_tps: 100.0 }));
         assert_eq!(stalled_second(&seconds(&[100.0, 110.0, 25.0, 30.0])), None);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn transactions_that_a_stall_kept_from_starting_are_added() {
+    fn transactions_delayed_by_a_stall_are_added() {
         // One client, 1 ms a transaction, and a stall of 1 s: 1,000 that did not start waited for 999 ms, 998 ms, …
         let mut latency = Histogram::<u64>::new(3).unwrap();
         latency.record_n(1_000_000, 1_000).unwrap();

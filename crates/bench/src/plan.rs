@@ -39,14 +39,14 @@ pub(crate) struct SearchPlan {
 }
 
 /// Default length of the measured window.
-const DURATION: Duration = Duration::from_secs(10);
+const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// Default length of a step of a search, and of its warm-up.
-const STEP: Duration = Duration::from_secs(5);
-const STEP_WARMUP: Duration = Duration::from_secs(1);
+const DEFAULT_STEP: Duration = Duration::from_secs(5);
+const DEFAULT_STEP_WARMUP: Duration = Duration::from_secs(1);
 
 /// Maximum length of a load after the last arrival of a file. It ends with the last transaction.
-const AFTER_LAST_ARRIVAL: Duration = Duration::from_secs(24 * 3600);
+const MAX_AFTER_LAST_ARRIVAL: Duration = Duration::from_secs(24 * 3600);
 
 impl Plan {
     /// Checks and completes a request.
@@ -81,7 +81,7 @@ impl Plan {
         let unknown_scale = if needs_scale { names.find("scale") } else { None };
 
         let searches = !request.schedule.objectives.is_empty();
-        let default_warmup = if searches { STEP_WARMUP } else { Duration::ZERO };
+        let default_warmup = if searches { DEFAULT_STEP_WARMUP } else { Duration::ZERO };
         let warmup = request.warmup.unwrap_or(default_warmup);
         let arrivals = arrivals(&request.schedule, warmup)?;
         let length = length(&request, &arrivals);
@@ -113,7 +113,7 @@ impl Plan {
             search: searches.then(|| SearchPlan {
                 spacing: random_spacing(&request.schedule),
                 objectives: request.schedule.objectives,
-                step: request.duration.unwrap_or(STEP),
+                step: request.duration.unwrap_or(DEFAULT_STEP),
             }),
             setup,
             teardown,
@@ -156,18 +156,18 @@ fn length(request: &Request, arrivals: &Arrivals) -> Option<Duration> {
         return None;
     }
     Some(request.duration.unwrap_or_else(|| match arrivals {
-        Arrivals::Given(times) => times.last().copied().unwrap_or_default() + AFTER_LAST_ARRIVAL,
+        Arrivals::Given(times) => times.last().copied().unwrap_or_default() + MAX_AFTER_LAST_ARRIVAL,
         _ if !request.schedule.stages.is_empty() => {
             request.schedule.stages.iter().map(|stage| stage.length).sum()
         }
-        _ => DURATION,
+        _ => DEFAULT_DURATION,
     }))
 }
 
 /// Length of a load's window, if it is known before.
 pub(crate) fn planned_window(load: &Load) -> Option<Duration> {
     match (load.length, &load.main.arrivals) {
-        (Some(length), Arrivals::Given(_)) if length >= AFTER_LAST_ARRIVAL => None,
+        (Some(length), Arrivals::Given(_)) if length >= MAX_AFTER_LAST_ARRIVAL => None,
         (length, _) => length,
     }
 }

@@ -12,20 +12,20 @@ use model::units::Span;
 pub enum QuantityError {
     /// Not a duration.
     #[error(
-        "`{0}` is not a duration: expected such as 30s, 500ms, 5min or 1min30s; a plain number is seconds"
+        "`{0}` is not a duration: expected a value such as 30s, 500ms, 5min or 1min30s; a number without a unit is seconds"
     )]
     Duration(String),
     /// A duration of zero.
-    #[error("it has to be longer than zero")]
+    #[error("must be greater than zero")]
     ZeroDuration,
     /// An interval too short to merge histograms in.
-    #[error("it has to be at least a millisecond")]
+    #[error("must be at least 1ms")]
     ShortInterval,
     /// Not a rate.
     #[error("`{0}` is not a rate: expected transactions per second, such as 400/s or 400")]
     Rate(String),
     /// A rate of zero.
-    #[error("it has to be above zero; a pause within a schedule is `--stage 5s:0`")]
+    #[error("must be greater than zero; for a pause within a schedule use `--stage 5s:0`")]
     ZeroRate,
     /// Not a stage of a schedule.
     #[error("`{0}` is not a stage: expected LENGTH:RATE or LENGTH:FROM..TO, such as 10s:100..500")]
@@ -34,10 +34,10 @@ pub enum QuantityError {
     #[error("`{0}` is not a stage: expected LENGTH:RATE or LENGTH:FROM..TO, such as 10s:100..500; {1}")]
     StagePart(String, Box<QuantityError>),
     /// A range of durations from a longer to a shorter one.
-    #[error("`{0}` ends before it starts")]
+    #[error("`{0}` is not a range: the first duration is longer than the second")]
     Reversed(String),
     /// Not a spacing of arrivals.
-    #[error("`{0}` is not a way to space arrivals: expected poisson, uniform or file:PATH")]
+    #[error("`{0}` is not a spacing of arrivals: expected poisson, uniform or file:PATH")]
     Spacing(String),
     /// Not a rule for errors.
     #[error(
@@ -50,7 +50,7 @@ pub enum QuantityError {
     Weight(String),
     /// An empty name of a script.
     #[error("the name of the script is empty")]
-    NoName,
+    EmptyName,
     /// Not a variable with a value.
     #[error(
         "`{0}` is not a variable: expected NAME=VALUE, NAME of letters, digits and _, not starting with a digit"
@@ -63,26 +63,26 @@ pub enum QuantityError {
 /// # Errors
 /// The text is not a duration.
 pub fn duration(text: &str) -> Result<Duration, QuantityError> {
-    let refuse = || QuantityError::Duration(text.to_owned());
+    let invalid = || QuantityError::Duration(text.to_owned());
     let text = text.trim();
     if let Ok(seconds) = text.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).map_err(|_| refuse());
+        return Duration::try_from_secs_f64(seconds).map_err(|_| invalid());
     }
     let mut whole = Duration::ZERO;
     let mut rest = text;
     while !rest.is_empty() {
-        let unit = rest.find(|c: char| c.is_alphabetic()).ok_or_else(refuse)?;
+        let unit = rest.find(|c: char| c.is_alphabetic()).ok_or_else(invalid)?;
         let length = rest[unit..].find(|c: char| !c.is_alphabetic()).unwrap_or(rest.len() - unit);
         let name = match rest[unit..unit + length].trim() {
             "m" => "min",
             "µs" => "us",
             name => name,
         };
-        let span: Span = format!("{}{name}", rest[..unit].trim()).parse().map_err(|_| refuse())?;
+        let span: Span = format!("{}{name}", rest[..unit].trim()).parse().map_err(|_| invalid())?;
         whole += span.duration();
         rest = rest[unit + length..].trim_start();
     }
-    if text.is_empty() { Err(refuse()) } else { Ok(whole) }
+    if text.is_empty() { Err(invalid()) } else { Ok(whole) }
 }
 
 /// A [`duration`] above zero.
@@ -109,18 +109,18 @@ pub fn interval(text: &str) -> Result<Duration, QuantityError> {
 
 /// A rate in transactions per second: `400/s`, `400`, `24000/min`.
 pub(crate) fn rate(text: &str) -> Result<f64, QuantityError> {
-    let refuse = || QuantityError::Rate(text.to_owned());
+    let invalid = || QuantityError::Rate(text.to_owned());
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
     let seconds = match unit.trim() {
         "s" => 1.0,
         "min" | "m" => 60.0,
         "h" => 3600.0,
-        _ => return Err(refuse()),
+        _ => return Err(invalid()),
     };
-    let number: f64 = number.trim().parse().map_err(|_| refuse())?;
+    let number: f64 = number.trim().parse().map_err(|_| invalid())?;
     let rate = number / seconds;
     // The clock resolves at most one per nanosecond.
-    if rate.is_finite() && (0.0..=1e9).contains(&rate) { Ok(rate) } else { Err(refuse()) }
+    if rate.is_finite() && (0.0..=1e9).contains(&rate) { Ok(rate) } else { Err(invalid()) }
 }
 
 /// A rate in transactions per second above zero: `400/s`, `400`, `24000/min`.
@@ -151,12 +151,12 @@ pub fn stage(text: &str) -> Result<Stage, QuantityError> {
 /// # Errors
 /// The text is neither.
 pub fn think_time(text: &str) -> Result<Think, QuantityError> {
-    let (least, most) = text.split_once("..").unwrap_or((text, text));
-    let (least, most) = (duration(least)?, duration(most)?);
-    if least > most {
+    let (min, max) = text.split_once("..").unwrap_or((text, text));
+    let (min, max) = (duration(min)?, duration(max)?);
+    if min > max {
         return Err(QuantityError::Reversed(text.to_owned()));
     }
-    Ok(Think { least, most })
+    Ok(Think { min, max })
 }
 
 /// Spacing of the arrivals of an open loop.
@@ -196,14 +196,14 @@ impl FromStr for ErrorRule {
     type Err = QuantityError;
 
     fn from_str(text: &str) -> Result<Self, QuantityError> {
-        let refuse = || QuantityError::ErrorRule(text.to_owned());
-        let (state, action) = text.split_once('=').ok_or_else(refuse)?;
+        let invalid = || QuantityError::ErrorRule(text.to_owned());
+        let (state, action) = text.split_once('=').ok_or_else(invalid)?;
         let action = match action.trim() {
             "retry" => OnError::Retry,
             "count" => OnError::Count,
             "reconnect" => OnError::Reconnect,
             "abort" => OnError::Abort,
-            _ => return Err(refuse()),
+            _ => return Err(invalid()),
         };
         let state = state.trim().to_ascii_uppercase();
         let sqlstate = match state.as_str() {
@@ -215,7 +215,7 @@ impl FromStr for ErrorRule {
             {
                 state.to_owned()
             }
-            _ => return Err(refuse()),
+            _ => return Err(invalid()),
         };
         Ok(Self { sqlstate, action })
     }
@@ -240,7 +240,7 @@ impl FromStr for WeightedName {
                 let weight: u32 = weight.parse().map_err(|_| QuantityError::Weight(weight.to_owned()))?;
                 Ok(Self { name: name.to_owned(), weight: u64::from(weight) })
             }
-            _ if text.is_empty() => Err(QuantityError::NoName),
+            _ if text.is_empty() => Err(QuantityError::EmptyName),
             _ => Ok(Self { name: text.to_owned(), weight: 1 }),
         }
     }
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn stages_are_constant_or_go_from_one_rate_to_another() {
+    fn stages_are_constant_or_ramps() {
         let expected = |seconds, from, to| Ok(Stage { length: Duration::from_secs(seconds), from, to });
         assert_eq!(stage("10s:200"), expected(10, 200.0, 200.0));
         assert_eq!(stage("10s:100..500/s"), expected(10, 100.0, 500.0));
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn error_rules_are_by_state_class_or_for_all() {
+    fn error_rules_match_a_state_a_class_or_all() {
         let rule = |text: &str| text.parse::<ErrorRule>().map(|rule| (rule.sqlstate, rule.action));
         assert_eq!(rule("40001=retry"), Ok(("40001".to_owned(), OnError::Retry)));
         assert_eq!(rule("40p=abort"), Ok(("40P".to_owned(), OnError::Abort)));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_is_what_is_behind_the_last_at_if_it_is_a_number() {
+    fn a_weight_follows_the_last_at_sign() {
         let weighted = |text: &str| text.parse::<WeightedName>().map(|w| (w.name, w.weight));
         assert_eq!(weighted("a.sql@3"), Ok(("a.sql".to_owned(), 3)));
         assert_eq!(weighted("me@home.sql"), Ok(("me@home.sql".to_owned(), 1)));

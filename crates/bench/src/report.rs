@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::description::{LoadDescription, ServerDescription};
 use crate::find_max::Search;
-use crate::measure::Measured;
+use crate::measure::Measurement;
 use crate::omission;
 use crate::plan::Plan;
 use crate::results::{Interval, Results};
@@ -50,26 +50,26 @@ impl Report {
         plan: &Plan,
         server_version: u32,
         load: &Load,
-        measured: &Measured,
+        measurement: &Measurement,
         find_max: Option<Search>,
         interrupted: bool,
     ) -> Self {
-        let stall = match &measured.window {
-            Some(window) if !load.main.arrivals.is_open() => omission::stall(window, &measured.intervals),
+        let stall = match &measurement.window {
+            Some(window) if !load.main.arrivals.is_open() => omission::stall(window, &measurement.intervals),
             _ => None,
         };
-        let results = Results::new(load, measured, stall.as_ref());
+        let results = Results::new(load, measurement, stall.as_ref());
         Self {
             schema: SCHEMA,
             pgdyno_version: env!("CARGO_PKG_VERSION"),
-            started: measured.started.map(|started| started.to_string()),
+            started: measurement.started.map(|started| started.to_string()),
             interrupted,
             server: ServerDescription::new(&load.connection, server_version),
             load: LoadDescription::new(plan, load),
             warnings: warnings::warnings(&results, load.clients(), stall.as_ref()),
             results,
             find_max,
-            intervals: measured.intervals.iter().map(Interval::new).collect(),
+            intervals: measurement.intervals.iter().map(Interval::new).collect(),
         }
     }
 

@@ -4,7 +4,7 @@ use driver::{ErrorRecord, Load, Moments, Record, ScriptRecord};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use crate::measure::{self, Measured};
+use crate::measure::{self, Measurement};
 use crate::omission::{self, Stall};
 
 /// The figures of a load.
@@ -163,21 +163,21 @@ pub(crate) struct Interval {
 
 impl Results {
     /// The figures of a measured load; `stall` is the reason to correct latencies.
-    pub(crate) fn new(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
-        let window_ns = measured.outcome.window_ns;
+    pub(crate) fn new(load: &Load, measurement: &Measurement, stall: Option<&Stall>) -> Self {
+        let window_ns = measurement.outcome.window_ns;
         Self {
             window_us: window_ns as f64 / 1e3,
-            totals: Totals::new(load, measured, stall),
-            clients_aborted: measured.outcome.aborted,
-            aborts: measured.aborts.clone(),
-            connecting: Connecting::new(measured),
-            driver: Driver::new(load, measured),
-            before_window: measured.in_warmup,
+            totals: Totals::new(load, measurement, stall),
+            clients_aborted: measurement.outcome.aborted,
+            aborts: measurement.aborts.clone(),
+            connecting: Connecting::new(measurement),
+            driver: Driver::new(load, measurement),
+            before_window: measurement.in_warmup,
             after_window: AfterWindow {
-                transactions: measured.drain.transactions,
-                max_us: (measured.drain.transactions > 0).then_some(measured.drain.max_ns as f64 / 1e3),
+                transactions: measurement.drain.transactions,
+                max_us: (measurement.drain.transactions > 0).then_some(measurement.drain.max_ns as f64 / 1e3),
             },
-            scripts: match &measured.window {
+            scripts: match &measurement.window {
                 Some(window) => scripts(load, window, window_ns),
                 None => Vec::new(),
             },
@@ -202,11 +202,11 @@ fn per_second(count: u64, ns: u64) -> f64 {
 }
 
 impl Totals {
-    fn new(load: &Load, measured: &Measured, stall: Option<&Stall>) -> Self {
-        let window_ns = measured.outcome.window_ns;
-        let sum = measured.window.as_ref().and_then(sum);
+    fn new(load: &Load, measurement: &Measurement, stall: Option<&Stall>) -> Self {
+        let window_ns = measurement.outcome.window_ns;
+        let sum = measurement.window.as_ref().and_then(sum);
         let count = |figure: fn(&ScriptRecord) -> u64| sum.as_ref().map_or(0, figure);
-        let (rows, bytes) = (count(|s| s.rows), measured.window.as_ref().map_or(0, |window| window.bytes));
+        let (rows, bytes) = (count(|s| s.rows), measurement.window.as_ref().map_or(0, |window| window.bytes));
         let transactions = count(|s| s.moments.count);
         let corrected = sum.as_ref().filter(|_| stall.is_some()).and_then(|sum| {
             let ended = transactions + sum.failures.sum();
@@ -220,7 +220,7 @@ impl Totals {
             retries: count(|s| s.retries),
             skipped: count(|s| s.skipped),
             late: count(|s| s.late),
-            never_begun: load.main.arrivals.is_open().then_some(measured.outcome.missed),
+            never_begun: load.main.arrivals.is_open().then_some(measurement.outcome.missed),
             rows,
             rows_per_s: per_second(rows, window_ns),
             received_bytes: bytes,
@@ -276,10 +276,10 @@ impl Latency {
 }
 
 impl Connecting {
-    fn new(measured: &Measured) -> Self {
-        let connects = measured.window.as_ref().map(|window| window.connects).filter(|c| c.count > 0);
+    fn new(measurement: &Measurement) -> Self {
+        let connects = measurement.window.as_ref().map(|window| window.connects).filter(|c| c.count > 0);
         Self {
-            took_us: measured.connecting.as_nanos() as f64 / 1e3,
+            took_us: measurement.connecting.as_nanos() as f64 / 1e3,
             in_window: connects.map_or(0, |connects| connects.count),
             in_window_mean_us: connects.map(|connects| connects.mean / 1e3),
             in_window_max_us: connects.map(|connects| connects.max as f64 / 1e3),
@@ -288,27 +288,27 @@ impl Connecting {
 }
 
 impl Driver {
-    fn new(load: &Load, measured: &Measured) -> Self {
-        let lag = measured.window.as_ref().map(|window| window.lag).filter(|lag| lag.count > 0);
-        let send_lag = measured.window.as_ref().map(|window| window.send_lag).filter(|lag| lag.count > 0);
+    fn new(load: &Load, measurement: &Measurement) -> Self {
+        let lag = measurement.window.as_ref().map(|window| window.lag).filter(|lag| lag.count > 0);
+        let send_lag = measurement.window.as_ref().map(|window| window.send_lag).filter(|lag| lag.count > 0);
         let us = |ns: u64| ns as f64 / 1e3;
         // CPU time is the whole load's, warm-up and end included.
         let in_window: u64 =
-            measured.intervals.iter().map(|interval| interval.transactions + interval.failed).sum();
-        let all = in_window + measured.in_warmup + measured.drain.transactions;
+            measurement.intervals.iter().map(|interval| interval.transactions + interval.failed).sum();
+        let all = in_window + measurement.in_warmup + measurement.drain.transactions;
         Self {
-            engine: measured.outcome.engine.name,
-            engine_reason: measured.outcome.engine.reason.clone(),
-            busy_share: measured.busy,
-            busy_share_max: measured.intervals.iter().map(|interval| interval.busy).fold(0.0, f64::max),
+            engine: measurement.outcome.engine.name,
+            engine_reason: measurement.outcome.engine.reason.clone(),
+            busy_share: measurement.busy,
+            busy_share_max: measurement.intervals.iter().map(|interval| interval.busy).fold(0.0, f64::max),
             lag_mean_us: lag.and_then(|lag| lag.mean_ns()).map(|ns| ns / 1e3),
             lag_max_us: lag.map(|lag| us(lag.max_ns)),
             send_lag_mean_us: send_lag.and_then(|lag| lag.mean_ns()).map(|ns| ns / 1e3),
             send_lag_max_us: send_lag.map(|lag| us(lag.max_ns)),
-            cpu_us: measured.outcome.cpu_us,
-            cpu_us_per_transaction: (all > 0).then(|| measured.outcome.cpu_us as f64 / all as f64),
-            memory_bytes: measured.memory,
-            memory_bytes_per_client: measured.memory.map(|bytes| bytes / u64::from(load.clients())),
+            cpu_us: measurement.outcome.cpu_us,
+            cpu_us_per_transaction: (all > 0).then(|| measurement.outcome.cpu_us as f64 / all as f64),
+            memory_bytes: measurement.memory,
+            memory_bytes_per_client: measurement.memory.map(|bytes| bytes / u64::from(load.clients())),
         }
     }
 }

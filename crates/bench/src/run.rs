@@ -9,7 +9,7 @@ use crate::find_max::{Search, find_max};
 use crate::interrupt::Interrupt;
 use crate::interval_log::IntervalLog;
 use crate::live::{Live, LiveView};
-use crate::measure::{Measured, measure};
+use crate::measure::{Measurement, measure};
 use crate::plan::Plan;
 use crate::preparation::{query_server, run_script};
 use crate::report::Report;
@@ -60,8 +60,8 @@ fn report(
     if plan.default_script {
         live.line("no script is named: running the built-in tpcb-like");
     }
-    let (load, measured, search) = run_load(plan, interrupt, &mut live, log)?;
-    Ok(Report::new(plan, version, &load, &measured, search, interrupt.is_requested()))
+    let (load, measurement, search) = run_load(plan, interrupt, &mut live, log)?;
+    Ok(Report::new(plan, version, &load, &measurement, search, interrupt.is_requested()))
 }
 
 fn run_load(
@@ -69,12 +69,12 @@ fn run_load(
     interrupt: &Interrupt,
     live: &mut Live<'_>,
     log: Option<&mut IntervalLog>,
-) -> Result<(Load, Measured, Option<Search>), RunError> {
+) -> Result<(Load, Measurement, Option<Search>), RunError> {
     if let Some(search) = &plan.search {
         let found = find_max(&plan.load, search, interrupt, live, log)?;
-        return Ok((found.load, found.measured, Some(found.search)));
+        return Ok((found.load, found.measurement, Some(found.search)));
     }
     live.begin(&plan.load, None);
-    let measured = measure(plan.load.clone(), interrupt.control(), live, log, &|_| false)?;
-    Ok((plan.load.clone(), measured, None))
+    let measurement = measure(plan.load.clone(), interrupt.control(), live, log, &|_| false)?;
+    Ok((plan.load.clone(), measurement, None))
 }

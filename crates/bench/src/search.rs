@@ -19,14 +19,14 @@ pub(crate) enum Next {
     /// The highest rate that holds, within [`PRECISION`].
     Found(f64),
     /// No rate holds, down to this one.
-    Nothing(f64),
+    NotFound(f64),
 }
 
 /// Largest distance of the lowest rate that does not hold from the highest that does.
 pub(crate) const PRECISION: f64 = 0.05;
 
 /// The lowest rate to try, as a share of the first one.
-const LEAST: f64 = 1.0 / 16.0;
+const MIN_RATE_SHARE: f64 = 1.0 / 16.0;
 
 impl Search {
     /// A search that starts at an eighth of the throughput without a schedule.
@@ -41,7 +41,7 @@ impl Search {
                 Next::Try(self.capacity)
             }
             (Some(held), None) => Next::Try(held * 2.0),
-            (None, Some(failed)) if failed / 2.0 < self.start * LEAST => Next::Nothing(failed),
+            (None, Some(failed)) if failed / 2.0 < self.start * MIN_RATE_SHARE => Next::NotFound(failed),
             (None, Some(failed)) => Next::Try(failed / 2.0),
             (Some(held), Some(failed)) if failed <= held * (1.0 + PRECISION) => Next::Found(held),
             (Some(held), Some(failed)) => Next::Try((held + failed) / 2.0),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn it_finds_the_limit_within_its_precision() {
+    fn the_limit_is_found_within_the_precision() {
         for limit in [13.0, 100.0, 499.0, 800.0, 999.0, 1_000.0, 5_000.0] {
             let (Next::Found(rate), steps) = search(1_000.0, limit) else { panic!("{limit}") };
             assert!(rate <= limit && limit < rate * (1.0 + PRECISION), "{limit}: {rate}");
@@ -84,9 +84,9 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_up_if_no_rate_holds() {
+    fn the_search_ends_if_no_rate_holds() {
         let (end, steps) = search(1_000.0, 0.0);
-        assert!(matches!(end, Next::Nothing(rate) if rate < 16.0), "{end:?}");
+        assert!(matches!(end, Next::NotFound(rate) if rate < 16.0), "{end:?}");
         assert!(steps <= 6, "{steps}");
     }
 }

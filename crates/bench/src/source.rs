@@ -19,17 +19,17 @@ pub(crate) struct Source {
 }
 
 /// The script that runs if none is named.
-const DEFAULT: &str = "tpcb-like";
+const DEFAULT_SCRIPT: &str = "tpcb-like";
 
 impl Source {
     /// The scripts of a load, in the order: named, built-in, files.
     pub(crate) fn all(options: &ScriptOptions) -> Result<Vec<Self>, PlanError> {
-        let named = options.named.iter().map(Self::named);
+        let named = options.named.iter().map(Self::file_or_builtin);
         let builtin = options.builtin.iter().map(|script| Self::builtin(&script.name, script.weight));
         let files = options.files.iter().map(|script| Self::read(Path::new(&script.name), script.weight));
         let sources = named.chain(builtin).chain(files).collect::<Result<Vec<_>, _>>()?;
         if sources.is_empty() {
-            return Ok(vec![Self::builtin(DEFAULT, 1)?]);
+            return Ok(vec![Self::builtin(DEFAULT_SCRIPT, 1)?]);
         }
         if sources.iter().all(|source| source.weight == 0) {
             return Err(PlanError::NoWeight);
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// A file, or else a built-in script.
-    fn named(script: &WeightedName) -> Result<Self, PlanError> {
+    fn file_or_builtin(script: &WeightedName) -> Result<Self, PlanError> {
         let path = Path::new(&script.name);
         if path.exists() || script.name == "-" {
             return Self::read(path, script.weight);

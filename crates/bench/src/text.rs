@@ -19,7 +19,7 @@ pub fn text(report: &Report, colours: bool) -> String {
     let results = &report.results;
     out.push_str(&format!("{}\n{}\n", report.server.line(), report.load.line()));
     if let Some(search) = &report.find_max {
-        out.push_str(&format!("\n{}", searched(search, &style)));
+        out.push_str(&format!("\n{}", search_text(search, &style)));
     }
     if report.started.is_none() {
         out.push_str("\nThe load never started.\n");
@@ -27,12 +27,12 @@ pub fn text(report: &Report, colours: bool) -> String {
     }
     let totals = &results.totals;
     out.push('\n');
-    fact(&mut out, "throughput", &throughput(report, &style));
+    write_field(&mut out, "throughput", &throughput(report, &style));
     if let Some(line) = outcomes(totals) {
-        fact(&mut out, "transactions", &line);
+        write_field(&mut out, "transactions", &line);
     }
-    fact(&mut out, "received", &received(totals));
-    fact(&mut out, "connections", &connections(report));
+    write_field(&mut out, "received", &received(totals));
+    write_field(&mut out, "connections", &connections(report));
     driver(&mut out, &results.driver, u64::from(report.load.clients));
     if results.after_window.transactions > 0
         && let Some(max_us) = results.after_window.max_us
@@ -43,7 +43,7 @@ pub fn text(report: &Report, colours: bool) -> String {
             "{} in flight, the slowest took {longest} and is not among the latencies",
             grouped(count as f64)
         );
-        fact(&mut out, "at the end", &text);
+        write_field(&mut out, "at the end", &text);
     }
     if totals.latency.is_some() {
         out.push_str(&format!("\n{}", latencies(results)));
@@ -87,7 +87,7 @@ impl Style {
     }
 }
 
-fn fact(out: &mut String, name: &str, text: &str) {
+fn write_field(out: &mut String, name: &str, text: &str) {
     let _ = writeln!(out, "{name:<14}{text}");
 }
 
@@ -98,9 +98,9 @@ fn throughput(report: &Report, style: &Style) -> String {
         0.0 => String::new(),
         us => format!(" after {} of warm-up", time(us * 1e3)),
     };
-    let cut = if report.interrupted { ", interrupted" } else { "" };
+    let interrupted = if report.interrupted { ", interrupted" } else { "" };
     let window = time((report.results.window_us * 1e3 / 1e6).round() * 1e6);
-    format!("{tps}   {} in {window}{warm}{cut}", counted(totals.transactions, "transaction"))
+    format!("{tps}   {} in {window}{warm}{interrupted}", counted(totals.transactions, "transaction"))
 }
 
 /// Transactions that failed, were retried, skipped, late or never started; None without any.
@@ -114,19 +114,19 @@ fn outcomes(totals: &Totals) -> Option<String> {
     if totals.retried > 0 {
         let tries = if totals.retries == 1 { "try" } else { "tries" };
         parts.push(format!(
-            "{} retried, by {} further {tries}",
+            "{} retried, {} further {tries}",
             share(totals.retried),
             grouped(totals.retries as f64)
         ));
     }
     if totals.skipped > 0 {
-        parts.push(format!("{} skipped, being late already", share(totals.skipped)));
+        parts.push(format!("{} skipped, already late", share(totals.skipped)));
     }
     if totals.late > 0 {
         parts.push(format!("{} beyond the latency limit", share(totals.late)));
     }
     if let Some(never @ 1..) = totals.never_begun {
-        parts.push(format!("{} never begun", grouped(never as f64)));
+        parts.push(format!("{} never started", grouped(never as f64)));
     }
     (!parts.is_empty()).then(|| parts.join(" · "))
 }
@@ -160,23 +160,23 @@ fn driver(out: &mut String, driver: &Driver, clients: u64) {
         parts.push(format!("lag {}, {} at most", time(mean_us * 1e3), time(max_us * 1e3)));
     }
     if let (Some(mean_us), Some(max_us)) = (driver.send_lag_mean_us, driver.send_lag_max_us) {
-        parts.push(format!("begins {} late, {} at most", time(mean_us * 1e3), time(max_us * 1e3)));
+        parts.push(format!("starts {} late, {} at most", time(mean_us * 1e3), time(max_us * 1e3)));
     }
-    fact(out, "driver", &parts.join(" · "));
+    write_field(out, "driver", &parts.join(" · "));
     let mut costs = Vec::new();
     if let Some(us) = driver.cpu_us_per_transaction {
-        costs.push(format!("{} CPU a transaction", time(us * 1e3)));
+        costs.push(format!("{} CPU per transaction", time(us * 1e3)));
     }
     if clients >= CLIENTS_FOR_MEMORY
         && let Some(each) = driver.memory_bytes_per_client
     {
-        costs.push(format!("{} memory a client", bytes(each as f64)));
+        costs.push(format!("{} memory per client", bytes(each as f64)));
     }
     if let Some(reason) = &driver.engine_reason {
         costs.push(reason.clone());
     }
     if !costs.is_empty() {
-        fact(out, "", &costs.join(" · "));
+        write_field(out, "", &costs.join(" · "));
     }
 }
 
@@ -252,7 +252,7 @@ fn scripts(scripts: &[Script]) -> String {
 }
 
 /// Characters of a statement that are shown.
-const STATEMENT: usize = 26;
+const MAX_STATEMENT: usize = 26;
 
 fn statements(script: &Script, several: bool) -> String {
     let failing = script.statements.iter().any(|statement| statement.failures + statement.retries > 0);
@@ -261,7 +261,7 @@ fn statements(script: &Script, several: bool) -> String {
     let heads: &[&str] = if failing { &["#failed", "#retried"] } else { &[] };
     let mut table = table(&head, heads.iter().copied());
     for statement in &script.statements {
-        let mut cells = vec![format!("{:>3}  {}", statement.line, cut(&statement.text, STATEMENT))];
+        let mut cells = vec![format!("{:>3}  {}", statement.line, truncate(&statement.text, MAX_STATEMENT))];
         if failing {
             cells.push(grouped(statement.failures as f64));
             cells.push(grouped(statement.retries as f64));
@@ -273,20 +273,20 @@ fn statements(script: &Script, several: bool) -> String {
 }
 
 fn errors(totals: &Totals) -> String {
-    let mut table = Table::new(["error", "#failed", "#retries", "message of one of them"]);
+    let mut table = Table::new(["error", "#failed", "#retries", "example message"]);
     for error in &totals.errors {
         let text = error.text.lines().next().unwrap_or_default();
         table.push(vec![
             error.sqlstate.clone().unwrap_or_else(|| "none".to_owned()),
             grouped(error.failed as f64),
             grouped(error.retries as f64),
-            cut(text, WIDTH - 30),
+            truncate(text, WIDTH - 30),
         ]);
     }
     table.render(Format::Table)
 }
 
-fn searched(search: &Search, style: &Style) -> String {
+fn search_text(search: &Search, style: &Style) -> String {
     let mut heads = vec!["step".to_owned(), "#rate/s".to_owned(), "#done/s".to_owned()];
     heads.extend(search.objectives.iter().map(|objective| {
         let unit = if objective.is_share() { "" } else { " ms" };
@@ -317,16 +317,16 @@ fn searched(search: &Search, style: &Style) -> String {
             let confirmed = if search.confirmed {
                 ", confirmed by a longer run"
             } else {
-                ", which a longer run did not confirm"
+                ", not confirmed by a longer run"
             };
             format!("highest rate with {objectives}: {rate}{confirmed}")
         }
-        None => format!("no rate was found that holds {objectives}"),
+        None => format!("no rate found that meets {objectives}"),
     };
     format!("{}\n{found}\n", table.render(Format::Table))
 }
 
-fn cut(text: &str, width: usize) -> String {
+fn truncate(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
     }
@@ -338,8 +338,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn long_texts_are_cut() {
-        assert_eq!(cut("abcdef", 4), "abc…");
-        assert_eq!(cut("abcd", 4), "abcd");
+    fn long_texts_are_truncated() {
+        assert_eq!(truncate("abcdef", 4), "abc…");
+        assert_eq!(truncate("abcd", 4), "abcd");
     }
 }

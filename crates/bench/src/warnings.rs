@@ -23,13 +23,13 @@ pub(crate) enum Kind {
 }
 
 /// Busy share of a thread above which it may have delayed clients.
-const BUSY: f64 = 0.8;
+const MAX_BUSY: f64 = 0.8;
 
 /// The largest lag of the driver, as a share of the mean latency and in microseconds. The kernel wakes a thread that
 /// sleeps until a transaction is due some 50 µs late, which must not count against short transactions.
-const LAG_SHARE: f64 = 0.05;
-const SEND_LAG_SHARE: f64 = 0.25;
-const LAG_US: f64 = 1_000.0;
+const MAX_LAG_SHARE: f64 = 0.05;
+const MAX_SEND_LAG_SHARE: f64 = 0.25;
+const MAX_LAG_US: f64 = 1_000.0;
 
 /// The warnings of a load with this many clients.
 pub(crate) fn warnings(results: &Results, clients: u32, stall: Option<&Stall>) -> Vec<Warning> {
@@ -52,7 +52,7 @@ fn clients_aborted(results: &Results, clients: u32) -> Option<Warning> {
     let who = if aborted == clients {
         format!("all {all} were aborted")
     } else {
-        format!("{aborted} of {all} were aborted, and only the others went on")
+        format!("{aborted} of {all} were aborted")
     };
     let why = results.aborts.first().and_then(|message| message.lines().next());
     let why = why.map_or(String::new(), |message| format!(": {message}"));
@@ -65,7 +65,7 @@ fn nothing_succeeded(results: &Results, clients: u32) -> Option<Warning> {
     let alive = results.clients_aborted < clients;
     (totals.transactions == 0 && alive && results.window_us > 0.0).then(|| {
         let text = match ended {
-            0 => "no transaction ended in the window: use a longer one (-T)".to_owned(),
+            0 => "no transaction ended in the window: use a longer window (-T)".to_owned(),
             _ => format!("none of {} succeeded", counted(ended, "transaction")),
         };
         Warning { kind: Kind::NothingSucceeded, text }
@@ -82,8 +82,8 @@ fn schedule_not_kept(results: &Results, clients: u32) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "{} of {} ({}) never began, because all {} were busy until the end: the server does not keep up with the schedule \
-         with this many clients, and latencies would have kept growing; use a lower rate or more clients (-c)",
+        "{} of {} ({}) never started, because all {} were busy until the end: the server cannot keep up with the schedule \
+         with this many clients, and latencies keep growing; use a lower rate or more clients (-c)",
         grouped(never as f64),
         counted(due, "arrival"),
         percent(never as f64 / due as f64),
@@ -96,16 +96,16 @@ fn driver_saturated(results: &Results) -> Option<Warning> {
     let driver = &results.driver;
     let mean_us = results.totals.latency.as_ref()?.mean_us;
     let mut evidence = Vec::new();
-    if driver.busy_share > BUSY {
+    if driver.busy_share > MAX_BUSY {
         evidence.push(format!("its busiest thread was busy {} of the time", percent(driver.busy_share)));
     }
     let lags = [
-        ("handled responses", driver.lag_mean_us, LAG_SHARE),
-        ("began transactions", driver.send_lag_mean_us, SEND_LAG_SHARE),
+        ("handled responses", driver.lag_mean_us, MAX_LAG_SHARE),
+        ("started transactions", driver.send_lag_mean_us, MAX_SEND_LAG_SHARE),
     ];
     for (what, lag_us, bound) in lags {
         let Some(lag_us) = lag_us else { continue };
-        if lag_us > LAG_US || lag_us > bound * mean_us {
+        if lag_us > MAX_LAG_US || lag_us > bound * mean_us {
             let (lag, share) = (time(lag_us * 1e3), percent(lag_us / mean_us));
             evidence.push(format!("it {what} {lag} late on average, {share} of the mean latency"));
         }
@@ -114,7 +114,7 @@ fn driver_saturated(results: &Results) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "the driver, not the server, may have set this result: {}; use more threads (-j) or another machine",
+        "the driver, not the server, may limit this result: {}; use more threads (-j) or another machine",
         evidence.join("; ")
     );
     Some(Warning { kind: Kind::DriverSaturated, text })

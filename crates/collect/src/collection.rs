@@ -60,7 +60,7 @@ impl<'a> Collection<'a> {
         for (name, start) in COLLECTORS.into_iter().rev() {
             match start(&context) {
                 Ok(collector) => running.extend(collector.map(|collector| (name, collector))),
-                Err(why) => notes.push(note(name, &why)),
+                Err(error) => notes.push(note(name, &error)),
             }
         }
         running.reverse();
@@ -92,7 +92,7 @@ impl<'a> Collection<'a> {
         for (name, collector) in self.running {
             match collector.finish(&self.context, interrupt) {
                 Ok(collected) => all.merge(collected),
-                Err(why) => all.notes.push(note(name, &why)),
+                Err(error) => all.notes.push(note(name, &error)),
             }
         }
         all.commits += self.context.commits();
@@ -100,8 +100,8 @@ impl<'a> Collection<'a> {
     }
 }
 
-fn note(collector: &str, why: &dyn Display) -> String {
-    format!("collector {collector}: {why}")
+fn note(collector: &str, error: &dyn Display) -> String {
+    format!("collector {collector}: {error}")
 }
 
 #[cfg(test)]
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_started_is_left_out_with_a_note_and_the_others_collect() {
+    fn a_collector_that_can_not_start_is_omitted_with_a_note() {
         let connect = |database: &str| Err(ParamError::NoService(database.to_owned()));
         let collection = start(&connect);
         let origin_us = now().monotonic_us;
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_threads_of_a_collection_that_is_given_up_end() {
+    fn threads_of_an_abandoned_collection_end() {
         let connect = |_: &str| Err(ParamError::NoService("no".to_owned()));
         let collection = start(&connect);
         let clock = Arc::downgrade(&collection.context.clock);

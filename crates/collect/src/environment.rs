@@ -33,21 +33,21 @@ use crate::root::Root;
 pub struct Host {
     root: Root,
     /// Facts that do not change.
-    lasting: Environment,
-    kernel_config: Option<kernel_config::Found>,
+    static_facts: Environment,
+    kernel_config: Option<kernel_config::ConfigFile>,
 }
 
 impl Host {
     /// Reads all facts that do not change while trials run.
-    pub fn look() -> Self {
-        Self::look_at(Path::new("/"))
+    pub fn read() -> Self {
+        Self::read_from(Path::new("/"))
     }
 
     /// Reads the machine whose `/proc`, `/sys`, `/dev`, `/boot` and `/etc` are under `root`: other roots than `/` are
     /// copies, as in tests.
-    pub fn look_at(root: &Path) -> Self {
+    pub fn read_from(root: &Path) -> Self {
         let root = Root::new(root);
-        let lasting = Environment {
+        let static_facts = Environment {
             hostname: root.line("proc/sys/kernel/hostname"),
             kernel: kernel::name_and_release(&root),
             kernel_version: root.line("proc/version"),
@@ -57,7 +57,7 @@ impl Host {
             architecture: kernel::architecture(&root),
             cpu_model: cpu::model(&root),
             cpus: usable_cpus(),
-            cpu: cpu::lasting(&root),
+            cpu: cpu::static_facts(&root),
             numa_nodes: numa::nodes(&root),
             memory_bytes: memory::bytes(&root, "MemTotal"),
             virtualization: virtualization::detect(&root),
@@ -66,19 +66,19 @@ impl Host {
             ..Environment::default()
         };
         let kernel_config = kernel_config::find(&root);
-        Self { root, lasting, kernel_config }
+        Self { root, static_facts, kernel_config }
     }
 
     /// All facts, those that may have changed read again, with the filesystem that `data_directory` is or would be on.
     pub fn environment(&self, data_directory: Option<&Path>) -> Environment {
         let root = &self.root;
         let mounts = mount::all(root);
-        let mount = data_directory.and_then(|directory| mount::holding(&mounts, directory));
+        let mount = data_directory.and_then(|directory| mount::containing(&mounts, directory));
         let devices = mount.map(|mount| block::under(root, mount)).unwrap_or_default();
         Environment {
             kernel_facts: kernel_facts::read(root, self.kernel_config.as_ref()),
             cpu_governor: cpu::governor(root),
-            cpu: model::environment::Cpu { turbo: cpu::turbo(root), ..self.lasting.cpu.clone() },
+            cpu: model::environment::Cpu { turbo: cpu::turbo(root), ..self.static_facts.cpu.clone() },
             clocksource: clock::source(root),
             memory_available_bytes: memory::bytes(root, "MemAvailable"),
             swap_bytes: memory::bytes(root, "SwapTotal"),
@@ -93,7 +93,7 @@ impl Host {
             mounts: mounts.into_iter().map(Into::into).collect(),
             load_average_1m_centi: kernel::load_average_1m_centi(root),
             sysctl: sysctl::parameters(root),
-            ..self.lasting.clone()
+            ..self.static_facts.clone()
         }
     }
 

@@ -24,8 +24,8 @@ pub enum CollectError {
     #[error("{}", one_line(.0))]
     Session(SessionError),
     /// A statement that the server rejected.
-    #[error("the server answers: {message} ({sqlstate})")]
-    Refused {
+    #[error("the server rejected a statement: {message} ({sqlstate})")]
+    Rejected {
         /// The server's message.
         message: String,
         /// Its SQLSTATE.
@@ -41,7 +41,7 @@ pub enum CollectError {
     #[error("could not read {0}")]
     Kernel(&'static str),
     /// A thread that could not be started.
-    #[error("no thread could be started: {0}")]
+    #[error("a thread could not be started: {0}")]
     Thread(io::Error),
     /// A thread that panicked.
     #[error("its thread panicked")]
@@ -54,7 +54,7 @@ pub enum CollectError {
 impl CollectError {
     /// Whether the server rejected the statement itself, and will reject it again.
     pub(crate) fn is_permanent(&self) -> bool {
-        let Self::Refused { sqlstate, .. } = self else { return false };
+        let Self::Rejected { sqlstate, .. } = self else { return false };
         !TEMPORARY.iter().any(|prefix| sqlstate.starts_with(prefix))
     }
 }
@@ -62,8 +62,8 @@ impl CollectError {
 impl From<SessionError> for CollectError {
     fn from(error: SessionError) -> Self {
         match error.server_error() {
-            Some(answer) => {
-                Self::Refused { message: answer.message.clone(), sqlstate: answer.sqlstate.clone() }
+            Some(error) => {
+                Self::Rejected { message: error.message.clone(), sqlstate: error.sqlstate.clone() }
             }
             None => Self::Session(error),
         }

@@ -16,13 +16,13 @@ use rustix::process::{Resource, getrlimit};
 use crate::Host;
 use crate::root::Root;
 
-/// Observes the machine for `watched`, then times small writes to `directory` for at most about as long. Facts that
+/// Observes the machine for `duration`, then times small writes to `directory` for at most about as long. Facts that
 /// only the driver knows (io_uring) are omitted.
-pub fn fitness(directory: &Path, watched: Duration) -> Facts {
+pub fn fitness(directory: &Path, duration: Duration) -> Facts {
     let root = Root::new(Path::new("/"));
-    let environment = Host::look().environment(Some(directory));
+    let environment = Host::read().environment(Some(directory));
     // First, so that it does not observe the measurements below.
-    let activity = activity::watch(&root, watched);
+    let activity = activity::watch(&root, duration);
     let limit = getrlimit(Resource::Nofile);
     Facts {
         environment,
@@ -31,10 +31,10 @@ pub fn fitness(directory: &Path, watched: Duration) -> Facts {
         clock: clock::measure(&root),
         directory: directory.to_owned(),
         space: space(directory),
-        sync_writes: sync_writes::time(directory, watched),
+        sync_writes: sync_writes::time(directory, duration),
         perf_is_installed: Some(crate::profile::on_path().is_some()),
         perf_privileged: permissions::perf_privileged(&root),
-        cgroup_can_be_made: permissions::cgroup_can_be_made(&root),
+        can_create_cgroup: permissions::can_create_cgroup(&root),
         open_files: Some(OpenFiles { soft: limit.current, hard: limit.maximum }),
         io_uring: None,
     }

@@ -26,7 +26,7 @@ pub(crate) struct LoadClock {
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     window: Option<Window>,
-    ended: bool,
+    has_ended: bool,
 }
 
 /// Result of a wait.
@@ -45,7 +45,7 @@ impl LoadClock {
 
     /// Reports that the load has ended, or that there will be none.
     pub(crate) fn end(&self) {
-        self.change(|state| state.ended = true);
+        self.change(|state| state.has_ended = true);
     }
 
     fn change(&self, how: impl FnOnce(&mut State)) {
@@ -56,7 +56,7 @@ impl LoadClock {
     /// Waits for the load's start; none without a load.
     pub(crate) fn wait_for_start(&self) -> Option<Window> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while state.window.is_none() && !state.ended {
+        while state.window.is_none() && !state.has_ended {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.window
@@ -65,7 +65,7 @@ impl LoadClock {
     /// Waits for the load's end.
     pub(crate) fn wait_for_end(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        while !state.ended {
+        while !state.has_ended {
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
@@ -74,7 +74,7 @@ impl LoadClock {
     pub(crate) fn wait_until(&self, window: Window, due_us: i64) -> Tick {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if state.ended {
+            if state.has_ended {
                 return Tick::Ended;
             }
             let left_us = window.origin_us + due_us - now().monotonic_us;

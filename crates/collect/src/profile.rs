@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use model::profile::{AROUND_OFF_CPU_US, OffCpu, Profile, Profiled, Stacks, Unwinding};
+use model::profile::{OFF_CPU_SETUP_US, OffCpu, Profile, ProfileSummary, Stacks, Unwinding};
 use model::units::Span;
 
 pub use self::perf::Perf;
@@ -22,12 +22,12 @@ use crate::clock::now;
 use crate::error::{CollectError, ProfileError};
 use crate::load_clock::{LoadClock, Tick, Window};
 use crate::os::{Roster, Watched};
-use fold::Folded;
-use perf::{Recording, Script, What};
-use waiting::Waiting;
+use fold::FoldedSamples;
+use perf::{Recording, RecordingKind, Script};
+use waiting::FoldedWaits;
 
 /// Interval at which processes are listed: shorter-lived ones are identified by their parents.
-const LOOK_EVERY_US: i64 = 250_000;
+const LIST_INTERVAL_US: i64 = 250_000;
 
 /// A profile being taken.
 #[derive(Debug)]
@@ -37,14 +37,14 @@ pub(crate) struct Profiler {
     unwinding: Unwinding,
     /// Reason for it.
     reason: String,
-    thread: JoinHandle<Taken>,
+    thread: JoinHandle<RecordingResult>,
 }
 
 /// A recorded profile.
 #[derive(Debug)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedProfile {
     /// Its parameters, except those of the off-CPU profile.
-    pub profile: Profiled,
+    pub profile: ProfileSummary,
     /// Samples by role.
     pub stacks: Vec<Stacks>,
     /// The off-CPU profile: its parameters, and waits by role, or why it failed; none if not requested.
@@ -52,22 +52,22 @@ pub(crate) struct Recorded {
 }
 
 /// Result of the recording thread.
-struct Taken {
+struct RecordingResult {
     roster: Roster,
     running: Recording,
     /// None if no load started.
-    sampled: Option<Result<Sampled, ProfileError>>,
-    waiting: Option<Result<(File, Sampled), ProfileError>>,
+    sampled: Option<Result<SampledSpan, ProfileError>>,
+    waiting: Option<Result<(File, SampledSpan), ProfileError>>,
 }
 
-struct Sampled {
+struct SampledSpan {
     origin_us: i64,
     from_us: i64,
     to_us: i64,
     cpu_us: Option<u64>,
 }
 
-impl Sampled {
+impl SampledSpan {
     /// On `CLOCK_MONOTONIC`.
     fn between_us(&self) -> [i64; 2] {
         [self.origin_us + self.from_us, self.origin_us + self.to_us]
@@ -88,18 +88,18 @@ impl Profiler {
         let (unwinding, reason) = unwinding(profile, watched.postmaster);
         let profilers = Arc::clone(&watched.profilers);
         let mut roster = Roster::new(watched);
-        roster.look();
-        let what = What::Running { hz: profile.hz };
+        roster.update();
+        let kind = RecordingKind::Running { hz: profile.hz };
         let processes: Vec<u32> = roster.watched().collect();
-        let running = Recording::start(perf, what, unwinding, &processes, &profilers)?;
-        let recorder = perf.clone();
+        let running = Recording::start(perf, kind, unwinding, &processes, &profilers)?;
+        let perf_program = perf.clone();
         let record = move || {
-            let mut taken = Taken { roster, running, sampled: None, waiting: None };
+            let mut result = RecordingResult { roster, running, sampled: None, waiting: None };
             if let Some(window) = clock.wait_for_start() {
-                let perf = recorder;
-                taken.record(&Recorder { profile, perf, unwinding, profilers, clock, window });
+                let perf = perf_program;
+                result.record(&WindowRecorder { profile, perf, unwinding, profilers, clock, window });
             }
-            taken
+            result
         };
         let thread = thread::Builder::new().name("collect profile".to_owned()).spawn(record);
         let thread = thread.map_err(CollectError::Thread)?;
@@ -110,8 +110,8 @@ impl Profiler {
     ///
     /// # Errors
     /// The reason why there is no profile.
-    pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<Recorded>, CollectError> {
-        let Ok(Taken { mut roster, running, sampled, waiting }) = self.thread.join() else {
+    pub(crate) fn finish(self, interrupt: &AtomicBool) -> Result<Option<RecordedProfile>, CollectError> {
+        let Ok(RecordingResult { mut roster, running, sampled, waiting }) = self.thread.join() else {
             return Err(CollectError::Panicked);
         };
         let Some(sampled) = sampled else { return Ok(None) };
@@ -119,11 +119,11 @@ impl Profiler {
         if interrupt.load(Ordering::Relaxed) {
             return Err(ProfileError::Interrupted.into());
         }
-        let (perf, what) = (&self.perf, What::Running { hz: self.profile.hz });
-        let folded = read(perf, what, &running.finish()?, sampled.between_us(), interrupt, |script| {
-            Folded::read(script, &mut roster)
+        let (perf, kind) = (&self.perf, RecordingKind::Running { hz: self.profile.hz });
+        let folded = read(perf, kind, &running.finish()?, sampled.between_us(), interrupt, |script| {
+            FoldedSamples::read(script, &mut roster)
         })?;
-        let profile = Profiled {
+        let profile = ProfileSummary {
             event: folded.event.clone(),
             hz: self.profile.hz,
             callgraph: self.unwinding,
@@ -141,9 +141,10 @@ impl Profiler {
         let off_cpu = waiting.map(|recorded| {
             let (raw, during) = recorded?;
             let between_us = during.between_us();
-            let waiting = read(perf, What::Waiting { hz: 1 }, &raw, between_us, interrupt, |script| {
-                Waiting::read(script, &mut roster, between_us)
-            })?;
+            let waiting =
+                read(perf, RecordingKind::Waiting { hz: 1 }, &raw, between_us, interrupt, |script| {
+                    FoldedWaits::read(script, &mut roster, between_us)
+                })?;
             let off_cpu = OffCpu {
                 from_us: during.from_us,
                 to_us: during.to_us,
@@ -154,20 +155,20 @@ impl Profiler {
             };
             Ok((off_cpu, waiting.into_stacks()))
         });
-        Ok(Some(Recorded { profile, stacks: folded.into_stacks(), off_cpu }))
+        Ok(Some(RecordedProfile { profile, stacks: folded.into_stacks(), off_cpu }))
     }
 }
 
 /// Reads a recording between two times.
 fn read<T>(
     perf: &Perf,
-    what: What,
+    kind: RecordingKind,
     raw: &File,
     between_us: [i64; 2],
     interrupt: &AtomicBool,
     fold: impl FnOnce(&mut BufReader<Script<'_>>) -> std::io::Result<T>,
 ) -> Result<T, ProfileError> {
-    let script = Script::start(perf, what, raw, between_us, interrupt)?;
+    let script = Script::start(perf, kind, raw, between_us, interrupt)?;
     let mut script = BufReader::with_capacity(1 << 16, script);
     let folded = fold(&mut script).map_err(ProfileError::Script)?;
     script.into_inner().finish()?;
@@ -177,7 +178,7 @@ fn read<T>(
 /// Method of finding callers, and the reason.
 fn unwinding(profile: Profile, postmaster: Option<u32>) -> (Unwinding, String) {
     if let Some(asked) = profile.callgraph {
-        return (asked, "the campaign says so".to_owned());
+        return (asked, "requested by the campaign".to_owned());
     }
     let program = postmaster.map(|pid| PathBuf::from(format!("/proc/{pid}/exe")));
     // The program's own name, for people.
@@ -190,7 +191,7 @@ fn unwinding(profile: Profile, postmaster: Option<u32>) -> (Unwinding, String) {
 }
 
 /// Requirements of a recording during a load.
-struct Recorder {
+struct WindowRecorder {
     profile: Profile,
     perf: Perf,
     unwinding: Unwinding,
@@ -199,36 +200,41 @@ struct Recorder {
     window: Window,
 }
 
-impl Taken {
+impl RecordingResult {
     /// CPU profile from the window's start, then off-CPU profile to its end.
-    fn record(&mut self, by: &Recorder) {
-        let Recorder { profile, unwinding, window, .. } = by;
+    fn record(&mut self, recorder: &WindowRecorder) {
+        let WindowRecorder { profile, unwinding, window, .. } = recorder;
         let cpus = thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let span_us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
         let measured = Span::from_us(u64::try_from(window.to_us - window.from_us).unwrap_or_default());
         let until_us = window.from_us + span_us(profile.window(measured, *unwinding, cpus));
-        self.roster.look();
-        let sampled = by.sample(&mut self.running, &mut self.roster, window.from_us, until_us);
+        self.roster.update();
+        let sampled = recorder.sample(&mut self.running, &mut self.roster, window.from_us, until_us);
         let is_sampled = sampled.is_ok();
         self.sampled = Some(sampled);
         let Some(length) = profile.off_cpu.filter(|_| is_sampled) else { return };
         let from_us = window.to_us - span_us(length);
-        let what = What::Waiting { hz: profile.switches_hz(cpus) };
-        self.waiting = Some(by.wait(&mut self.roster, what, from_us));
+        let kind = RecordingKind::Waiting { hz: profile.switches_hz(cpus) };
+        self.waiting = Some(recorder.wait(&mut self.roster, kind, from_us));
     }
 }
 
-impl Recorder {
+impl WindowRecorder {
     /// Records an off-CPU profile to the window's end. perf records switches from its start on, so that it is started
     /// shortly before.
-    fn wait(&self, roster: &mut Roster, what: What, from_us: i64) -> Result<(File, Sampled), ProfileError> {
-        let ready_us = from_us - AROUND_OFF_CPU_US as i64;
+    fn wait(
+        &self,
+        roster: &mut Roster,
+        kind: RecordingKind,
+        from_us: i64,
+    ) -> Result<(File, SampledSpan), ProfileError> {
+        let ready_us = from_us - OFF_CPU_SETUP_US as i64;
         if matches!(self.clock.wait_until(self.window, ready_us), Tick::Ended) {
             return Err(ProfileError::NoWaits);
         }
-        roster.look();
+        roster.update();
         let processes: Vec<u32> = roster.watched().collect();
-        let mut recording = Recording::start(&self.perf, what, self.unwinding, &processes, &self.profilers)?;
+        let mut recording = Recording::start(&self.perf, kind, self.unwinding, &processes, &self.profilers)?;
         let sampled = self.sample(&mut recording, roster, from_us, self.window.to_us)?;
         // perf would end with this thread.
         Ok((recording.finish()?, sampled))
@@ -241,7 +247,7 @@ impl Recorder {
         roster: &mut Roster,
         from_us: i64,
         until_us: i64,
-    ) -> Result<Sampled, ProfileError> {
+    ) -> Result<SampledSpan, ProfileError> {
         let Self { window, clock, .. } = self;
         let after_start_us = || now().monotonic_us - window.origin_us;
         if matches!(clock.wait_until(*window, from_us), Tick::Ended) {
@@ -253,8 +259,8 @@ impl Recorder {
         let from_us = after_start_us();
         let mut at_us = from_us;
         while at_us < until_us {
-            roster.look();
-            at_us = (at_us + LOOK_EVERY_US).min(until_us);
+            roster.update();
+            at_us = (at_us + LIST_INTERVAL_US).min(until_us);
             if matches!(clock.wait_until(*window, at_us), Tick::Ended) {
                 break;
             }
@@ -263,7 +269,7 @@ impl Recorder {
         let to_us = after_start_us();
         let cpu_us =
             before_us.zip(roster.cpu_us(pid)).map(|(before, after)| (after - before).max(0.0) as u64);
-        roster.look();
-        Ok(Sampled { origin_us: window.origin_us, from_us, to_us, cpu_us })
+        roster.update();
+        Ok(SampledSpan { origin_us: window.origin_us, from_us, to_us, cpu_us })
     }
 }

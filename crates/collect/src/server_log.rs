@@ -6,13 +6,13 @@
 
 mod entry;
 mod figures;
+mod fold;
 mod kind;
-mod repeated;
 
 use model::record::Event;
 
 use entry::Line;
-use repeated::Repeated;
+use fold::EventFolder;
 
 /// Contents of a server's log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,17 +29,17 @@ pub struct ServerLog {
 /// more event reports the number of those that followed.
 pub fn events(text: &str) -> ServerLog {
     let mut log = ServerLog::default();
-    let mut repeated = Repeated::default();
+    let mut folder = EventFolder::default();
     for line in entry::lines(text) {
         match line {
             Line::Entry(entry) => {
                 let sqlstate = entry.sqlstate;
-                log.events.extend(kind::event_of(&entry).and_then(|event| repeated.keep(event, sqlstate)));
+                log.events.extend(kind::event_of(&entry).and_then(|event| folder.keep(event, sqlstate)));
             }
             Line::Unparsed => log.unparsed = log.unparsed.saturating_add(1),
         }
     }
-    log.events.extend(repeated.rest());
+    log.events.extend(folder.summaries());
     log.events.sort_by_key(|event| event.at);
     log
 }
@@ -64,23 +64,23 @@ mod tests {
             (event.kind.as_str(), event.message.as_str()),
             ("server-error", "22012: division by zero")
         );
-        assert_eq!(event.of.as_deref(), Some("pgdyno"));
+        assert_eq!(event.object.as_deref(), Some("pgdyno"));
     }
 
     #[test]
-    fn errors_by_the_thousand_are_a_hundred_and_a_count_for_each_session_name() {
+    fn repeated_errors_are_folded_by_session_name() {
         let load = line(1, "pgdyno", "ERROR:  division by zero").repeat(2999);
         let last = line(9, "pgdyno", "ERROR:  division by zero");
         let control = line(2, "pgdyno control", "ERROR:  division by zero").repeat(3);
         let log = events(&(load + &control + &last));
         let events_of = |name: &str| {
-            log.events.iter().filter(|event| event.of.as_deref() == Some(name)).collect::<Vec<_>>()
+            log.events.iter().filter(|event| event.object.as_deref() == Some(name)).collect::<Vec<_>>()
         };
         assert_eq!(events_of("pgdyno control").len(), 3);
         assert_eq!(events_of("pgdyno").len(), 101);
         let more = events_of("pgdyno")[100];
         assert_eq!((more.kind.as_str(), more.figures["more"]), ("server-error", 2900.0));
-        assert_eq!(more.message, "22012: 2900 more like the 100 before, the last of them now");
+        assert_eq!(more.message, "22012: 2900 similar events after the first 100, the last at this time");
         assert_eq!(more.at.to_string(), "2026-01-02T03:04:09.678Z");
         assert!(log.events.is_sorted_by_key(|event| event.at));
     }
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_another_form_are_counted_and_tell_nothing() {
+    fn lines_in_another_format_are_counted() {
         let default = "2026-01-02 03:04:05.678 CET [42] ERROR:  division by zero\n\tgoes on\n";
         assert_eq!(events(default), ServerLog { events: vec![], unparsed: 2 });
         let german = line(5, "pgdyno", "FEHLER:  Division durch Null");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_that_is_cut_off_does_no_harm() {
+    fn a_truncated_entry_is_unparsed() {
         let text = line(5, "pgdyno", "ERROR:  division by zero") + "2026-01-02 03:04:0";
         let log = events(&text);
         assert_eq!((log.events.len(), log.unparsed), (1, 1));

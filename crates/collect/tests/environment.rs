@@ -25,13 +25,13 @@ fn map(facts: &[(&str, &str)]) -> BTreeMap<String, String> {
     facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-fn look(files: &[(&str, &str)]) -> Environment {
-    Host::look_at(machine(files).path()).environment(Some(Path::new("/")))
+fn environment(files: &[(&str, &str)]) -> Environment {
+    Host::read_from(machine(files).path()).environment(Some(Path::new("/")))
 }
 
 #[test]
-fn a_virtual_server_shows_all_its_facts() {
-    let seen = look(&[
+fn all_facts_of_a_virtual_server_are_reported() {
+    let found = environment(&[
         ("proc/sys/kernel/hostname", "bench-1\n"),
         ("proc/sys/kernel/ostype", "Linux\n"),
         ("proc/sys/kernel/osrelease", "6.1.0-37-amd64\n"),
@@ -142,7 +142,7 @@ fn a_virtual_server_shows_all_its_facts() {
         options: options.to_owned(),
     };
     assert_eq!(
-        seen,
+        found,
         Environment {
             hostname: text("bench-1"),
             kernel: text("Linux 6.1.0-37-amd64"),
@@ -160,10 +160,10 @@ fn a_virtual_server_shows_all_its_facts() {
                 hz: Some(250),
             },
             os: text("Debian GNU/Linux 12 \"bookworm\""),
-            libc: seen.libc.clone(),
+            libc: found.libc.clone(),
             architecture: text("x86_64"),
             cpu_model: text("AMD EPYC 7B13"),
-            cpus: seen.cpus,
+            cpus: found.cpus,
             cpu_governor: text("performance,powersave"),
             cpu: Cpu {
                 sockets: Some(1),
@@ -226,8 +226,8 @@ fn a_virtual_server_shows_all_its_facts() {
 }
 
 #[test]
-fn a_volume_is_reported_with_the_disks_that_it_is_made_of() {
-    let seen = look(&[
+fn a_volume_is_reported_with_its_disks() {
+    let found = environment(&[
         ("proc/self/mountinfo", "27 1 0:30 / / rw - btrfs /dev/dm-0 rw\n"),
         ("sys/block/dm-0/queue/rotational", "0\n"),
         ("sys/block/dm-0/slaves/sda2/partition", ""),
@@ -236,14 +236,14 @@ fn a_volume_is_reported_with_the_disks_that_it_is_made_of() {
         ("sys/block/sda/queue/rotational", "1\n"),
         ("sys/block/nvme0n1/queue/rotational", "0\n"),
     ]);
-    let names: Vec<&str> = seen.data_devices.iter().map(|device| device.name.as_str()).collect();
+    let names: Vec<&str> = found.data_devices.iter().map(|device| device.name.as_str()).collect();
     assert_eq!(names, ["dm-0", "nvme0n1", "sda"]);
-    assert_eq!(seen.data_devices[2].facts, map(&[("rotational", "1")]));
+    assert_eq!(found.data_devices[2].facts, map(&[("rotational", "1")]));
 }
 
 #[test]
-fn limits_of_control_groups_read_alike_in_their_first_version() {
-    let seen = look(&[
+fn cgroup_v1_limits_are_reported_as_those_of_v2() {
+    let found = environment(&[
         ("proc/self/cgroup", "3:cpu,cpuacct:/job\n2:memory:/box/job\n1:cpuset:/\n0::/\n"),
         (
             "proc/self/mountinfo",
@@ -257,7 +257,7 @@ fn limits_of_control_groups_read_alike_in_their_first_version() {
         ("cg/cpuset/cpuset.cpus", "0-1\n"),
     ]);
     assert_eq!(
-        seen.cgroup,
+        found.cgroup,
         map(&[
             ("version", "hybrid"),
             ("path", "/box/job"),
@@ -269,7 +269,7 @@ fn limits_of_control_groups_read_alike_in_their_first_version() {
 }
 
 #[test]
-fn the_kernels_configuration_and_the_end_of_its_log_are_logs_without_secrets() {
+fn secrets_in_the_kernel_configuration_and_log_are_masked() {
     let long: String = (0..300).map(|n| format!("6,{n},{n}000000,-;message {n}\n SUBSYSTEM=x\n")).collect();
     let root = machine(&[
         ("proc/sys/kernel/osrelease", "6.1.0\n"),
@@ -277,7 +277,7 @@ fn the_kernels_configuration_and_the_end_of_its_log_are_logs_without_secrets() {
         ("dev/kmsg", &(long + "5,300,5140900,-;Kernel command line: quiet auth.token=hunter2\n")),
         ("proc/cmdline", "quiet auth.token=hunter2 -- --password hunter2"),
     ]);
-    let host = Host::look_at(root.path());
+    let host = Host::read_from(root.path());
     let logs = host.logs();
     let names: Vec<&str> = logs.iter().map(|log| log.name.as_str()).collect();
     assert_eq!(names, ["kernel-config", "dmesg"]);
@@ -297,15 +297,15 @@ fn a_compressed_configuration_is_read() {
     let root = machine(&[("proc/version", "")]);
     fs::write(root.path().join("proc/config.gz"), packed.finish().unwrap()).unwrap();
     let text = "CONFIG_HZ=1000\n".to_owned();
-    assert_eq!(Host::look_at(root.path()).logs(), [Log { name: "kernel-config".to_owned(), text }]);
+    assert_eq!(Host::read_from(root.path()).logs(), [Log { name: "kernel-config".to_owned(), text }]);
     fs::write(root.path().join("proc/config.gz"), "no gzip").unwrap();
-    assert_eq!(Host::look_at(root.path()).logs(), []);
+    assert_eq!(Host::read_from(root.path()).logs(), []);
 }
 
 #[test]
 fn a_configuration_is_read_from_the_first_place_that_has_one() {
     let release = ("proc/sys/kernel/osrelease", "6.12.9\n");
-    let source = |files: &[(&str, &str)]| look(files).kernel_facts.config.map(|config| config.source);
+    let source = |files: &[(&str, &str)]| environment(files).kernel_facts.config.map(|config| config.source);
     let built = ("lib/modules/6.12.9/build/.config", "CONFIG_HZ=100\n");
     let background = ("lib/modules/6.12.9/config", "CONFIG_HZ=300\n");
     let boot = ("boot/config-6.12.9", "CONFIG_HZ=250\n");
@@ -317,8 +317,8 @@ fn a_configuration_is_read_from_the_first_place_that_has_one() {
 }
 
 #[test]
-fn the_scheduler_and_when_tasks_give_way_are_known() {
-    let scheduler = |files: &[(&str, &str)]| look(files).kernel_facts.scheduler;
+fn the_scheduler_and_preemption_model_are_detected() {
+    let scheduler = |files: &[(&str, &str)]| environment(files).kernel_facts.scheduler;
     for (release, expected) in [
         ("6.6.0", Some("EEVDF")),
         ("6.12.48+deb13-cloud-amd64", Some("EEVDF")),
@@ -339,7 +339,7 @@ fn the_scheduler_and_when_tasks_give_way_are_known() {
     let idle = [("proc/sys/kernel/osrelease", "6.12.1"), ("sys/kernel/sched_ext/state", "disabled\n")];
     assert_eq!(scheduler(&idle).as_deref(), Some("EEVDF"));
 
-    let preemption = |files: &[(&str, &str)]| look(files).kernel_facts.preemption;
+    let preemption = |files: &[(&str, &str)]| environment(files).kernel_facts.preemption;
     let dynamic = ("proc/version", "Linux version 6.12.1 (gcc) #1 SMP PREEMPT_DYNAMIC Debian\n");
     let config = ("boot/config-1", "# CONFIG_PREEMPT_NONE is not set\nCONFIG_PREEMPT_VOLUNTARY=y\n");
     let release = ("proc/sys/kernel/osrelease", "1\n");
@@ -359,21 +359,21 @@ fn the_scheduler_and_when_tasks_give_way_are_known() {
 }
 
 /// Facts that are not read from files under the root.
-fn nothing_but_of_this_process(seen: &Environment) -> Environment {
-    let Environment { cpus, architecture, libc, .. } = seen.clone();
+fn only_facts_of_this_process(found: &Environment) -> Environment {
+    let Environment { cpus, architecture, libc, .. } = found.clone();
     Environment { cpus, architecture, libc, ..Environment::default() }
 }
 
 #[test]
-fn what_is_not_there_is_none_and_never_zero() {
-    let seen = look(&[]);
-    assert_eq!(seen, nothing_but_of_this_process(&seen));
+fn missing_facts_are_none_and_never_zero() {
+    let found = environment(&[]);
+    assert_eq!(found, only_facts_of_this_process(&found));
 }
 
 #[test]
-fn nonsense_is_none() {
+fn malformed_facts_are_none() {
     let nonsense = "\u{fffd}[: kB - . \\ \" =\n";
-    let seen = look(&[
+    let found = environment(&[
         ("proc/meminfo", "MemTotal: lots kB\nSwapTotal: 99999999999999999999 kB\n"),
         ("proc/cpuinfo", nonsense),
         ("proc/loadavg", "high 1\n"),
@@ -389,30 +389,31 @@ fn nonsense_is_none() {
         ("sys/kernel/debug/sched/preempt", nonsense),
         ("proc/sys/kernel/hostname", "\n"),
     ]);
-    assert_eq!(seen, nothing_but_of_this_process(&seen));
+    assert_eq!(found, only_facts_of_this_process(&found));
 }
 
 #[test]
-fn other_processors_and_containers_are_known() {
-    let arm = look(&[("proc/cpuinfo", "processor\t: 0\n"), ("proc/device-tree/model", "Raspberry Pi 5\0")]);
+fn other_architectures_and_containers_are_detected() {
+    let arm =
+        environment(&[("proc/cpuinfo", "processor\t: 0\n"), ("proc/device-tree/model", "Raspberry Pi 5\0")]);
     assert_eq!(arm.cpu_model.as_deref(), Some("Raspberry Pi 5"));
-    let pod = look(&[("proc/1/cgroup", "0::/kubepods.slice/kubepods-besteffort.slice/x\n")]);
+    let pod = environment(&[("proc/1/cgroup", "0::/kubepods.slice/kubepods-besteffort.slice/x\n")]);
     assert_eq!(pod.virtualization.as_deref(), Some("kubernetes container"));
-    let xen = look(&[("sys/hypervisor/type", "xen\n")]);
+    let xen = environment(&[("sys/hypervisor/type", "xen\n")]);
     assert_eq!(xen.virtualization.as_deref(), Some("virtual machine (xen)"));
 }
 
 #[test]
-fn this_machine_has_a_kernel_memory_and_a_filesystem_for_data_to_come() {
+fn this_machine_has_a_kernel_memory_and_a_filesystem() {
     let directory = tempfile::tempdir().unwrap();
-    let host = Host::look();
-    let seen = host.environment(Some(&directory.path().join("not/yet/there")));
-    assert!(seen.kernel.unwrap().starts_with("Linux "));
-    assert!(seen.memory_bytes.unwrap() > 0);
-    assert!(seen.cpus.unwrap() > 0);
-    assert!(seen.data_filesystem.is_some() && seen.data_mount_options.is_some());
-    assert!(seen.sysctl.contains_key("vm.swappiness"), "{:?}", seen.sysctl);
-    assert!(seen.mounts.iter().any(|mount| mount.point == "/"), "{:?}", seen.mounts);
-    assert!(seen.limits.contains_key("Max open files"), "{:?}", seen.limits);
-    assert!(seen.memory_available_bytes.unwrap() > 0);
+    let host = Host::read();
+    let found = host.environment(Some(&directory.path().join("not/yet/there")));
+    assert!(found.kernel.unwrap().starts_with("Linux "));
+    assert!(found.memory_bytes.unwrap() > 0);
+    assert!(found.cpus.unwrap() > 0);
+    assert!(found.data_filesystem.is_some() && found.data_mount_options.is_some());
+    assert!(found.sysctl.contains_key("vm.swappiness"), "{:?}", found.sysctl);
+    assert!(found.mounts.iter().any(|mount| mount.point == "/"), "{:?}", found.mounts);
+    assert!(found.limits.contains_key("Max open files"), "{:?}", found.limits);
+    assert!(found.memory_available_bytes.unwrap() > 0);
 }

@@ -20,7 +20,7 @@ use wire::blocking::Session;
 /// CPU time that a server's other sessions may still use, such as the one that checked that it is ready.
 const OTHERS_US: f64 = 50_000.0;
 /// Long enough to differ from that.
-const BURN: &str = "select count(*) from generate_series(1, 1500000) where random() < 2";
+const CPU_QUERY: &str = "select count(*) from generate_series(1, 1500000) where random() < 2";
 
 struct Quiet;
 
@@ -40,7 +40,7 @@ fn connect(server: &Server) -> (Session, i32) {
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     let params = ConnectParams::new(directory, port, server::USER, "postgres", None);
     let session = Session::connect(&params).unwrap();
-    let pid = session.begun().process_id;
+    let pid = session.info().process_id;
     (session, pid)
 }
 
@@ -60,9 +60,9 @@ fn read(processes: &mut Processes) -> Values {
     reading.values().iter().map(|value| (key(value), (value.metric.kind, value.value))).collect()
 }
 
-fn get(values: &Values, metric: &str, of: &str) -> f64 {
-    let key = (metric.to_owned(), of.to_owned());
-    values.get(&key).unwrap_or_else(|| panic!("no {metric} of {of} in {values:#?}")).1
+fn get(values: &Values, metric: &str, role: &str) -> f64 {
+    let key = (metric.to_owned(), role.to_owned());
+    values.get(&key).unwrap_or_else(|| panic!("no {metric} of {role} in {values:#?}")).1
 }
 
 /// Time on a CPU and in run queues, in microseconds, as reported by the kernel.
@@ -73,7 +73,7 @@ fn schedule_us(pid: i32) -> [f64; 2] {
 }
 
 /// Growth of each, less rounding errors.
-fn from_to(before: [f64; 2], after: [f64; 2]) -> [f64; 2] {
+fn growth(before: [f64; 2], after: [f64; 2]) -> [f64; 2] {
     [after[0] - before[0] - 1e-3, after[1] - before[1] - 1e-3]
 }
 
@@ -86,7 +86,7 @@ fn wait_for_end(pid: i32) {
     }
 }
 
-fn assert_no_counter_fell(before: &Values, after: &Values) {
+fn assert_no_counter_decreased(before: &Values, after: &Values) {
     for (name, (kind, value)) in before {
         let now = after.get(name).unwrap_or_else(|| panic!("{name:?} is gone"));
         assert!(*kind == Kind::Gauge || now.1 >= *value, "{name:?}: {value}, then {}", now.1);
@@ -94,7 +94,7 @@ fn assert_no_counter_fell(before: &Values, after: &Values) {
 }
 
 #[test]
-fn each_processs_time_is_its_roles() {
+fn the_time_of_a_process_counts_for_its_role() {
     for major in ["9.6", "13", "18"] {
         // The cluster's name is part of every title.
         let server = start(major, &[("cluster_name", "main: a")]);
@@ -106,25 +106,25 @@ fn each_processs_time_is_its_roles() {
         for (session, pid, role, other) in
             [(&mut load, load_pid, "load", "collector"), (&mut collector, collector_pid, "collector", "load")]
         {
-            let least_before = schedule_us(pid);
+            let lower_before = schedule_us(pid);
             let before = read(&mut processes);
-            let most_before = schedule_us(pid);
-            session.execute(BURN).unwrap();
-            let least_after = schedule_us(pid);
+            let upper_before = schedule_us(pid);
+            session.execute(CPU_QUERY).unwrap();
+            let lower_after = schedule_us(pid);
             let after = read(&mut processes);
-            let most_after = schedule_us(pid);
+            let upper_after = schedule_us(pid);
             let grew = |metric: &str, role: &str| get(&after, metric, role) - get(&before, metric, role);
-            let [least_run, least_wait] = from_to(most_before, least_after);
-            let [most_run, _] = from_to(least_before, most_after);
+            let [min_run, min_wait] = growth(upper_before, lower_after);
+            let [max_run, _] = growth(lower_before, upper_after);
             let [run, wait] = ["role.run_us", "role.wait_us"].map(|metric| grew(metric, role));
-            assert!(run >= least_run && run <= most_run + OTHERS_US, "{major}: {least_run} {run} {most_run}");
+            assert!(run >= min_run && run <= max_run + OTHERS_US, "{major}: {min_run} {run} {max_run}");
             // No upper bound: other processes that were still ending may have waited.
-            assert!(wait >= least_wait, "{major}: {least_wait} {wait}");
-            assert!(grew("role.run_us", role) > 2.0 * OTHERS_US, "{major}: {BURN} is too short");
+            assert!(wait >= min_wait, "{major}: {min_wait} {wait}");
+            assert!(grew("role.run_us", role) > 2.0 * OTHERS_US, "{major}: {CPU_QUERY} is too short");
             assert!(grew("role.run_us", other) < OTHERS_US, "{major}: {other} did what {role} did");
             let by_ticks = grew("role.user_us", role) + grew("role.system_us", role);
             assert!((by_ticks - grew("role.run_us", role)).abs() < OTHERS_US, "{major}: {by_ticks} by ticks");
-            assert_no_counter_fell(&before, &after);
+            assert_no_counter_decreased(&before, &after);
         }
 
         let one =
@@ -142,14 +142,14 @@ fn each_processs_time_is_its_roles() {
         wait_for_end(load_pid);
         wait_for_end(collector_pid);
         let after = read(&mut processes);
-        assert_no_counter_fell(&now, &after);
+        assert_no_counter_decreased(&now, &after);
         assert_eq!(get(&after, "role.processes", "collector"), 0.0);
         assert_eq!(get(&after, "role.run_us", "collector"), get(&now, "role.run_us", "collector"));
     }
 }
 
 #[test]
-fn checkpoints_are_the_checkpointers() {
+fn checkpoints_count_for_the_checkpointer() {
     let server = start("18", &[]);
     let (mut processes, _) = watch(&server);
     let (mut client, _) = connect(&server);
@@ -162,7 +162,7 @@ fn checkpoints_are_the_checkpointers() {
 }
 
 #[test]
-fn sessions_between_two_readings_are_not_lost() {
+fn sessions_between_two_readings_are_counted() {
     for major in ["9.6", "18"] {
         let server = start(major, &[]);
         let (mut processes, _) = watch(&server);
@@ -170,7 +170,7 @@ fn sessions_between_two_readings_are_not_lost() {
         let mut used_us = 0.0;
         for _ in 0..3 {
             let (mut client, pid) = connect(&server);
-            client.execute(BURN).unwrap();
+            client.execute(CPU_QUERY).unwrap();
             used_us += schedule_us(pid)[0];
             drop(client);
             wait_for_end(pid);
@@ -184,7 +184,7 @@ fn sessions_between_two_readings_are_not_lost() {
 }
 
 #[test]
-fn time_that_a_foreign_process_takes_is_reported() {
+fn time_of_a_foreign_process_is_reported() {
     let mut processes = Processes::new(Watched::default());
     let before = read(&mut processes);
     let mut burner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
@@ -200,5 +200,5 @@ fn time_that_a_foreign_process_takes_is_reported() {
     let foreign = get(&after, "role.run_us", "foreign") - get(&before, "role.run_us", "foreign");
     // Other processes may run meanwhile; the machine's time is counted in ticks, and excludes CPU steal.
     assert!(burned_us >= 500_000.0 && foreign > burned_us / 4.0, "{foreign} of {burned_us}");
-    assert_no_counter_fell(&before, &after);
+    assert_no_counter_decreased(&before, &after);
 }

@@ -24,10 +24,10 @@ fn of_kind(log: &ServerLog, kind: &str) -> Vec<Event> {
 /// One line per event: time, kind, object, figures, message.
 fn shown(log: &ServerLog) -> String {
     let mut text = String::new();
-    for Event { at, kind, message, of, figures } in &log.events {
+    for Event { at, kind, message, object, figures } in &log.events {
         let _ = write!(text, "{at} {kind}");
-        if let Some(of) = of {
-            let _ = write!(text, " of {of:?}");
+        if let Some(object) = object {
+            let _ = write!(text, " of {object:?}");
         }
         let _ = writeln!(text, ": {message:?}");
         for (name, value) in figures {
@@ -38,7 +38,7 @@ fn shown(log: &ServerLog) -> String {
 }
 
 #[test]
-fn every_majors_log_is_read_whole() {
+fn the_log_of_every_major_is_parsed_completely() {
     for major in MAJORS {
         let log = events(&text(major));
         assert_eq!(log.unparsed, 0, "{major}");
@@ -50,7 +50,7 @@ fn every_majors_log_is_read_whole() {
 }
 
 #[test]
-fn every_major_tells_of_each_kind() {
+fn every_major_has_events_of_each_kind() {
     for major in MAJORS {
         let log = events(&text(major));
         let kinds: BTreeSet<&str> = log.events.iter().map(|event| event.kind.as_str()).collect();
@@ -84,7 +84,8 @@ fn figures_are_in_base_units_in_every_major() {
     for major in MAJORS {
         let log = events(&text(major));
         let vacuum = of_kind(&log, "autovacuum");
-        let vacuum = vacuum.iter().find(|event| event.of.as_deref() == Some("postgres.public.t")).unwrap();
+        let vacuum =
+            vacuum.iter().find(|event| event.object.as_deref() == Some("postgres.public.t")).unwrap();
         // Half of 5000 rows were deleted.
         for (name, value) in [("index_scans", 1.0), ("tuples_removed", 2500.0), ("tuples_remain", 2500.0)] {
             assert_eq!(vacuum.figures.get(name), Some(&value), "{major}: {name} in {vacuum:?}");
@@ -105,7 +106,7 @@ fn figures_are_in_base_units_in_every_major() {
         }
         let analyze = of_kind(&log, "autoanalyze");
         let odd = Some("postgres.public.odd: \"one\", 7 removed");
-        let analyze = analyze.iter().find(|event| event.of.as_deref() == odd).unwrap();
+        let analyze = analyze.iter().find(|event| event.object.as_deref() == odd).unwrap();
         assert!(analyze.figures.contains_key("elapsed_us"), "{major}: {analyze:?}");
         assert!(!analyze.figures.contains_key("pages_removed"), "{major}: {analyze:?}");
 
@@ -123,7 +124,7 @@ fn figures_are_in_base_units_in_every_major() {
         // deadlock_timeout was 50 ms.
         for wait in of_kind(&log, "lock-wait") {
             assert!((50e3..60e6).contains(&wait.figures["waited_us"]), "{major}: {wait:?}");
-            assert_eq!(wait.of.as_deref(), Some("pgdyno"), "{major}");
+            assert_eq!(wait.object.as_deref(), Some("pgdyno"), "{major}");
         }
         assert!(of_kind(&log, "temp-file").iter().any(|file| file.figures["bytes"] >= 280e3), "{major}");
         let deadlock = &of_kind(&log, "deadlock")[0].message;
@@ -136,14 +137,14 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_text_is_read(text in any::<String>()) {
+    fn arbitrary_text_does_not_panic(text in any::<String>()) {
         let log = events(&text);
         prop_assert!(log.unparsed as usize <= text.lines().count());
     }
 
     /// Pieces of real logs in random order.
     #[test]
-    fn any_pieces_of_logs_are_read(
+    fn arbitrary_pieces_of_logs_do_not_panic(
         pieces in prop::collection::vec((0..MAJORS.len(), any::<prop::sample::Index>(), 0..400usize), 0..20),
         noise in "[\\t\\n\"\\(:,< >0-9a-z]{0,20}",
     ) {

@@ -28,7 +28,7 @@ pub struct Confound {
 }
 
 /// Settings that identify a server and do not affect its behaviour.
-const OF_THE_INSTANCE: [&str; 15] = [
+const INSTANCE_SETTINGS: [&str; 15] = [
     "cluster_name",
     "config_file",
     "data_directory",
@@ -46,7 +46,7 @@ const OF_THE_INSTANCE: [&str; 15] = [
     "unix_socket_directories",
 ];
 /// Settings that the server derives from others, such as `shared_buffers`, unless they are set.
-const DERIVED: [&str; 8] = [
+const DERIVED_SETTINGS: [&str; 8] = [
     "autovacuum_worker_slots",
     "commit_timestamp_buffers",
     "io_max_concurrency",
@@ -57,15 +57,15 @@ const DERIVED: [&str; 8] = [
     "wal_buffers",
 ];
 /// The server's version: either compared, or a different one at the same level of the factor `server`.
-const VERSION: &str = "server_version";
+const VERSION_SETTING: &str = "server_version";
 
 /// Facts that are lists of options: only the options of one side are shown.
-const OPTIONS: [&str; 4] =
+const OPTION_LISTS: [&str; 4] =
     ["build CFLAGS", "build configure", "machine kernel.modules", "machine kernel_command_line"];
 
 /// The options of a list that another one lacks, without those for paths or warnings.
 fn options_only_in(list: &str, other: &str) -> String {
-    const OF_THE_PLACE: [&str; 10] = [
+    const IRRELEVANT_OPTIONS: [&str; 10] = [
         "--docdir",
         "--prefix",
         "--with-includes",
@@ -80,7 +80,7 @@ fn options_only_in(list: &str, other: &str) -> String {
     let other = options(other);
     let matters = |option: &&str| {
         let name = option.split('=').next().unwrap_or_default();
-        !OF_THE_PLACE.contains(&name) && !name.starts_with("-W") && !other.contains(option)
+        !IRRELEVANT_OPTIONS.contains(&name) && !name.starts_with("-W") && !other.contains(option)
     };
     options(list).into_iter().filter(matters).collect::<Vec<_>>().join(" ")
 }
@@ -98,7 +98,7 @@ fn options(list: &str) -> Vec<&str> {
 pub fn facts_of_settings(settings: &[Setting]) -> Facts {
     settings
         .iter()
-        .filter(|setting| !OF_THE_INSTANCE.contains(&setting.name.as_str()))
+        .filter(|setting| !INSTANCE_SETTINGS.contains(&setting.name.as_str()))
         .map(|setting| {
             let unit = setting.unit.as_deref().unwrap_or_default();
             (format!("setting {}", setting.name), in_unit(&setting.value, unit))
@@ -179,15 +179,15 @@ pub fn undeclared(
 }
 
 /// Differences caused by another kernel, if two cells differ in the kernel or the host.
-pub fn of_kernel(
+pub fn kernel_differences(
     (before, known): (&RecordedCell, &Facts),
     (after, other): (&RecordedCell, &Facts),
 ) -> Vec<Undeclared> {
-    if !Factor::varied([before, after]).into_iter().any(is_of_kernel) {
+    if !Factor::varied([before, after]).into_iter().any(changes_kernel) {
         return Vec::new();
     }
     let mut found = differing(known, other);
-    found.retain(|found| comes_of_kernel(&found.what));
+    found.retain(|found| is_kernel_fact(&found.what));
     found
 }
 
@@ -195,7 +195,7 @@ fn differing(known: &Facts, other: &Facts) -> Vec<Undeclared> {
     let mut found = Vec::new();
     for (what, value) in known {
         let Some(changed) = other.get(what).filter(|changed| *changed != value) else { continue };
-        let (before, after) = if OPTIONS.contains(&what.as_str()) {
+        let (before, after) = if OPTION_LISTS.contains(&what.as_str()) {
             (options_only_in(value, changed), options_only_in(changed, value))
         } else {
             (value.clone(), changed.clone())
@@ -240,13 +240,13 @@ fn shown(value: &str) -> &str {
 }
 
 /// Whether another level of the factor means another kernel.
-fn is_of_kernel(factor: Factor) -> bool {
+fn changes_kernel(factor: Factor) -> bool {
     matches!(factor, Factor::Kernel | Factor::Host)
 }
 
 /// Whether a fact of the machine is a property or a decision of its kernel: not a confound between compared kernels,
 /// but their explanation. The kernel's inputs (command line, parameters) are not.
-pub fn comes_of_kernel(what: &str) -> bool {
+pub fn is_kernel_fact(what: &str) -> bool {
     const FACTS: [&str; 4] = ["kernel", "kernel_version", "clocksource", "sysctl.kernel.tainted"];
     const GROUPS: [&str; 3] = ["kernel.", "cpu.vulnerabilities.", "virtual_machine.kernel_"];
     what.strip_prefix("machine ")
@@ -255,7 +255,7 @@ pub fn comes_of_kernel(what: &str) -> bool {
 
 /// Whether a fact is due to the kernels of two guests: a result of the same virtual machine, such as limits that the
 /// kernel derives from the memory size.
-fn is_made_by_guests_kernel(what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
+fn is_guest_kernel_fact(what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
     [before, after].into_iter().all(|cell| cell.acceleration.known().is_some_and(|it| it.is_virtual()))
         && what
             .strip_prefix("machine ")
@@ -263,7 +263,7 @@ fn is_made_by_guests_kernel(what: &str, before: &RecordedCell, after: &RecordedC
 }
 
 /// Whether a fact of the machine is the kernel's command line, or may result from it.
-fn comes_of_arguments(what: &str) -> bool {
+fn is_kernel_argument_fact(what: &str) -> bool {
     const FACTS: [&str; 5] = [
         "kernel_command_line",
         "kernel.preemption",
@@ -305,8 +305,8 @@ fn is_level_of(factor: Factor, what: &str) -> bool {
 /// Whether a difference is one that the campaign requests.
 fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &RecordedCell) -> bool {
     if is_level_of(factor, what)
-        || (is_of_kernel(factor) && (comes_of_kernel(what) || is_made_by_guests_kernel(what, before, after)))
-        || (factor == Factor::KernelArgs && comes_of_arguments(what))
+        || (changes_kernel(factor) && (is_kernel_fact(what) || is_guest_kernel_fact(what, before, after)))
+        || (factor == Factor::KernelArgs && is_kernel_argument_fact(what))
         || (factor == Factor::Sysctl && (is_set_by_sysctl(what, before) || is_set_by_sysctl(what, after)))
     {
         return true;
@@ -315,8 +315,8 @@ fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &Record
     let set = |cell: &RecordedCell| {
         cell.settings.known().is_some_and(|settings| settings.values.contains_key(setting))
     };
-    (factor == Factor::Settings && (set(before) || set(after) || DERIVED.contains(&setting)))
-        || (factor == Factor::Server && setting == VERSION)
+    (factor == Factor::Settings && (set(before) || set(after) || DERIVED_SETTINGS.contains(&setting)))
+        || (factor == Factor::Server && setting == VERSION_SETTING)
 }
 
 #[cfg(test)]
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_are_compared_may_differ_and_others_may_not() {
+    fn only_compared_settings_may_differ() {
         let text =
             "settings = ['default', 'big']\n[run]\ncompare = 'settings'\n[settings.big]\nwork_mem = '1GB'\n";
         let small =
@@ -371,7 +371,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_in_units_that_can_be_compared() {
+    fn values_are_converted_to_comparable_units() {
         assert_eq!(in_unit("128", "16MB"), "2GB");
         assert_eq!(in_unit("2048", "MB"), "2GB");
         assert_eq!(in_unit("2048", "8kB"), in_unit("16777216", "B"));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn of_build_options_those_that_one_side_has_are_reported() {
+    fn build_options_of_only_one_side_are_reported() {
         let old =
             facts(&[("build CFLAGS", "-Wall -O2 -fwrapv"), ("build configure", "'--prefix=/a' '--with-x'")]);
         let new = facts(&[
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_brings_explains_kernels_that_are_compared_and_confounds_others() {
+    fn kernel_facts_explain_compared_kernels_and_confound_other_factors() {
         let old = facts(&[
             ("machine cpu.vulnerabilities.its", "Vulnerable"),
             ("machine kernel", "Linux 6.1.0"),
@@ -436,15 +436,15 @@ mod tests {
         let found = undeclared(from, kernels);
         assert_eq!(whats(&found), [&changed[..], &["virtual_machine.memory_bytes"]].concat());
         assert_eq!((found[0].before.as_str(), found[0].after.as_str()), ("", "mitigations=off"));
-        assert_eq!(whats(&of_kernel(from, kernels)), explained);
-        assert_eq!(of_kernel(from, kernels)[2].after, "xor");
+        assert_eq!(whats(&kernel_differences(from, kernels)), explained);
+        assert_eq!(kernel_differences(from, kernels)[2].after, "xor");
         assert_eq!(whats(&undeclared(from, (cell("17", "6.12", "2GB"), &new))), changed);
 
         let servers = (cell("18", "6.1", "1GB"), &new);
         let mut all = [&explained[..], &changed, &["virtual_machine.memory_bytes"]].concat();
         all.sort_unstable();
         assert_eq!(whats(&undeclared(from, servers)), all);
-        assert_eq!(of_kernel(from, servers), []);
+        assert_eq!(kernel_differences(from, servers), []);
     }
 
     fn recorded(campaign: &str) -> Vec<RecordedCell> {
@@ -453,7 +453,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_kernel_makes_of_a_virtual_machine_is_no_confound_of_it() {
+    fn kernel_facts_of_a_guest_are_no_confounds_of_its_kernel() {
         let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['icount', 'none']\n";
         let cells = recorded(text);
@@ -480,7 +480,7 @@ mod tests {
     }
 
     #[test]
-    fn what_arguments_and_parameters_of_the_kernel_set_is_declared() {
+    fn effects_of_kernel_arguments_and_parameters_are_declared() {
         let text = "name = 'n'\n[factors]\nserver = ['17']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1']\nacceleration = ['icount']\nkernel_args = ['', 'mitigations=off']\n\
                     sysctl = ['default', 'set']\n[sysctls.set]\n'vm.swappiness' = '1'\n\
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_difference() {
+    fn unknown_facts_are_no_difference() {
         assert_eq!(confounds(&plan(""), |_| None), []);
         let some = facts(&[("setting jit", "on")]);
         assert_eq!(confounds(&plan(""), |cell| (cell.server == "17").then_some(&some)), []);

@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn instructions_are_the_nanoseconds_in_which_the_processor_was_not_idle() {
+    fn instructions_are_the_nanoseconds_of_non_idle_time() {
         let metrics = Metrics(vec![
             counter("cpu.idle_us", 150_000.0),
             counter("cpu.iowait_us", 50_000.0),
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(
             instructions_per_transaction(&metrics, 2_000_000, 12_000_000, 1),
             None,
-            "not read so long"
+            "not read until then"
         );
         assert_eq!(instructions_per_transaction(&Metrics::default(), 0, 1_000_000, 1), None);
     }

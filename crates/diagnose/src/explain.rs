@@ -54,7 +54,7 @@ impl Explanation {
                         100.0 * self.budget.share(part)
                     )
                 });
-                format!("no single thing limits{}", largest.unwrap_or_default())
+                format!("no single limit{}", largest.unwrap_or_default())
             }
         }
     }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_what_was_counted_and_seen_and_what_nobody_explains() {
+    fn parts_are_counted_or_sampled_and_the_rest_is_unexplained() {
         let explanation = explain(&record(("LWLock", "BufferContent"))).unwrap();
         let expected = [
             // 6 s and 2 s in 10,000 transactions.
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn work_in_idle_sessions_is_work() {
+    fn work_in_idle_sessions_is_counted() {
         let mut record = record(("LWLock", "BufferContent"));
         record.metrics.0[0] = counter("role.run_us", "load", 9e6);
         let explanation = explain(&record).unwrap();
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn what_io_workers_read_is_of_those_who_wait_for_it() {
+    fn reads_of_io_workers_are_attributed_to_waiting_sessions() {
         let mut record = record(("IO", "DataFileRead"));
         let background = BackgroundSummary {
             workload: "scans".to_owned(),
@@ -240,7 +240,7 @@ mod tests {
         let cause = |record: &TrialRecord| {
             explain(record).unwrap().causes.into_iter().find(|cause| cause.name == "beside")
         };
-        assert_eq!(cause(&record), None, "nobody beside was seen to wait for the workers");
+        assert_eq!(cause(&record), None, "no background session waited for the workers");
         let waits = Waits {
             session: SessionKind::Background,
             ..seen("active", Some(("IO", "AioIoCompletion")), 150)
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_older_majors_are_the_same_things() {
+    fn names_in_older_majors_have_the_same_component() {
         for event in [
             ("LWLock", "WALWriteLock"),
             ("LWLockNamed", "WALWriteLock"),
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn who_flushes_after_a_delay_sleeps_in_silence() {
+    fn commit_delay_is_part_of_the_wal_flush() {
         let mut record = record(("LWLock", "WALWrite"));
         record.settings = vec![Setting {
             name: "commit_delay".to_owned(),
@@ -281,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn locks_that_others_hold_are_told_from_the_loads_own() {
+    fn locks_held_by_others_are_distinguished_from_the_loads_own() {
         let mut record = record(("Lock", "transactionid"));
         let names = |record: &TrialRecord| {
             explain(record).unwrap().causes.iter().map(|cause| cause.name).collect::<Vec<_>>()
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cells_budget_is_the_mean_and_a_difference_says_where_the_time_went() {
+    fn a_cells_budget_is_the_mean_and_a_difference_names_the_component() {
         let before = explain(&record(("IO", "WALSync"))).unwrap().budget;
         let mut slower = record(("IO", "WALSync"));
         slower.trial.summary.as_mut().unwrap().latency = Some(latency(2500.0));
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn every_metric_that_is_looked_at_is_one_that_is_collected() {
+    fn every_metric_used_is_collected() {
         let sources = [
             include_str!("cpu.rs"),
             include_str!("explain/budget.rs"),
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_without_anything_to_go_by_is_refused_with_the_reason() {
+    fn a_trial_without_data_is_rejected_with_the_reason() {
         let mut record = record(("IO", "WALSync"));
         record.metrics = Metrics::default();
         record.waits = Vec::new();

@@ -91,11 +91,11 @@ fn bad(evidence: impl Into<String>, advice: impl Into<String>) -> Judgement {
     Judgement { state: State::Bad, evidence: evidence.into(), advice: Some(advice.into()) }
 }
 
-/// The state of a figure that is fine up to one limit and bad beyond another.
-fn beyond(figure: f64, warn_beyond: f64, bad_beyond: f64) -> State {
+/// The state of a figure that is fine up to one limit and bad above another.
+fn state_above(figure: f64, warn_above: f64, bad_above: f64) -> State {
     match figure {
-        figure if figure > bad_beyond => State::Bad,
-        figure if figure > warn_beyond => State::Warn,
+        figure if figure > bad_above => State::Bad,
+        figure if figure > warn_above => State::Warn,
         _ => State::Ok,
     }
 }
@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_machine_of_which_nothing_is_known_nothing_is_reported() {
+    fn unknown_facts_have_no_warnings() {
         for check in fitness(&Facts::default()) {
             let expected = if check.name == "virtualization" { State::Ok } else { State::Unknown };
             assert_eq!(check.state, expected, "{check:?}");

@@ -3,11 +3,11 @@
 mod collectors;
 mod driver;
 mod emulation;
+#[cfg(test)]
+mod fixture;
 mod load;
 mod machine;
 mod server;
-#[cfg(test)]
-mod sound;
 mod trend;
 
 use model::machine::Acceleration;
@@ -70,7 +70,7 @@ pub struct Observation<'a> {
 
 /// All gates, in the order in which findings of one status are reported.
 const GROUPS: [&[Gate]; 8] = [
-    &load::ENDED_BY_THE_USER,
+    &load::INTERRUPTED_GATES,
     &server::GATES,
     &load::GATES,
     &emulation::GATES,
@@ -83,11 +83,11 @@ const GROUPS: [&[Gate]; 8] = [
 /// Judges a trial: the findings of all gates, the worst first, and the worst status.
 pub fn judge(observed: &Observation) -> Validity {
     let counts_instructions = observed.acceleration == Acceleration::Icount;
-    let find = |(gate, look): &Gate| {
-        if counts_instructions && emulation::OF_REAL_TIME.contains(gate) {
+    let find = |(gate, check): &Gate| {
+        if counts_instructions && emulation::REAL_TIME_GATES.contains(gate) {
             return None;
         }
-        let Found { status, evidence, threshold, advice } = look(observed)?;
+        let GateFinding { status, evidence, threshold, advice } = check(observed)?;
         Some(Finding { gate: (*gate).to_owned(), status, evidence, threshold, advice })
     };
     let mut findings: Vec<Finding> = GROUPS.into_iter().flatten().filter_map(find).collect();
@@ -97,43 +97,43 @@ pub fn judge(observed: &Observation) -> Validity {
 }
 
 /// A gate's name and function.
-type Gate = (&'static str, fn(&Observation) -> Option<Found>);
+type Gate = (&'static str, fn(&Observation) -> Option<GateFinding>);
 
 /// The finding of a gate.
 #[derive(Debug)]
-struct Found {
+struct GateFinding {
     status: Status,
     evidence: String,
     threshold: Option<String>,
     advice: Option<String>,
 }
 
-impl Found {
+impl GateFinding {
     /// Adds the threshold up to which nothing is found.
-    fn beyond(self, threshold: impl Into<String>) -> Self {
+    fn with_threshold(self, threshold: impl Into<String>) -> Self {
         Self { threshold: Some(threshold.into()), ..self }
     }
 
     /// Adds the advice.
-    fn so(self, advice: &str) -> Self {
+    fn with_advice(self, advice: &str) -> Self {
         Self { advice: Some(advice.to_owned()), ..self }
     }
 }
 
-fn found(status: Status, evidence: String) -> Found {
-    Found { status, evidence, threshold: None, advice: None }
+fn finding(status: Status, evidence: String) -> GateFinding {
+    GateFinding { status, evidence, threshold: None, advice: None }
 }
 
-fn noted(evidence: String) -> Found {
-    found(Status::Valid, evidence)
+fn noted(evidence: String) -> GateFinding {
+    finding(Status::Valid, evidence)
 }
 
-fn suspect(evidence: String) -> Found {
-    found(Status::Suspect, evidence)
+fn suspect(evidence: String) -> GateFinding {
+    finding(Status::Suspect, evidence)
 }
 
-fn invalid(evidence: String) -> Found {
-    found(Status::Invalid, evidence)
+fn invalid(evidence: String) -> GateFinding {
+    finding(Status::Invalid, evidence)
 }
 
 impl<'a> Observation<'a> {
@@ -155,7 +155,7 @@ impl<'a> Observation<'a> {
     }
 
     /// Events from a time after the load's start until pgdyno received its end.
-    fn happened(&self, from_us: i64) -> impl Iterator<Item = &'a Event> + use<'a> {
+    fn events_after(&self, from_us: i64) -> impl Iterator<Item = &'a Event> + use<'a> {
         let span = self.clocks.map(|Clocks { started, ended }| {
             // If the wall clock was set back, the load still did not end before it began.
             let length_us = (ended.unix_us - started.unix_us).max(ended.monotonic_us - started.monotonic_us);
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_users_guide_has_every_gate() {
+    fn the_documentation_lists_every_gate() {
         let guide = include_str!("../../../docs/validity.md");
         for (name, _) in GROUPS.into_iter().flatten() {
             assert!(guide.contains(&format!("\n| `{name}` |")), "{name}");

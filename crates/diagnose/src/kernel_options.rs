@@ -10,7 +10,7 @@ pub struct KernelOptions(BTreeMap<String, String>);
 const OFF: &str = "n";
 
 /// Options that affect a server's performance, the most important first. A `*` at the end matches any suffix.
-const MATTER: [&str; 14] = [
+const PERFORMANCE_OPTIONS: [&str; 14] = [
     "PREEMPT*",
     "HZ",
     "NO_HZ*",
@@ -29,7 +29,7 @@ const MATTER: [&str; 14] = [
 
 impl KernelOptions {
     /// Parses a configuration in the format of `.config` and `/proc/config.gz`.
-    pub fn read(text: &str) -> Self {
+    pub fn parse(text: &str) -> Self {
         let option = |line: &str| {
             let (name, value) = line.strip_prefix("CONFIG_")?.split_once('=')?;
             Some((name.to_owned(), value.to_owned()))
@@ -57,15 +57,15 @@ impl KernelOptions {
 
 /// Whether an option affects a server's performance.
 pub fn option_matters(option: &str) -> bool {
-    rank(option) < MATTER.len()
+    rank(option) < PERFORMANCE_OPTIONS.len()
 }
 
 fn rank(option: &str) -> usize {
-    let is_meant = |known: &str| match known.strip_suffix('*') {
+    let is_match = |known: &str| match known.strip_suffix('*') {
         Some(beginning) => option.starts_with(beginning),
         None => option == known,
     };
-    MATTER.iter().position(|known| is_meant(known)).unwrap_or(MATTER.len())
+    PERFORMANCE_OPTIONS.iter().position(|known| is_match(known)).unwrap_or(PERFORMANCE_OPTIONS.len())
 }
 
 #[cfg(test)]
@@ -73,12 +73,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_differ_are_found_and_those_that_matter_come_first() {
-        let old = KernelOptions::read(
+    fn differing_options_are_found_and_performance_options_come_first() {
+        let old = KernelOptions::parse(
             "# Linux/x86 6.1.0 Kernel Configuration\nCONFIG_ACPI=y\nCONFIG_BTRFS_FS=m\nCONFIG_HZ=250\n\
              # CONFIG_PREEMPT is not set\nCONFIG_LOCALVERSION=\"-a\"\n# CONFIG_GONE is not set\nCONFIG_DEBUG_VM=y\n",
         );
-        let new = KernelOptions::read(
+        let new = KernelOptions::parse(
             "# Linux/x86 6.12.0 Kernel Configuration\nCONFIG_ACPI=y\nCONFIG_BTRFS_FS=y\nCONFIG_HZ=1000\n\
              CONFIG_PREEMPT=y\nCONFIG_LOCALVERSION=\"\"\n# CONFIG_NEW_AND_OFF is not set\nCONFIG_NEW=m\n",
         );

@@ -3,8 +3,8 @@
 //! goes.
 //!
 //! Pure functions: [`judge`] takes an observation and returns the findings of the gates, with the evidence in figures;
-//! [`fitness()`] judges the facts of a machine, [`explain()`] a trial's record, [`within_run`] the seconds of a load.
-//! [`profile`] breaks a profile down by functions and groups of functions.
+//! [`fitness()`] judges the facts of a machine, [`explain()`] a trial's record, [`run_statistics()`] the seconds of a
+//! load. [`profile`] breaks a profile down by functions and groups of functions.
 
 mod confound;
 mod cpu;
@@ -13,10 +13,10 @@ mod fitness;
 mod gates;
 mod kernel_options;
 pub mod profile;
-mod within;
+mod run_statistics;
 
 pub use confound::{
-    Confound, Facts, Undeclared, comes_of_kernel, confounds, facts_of_settings, in_words, of_kernel,
+    Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, is_kernel_fact, kernel_differences,
     undeclared,
 };
 pub use cpu::{CpuTime, instructions_per_transaction};
@@ -28,4 +28,4 @@ pub use fitness::{Check, State, fitness};
 pub use gates::{INTERRUPTED, Observation, judge};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
-pub use within::within_run;
+pub use run_statistics::run_statistics;

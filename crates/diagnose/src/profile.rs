@@ -3,9 +3,9 @@
 mod callers;
 mod functions;
 mod groups;
-mod reservations;
+mod limitations;
 
 pub use callers::{Callers, callers};
-pub use functions::{Function, frames, functions, is_named, plain, plainly};
+pub use functions::{Function, base_name, frames, functions, is_named, normalize_names};
 pub use groups::{GroupShare, Groups};
-pub use reservations::reservations;
+pub use limitations::limitations;

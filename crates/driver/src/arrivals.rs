@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn an_even_rate_is_even() {
+    fn uniform_spacing_is_even() {
         assert_eq!(starts_ms(Rate::constant(10.0, Spacing::Uniform), 3), [100, 200, 300]);
     }
 
@@ -229,14 +229,14 @@ mod tests {
     }
 
     #[test]
-    fn an_end_at_rate_zero_ends_it() {
+    fn a_final_rate_of_zero_ends_the_arrivals() {
         let rate = Rate { stages: vec![stage(2, 2.0, 0.0)], spacing: Spacing::Uniform };
         assert_eq!(starts_ms(rate, 5).len(), 2);
         assert!(starts_ms(Rate::constant(0.0, Spacing::Poisson), 5).is_empty());
     }
 
     #[test]
-    fn chance_keeps_the_rate() {
+    fn poisson_arrivals_have_the_requested_rate() {
         let mut slots = slots(&Arrivals::Rate(Rate::constant(1000.0, Spacing::Poisson)), 0..1, 4);
         let last = std::iter::from_fn(|| slots.next_ns()).nth(9_999).unwrap();
         // A quarter of the clients has a quarter of the rate: 10,000 in 40 s, with a standard deviation of 1 %.
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn given_times_are_dealt_out_to_threads() {
+    fn given_times_are_distributed_over_threads() {
         let given = Arrivals::Given([1, 2, 3].map(Duration::from_nanos).into());
         let random = Seeds::draw(1, 1, 1, false).threads.remove(0).throttle;
         let mut second = Slots::new(&given, 1..2, 2, 1, 2, random);

@@ -15,7 +15,7 @@ use crate::client::CancelKey;
 use crate::error::LoadError;
 
 /// Time limit for connecting to send a cancel request.
-const CANCEL_NS: i64 = 200_000_000;
+const CANCEL_TIMEOUT_NS: i64 = 200_000_000;
 
 /// Connection parameters of a connection in a message. The environment and files are used only for a connection string.
 ///
@@ -66,22 +66,23 @@ enum Socket {
 }
 
 impl Server {
-    /// Resolves a server's addresses, which may take a while. `below` returns a random number below its argument.
+    /// Resolves a server's addresses, which may take a while. `random_below` returns a random number below its
+    /// argument.
     ///
     /// # Errors
     /// None of the hosts can be resolved, or TLS cannot be set up.
-    pub(crate) fn find(
+    pub(crate) fn resolve(
         params: &ConnectParams,
-        mut below: impl FnMut(usize) -> usize,
+        mut random_below: impl FnMut(usize) -> usize,
     ) -> Result<Self, LoadError> {
         let tls = TlsContext::new(params).map_err(|error| LoadError::Tls(error.to_string()))?;
         let mut addresses = Vec::new();
         let mut last = None;
-        for host in params.host_order(&mut below) {
-            match look_up(params, host) {
+        for host in params.host_order(&mut random_below) {
+            match resolve_host(params, host) {
                 Ok(mut found) => {
                     if params.load_balance_hosts {
-                        wire::shuffle(&mut found, &mut below);
+                        wire::shuffle(&mut found, &mut random_below);
                     }
                     addresses.append(&mut found);
                 }
@@ -111,7 +112,7 @@ impl Server {
                 let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
                 let socket = socket_with(family, SocketType::STREAM, flags, Some(ipproto::TCP))?;
                 sockopt::set_tcp_nodelay(&socket, true)?;
-                self.keep_alive(&socket)?;
+                self.set_keepalive(&socket)?;
                 let result = connect(&socket, address);
                 connected(socket, result)
             }
@@ -125,8 +126,8 @@ impl Server {
     /// The server cannot be reached in time.
     pub(crate) fn cancel(&self, key: &CancelKey) -> Result<(), Errno> {
         let socket = self.dial(&self.addresses[key.address])?;
-        let patience = Timespec { tv_sec: 0, tv_nsec: CANCEL_NS };
-        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&patience))? == 0 {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: CANCEL_TIMEOUT_NS };
+        if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&timeout))? == 0 {
             return Err(Errno::TIMEDOUT);
         }
         let mut request = Vec::new();
@@ -134,7 +135,7 @@ impl Server {
         rustix::io::write(&socket, &request).map(drop)
     }
 
-    fn keep_alive(&self, socket: &OwnedFd) -> Result<(), Errno> {
+    fn set_keepalive(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let keepalives = &self.params.keepalives;
         if keepalives.on {
             sockopt::set_socket_keepalive(socket, true)?;
@@ -183,8 +184,8 @@ impl Address {
 }
 
 /// Resolves the addresses of one host.
-fn look_up(params: &ConnectParams, place: usize) -> Result<Vec<Address>, LoadError> {
-    let host = &params.hosts[place];
+fn resolve_host(params: &ConnectParams, index: usize) -> Result<Vec<Address>, LoadError> {
+    let host = &params.hosts[index];
     if let Some(path) = host.socket_path() {
         let address = match path.strip_prefix('@') {
             Some(name) => SocketAddrUnix::new_abstract_name(name.as_bytes()),
@@ -192,7 +193,7 @@ fn look_up(params: &ConnectParams, place: usize) -> Result<Vec<Address>, LoadErr
         };
         let address = address.map_err(|source| LoadError::SocketPath { path: path.clone(), source })?;
         let name = format!("server on socket \"{path}\"");
-        return Ok(vec![Address { host: place, name, socket: Socket::Unix(address) }]);
+        return Ok(vec![Address { host: index, name, socket: Socket::Unix(address) }]);
     }
     let found: Vec<SocketAddr> = match host.hostaddr {
         Some(address) => vec![SocketAddr::new(address, host.port)],
@@ -208,7 +209,7 @@ fn look_up(params: &ConnectParams, place: usize) -> Result<Vec<Address>, LoadErr
         } else {
             format!("server at \"{}\" ({ip}), port {}", host.host, host.port)
         };
-        Address { host: place, name, socket: Socket::Tcp(address) }
+        Address { host: index, name, socket: Socket::Tcp(address) }
     };
     Ok(found.into_iter().map(address).collect())
 }

@@ -60,8 +60,8 @@ impl Stopper {
     }
 
     /// Aborts the clients of a stopped load that still have transactions in flight.
-    pub fn cut_off(&self) {
-        let _ = self.0.send(Event::CutOff);
+    pub fn abort(&self) {
+        let _ = self.0.send(Event::Abort);
     }
 
     /// Makes [`run`] return an error at once.
@@ -76,11 +76,11 @@ impl Stopper {
 /// The load cannot be run or cannot continue. Its threads may then keep running until the process ends.
 pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     check(&load)?;
-    limits::allow_files(load.clients(), load.threads)?;
+    limits::raise_file_limit(load.clients(), load.threads)?;
     let program = Arc::new(Program::new(&load)?);
     let mut random = RandomState::from_seed(clock::now_ns());
-    let below = |below: usize| random.range_i64(0, below as i64 - 1) as usize;
-    let server = Arc::new(Server::find(&load.connection, below)?);
+    let random_below = |bound: usize| random.range_i64(0, bound as i64 - 1) as usize;
+    let server = Arc::new(Server::resolve(&load.connection, random_below)?);
     let schedule = Schedule::new(&load);
     let shapes: Arc<[Shape]> = program.shapes(&load).into();
     let load = Arc::new(load);
@@ -97,11 +97,11 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         window_end_ns: 0,
     };
     let connect_from_ns = clock::now_ns();
-    for (thread, clients) in dealt(&load).into_iter().enumerate() {
+    for (thread, clients) in distribute_clients(&load).into_iter().enumerate() {
         let (start_sender, start) = channel();
         let (spare_sender, spare) = channel();
         let waker = Waker::new()?;
-        engine.workers.push(Handle {
+        engine.workers.push(WorkerHandle {
             stop: Arc::clone(&engine.stop),
             waker: waker.clone(),
             start: start_sender,
@@ -143,39 +143,39 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
 }
 
 fn check(load: &Load) -> Result<(), LoadError> {
-    let wrong = |what: &str| Err(LoadError::Invalid(what.to_owned()));
+    let invalid = |what: &str| Err(LoadError::Invalid(what.to_owned()));
     let clients = load.clients();
     match load {
-        _ if load.groups().any(|group| group.clients == 0) => wrong("there have to be clients"),
-        Load { threads: 0, .. } => wrong("there have to be threads"),
-        Load { threads, .. } if *threads > clients => wrong("there are more threads than clients"),
-        Load { length: Some(Duration::ZERO), .. } => wrong("the measured window is empty"),
+        _ if load.groups().any(|group| group.clients == 0) => invalid("a group has no clients"),
+        Load { threads: 0, .. } => invalid("there are no threads"),
+        Load { threads, .. } if *threads > clients => invalid("there are more threads than clients"),
+        Load { length: Some(Duration::ZERO), .. } => invalid("the measured window is empty"),
         Load { length: None, .. } if load.groups().any(|group| group.transactions.is_none()) => {
-            wrong("it is not said when the load ends")
+            invalid("it has neither a duration nor a number of transactions")
         }
-        Load { interval: Duration::ZERO, .. } => wrong("the intervals are empty"),
+        Load { interval: Duration::ZERO, .. } => invalid("the interval is 0"),
         _ if load.groups().any(|group| group.scripts.iter().all(|script| script.weight == 0)) => {
-            wrong("there has to be a script with a weight")
+            invalid("no script has a weight above 0")
         }
         Load { seeds, .. } if seeds.clients.len() < clients as usize => {
-            wrong("there are fewer seeds than clients")
+            invalid("there are fewer seeds than clients")
         }
         _ => Ok(()),
     }
 }
 
-/// The numbers of each thread's clients, by group.
-fn dealt(load: &Load) -> Vec<Vec<Range<u32>>> {
+/// Distributes the clients over the threads: the numbers of each thread's clients, by group.
+fn distribute_clients(load: &Load) -> Vec<Vec<Range<u32>>> {
     let mut threads = vec![Vec::new(); load.threads as usize];
     let mut first = 0;
     for group in load.groups() {
-        // The first group as pgbench deals them; the others beginning with the threads that have the fewest.
+        // The first group as in pgbench; the others beginning with the threads that have the fewest.
         let mut left = group.clients;
         let mut order: Vec<usize> = (0..threads.len()).collect();
-        let has = |clients: &[Range<u32>]| clients.iter().map(ExactSizeIterator::len).sum::<usize>();
-        order.sort_by_key(|thread| has(&threads[*thread]));
-        for (place, thread) in order.iter().enumerate() {
-            let count = left.div_ceil((order.len() - place) as u32);
+        let count = |clients: &[Range<u32>]| clients.iter().map(ExactSizeIterator::len).sum::<usize>();
+        order.sort_by_key(|thread| count(&threads[*thread]));
+        for (index, thread) in order.iter().enumerate() {
+            let count = left.div_ceil((order.len() - index) as u32);
             threads[*thread].push(first..first + count);
             first += count;
             left -= count;
@@ -200,16 +200,16 @@ fn spawn(worker: Worker) -> Result<(), LoadError> {
 }
 
 /// The main thread's handle of a worker, which stops when it is dropped.
-struct Handle {
+struct WorkerHandle {
     stop: Arc<Stop>,
     waker: Waker,
     start: Sender<u64>,
     spare: Sender<Box<Record>>,
 }
 
-impl Drop for Handle {
+impl Drop for WorkerHandle {
     fn drop(&mut self) {
-        self.stop.ask();
+        self.stop.request();
         self.waker.wake();
     }
 }
@@ -217,7 +217,7 @@ impl Drop for Handle {
 struct Engine<'a> {
     events: Receiver<Event>,
     observer: &'a mut dyn Observer,
-    workers: Vec<Handle>,
+    workers: Vec<WorkerHandle>,
     stop: Arc<Stop>,
     intervals: Intervals,
     progress: Progress,
@@ -245,7 +245,7 @@ struct Progress {
 impl Engine<'_> {
     fn run(mut self, connect_from_ns: u64, load: &Load) -> Result<Outcome, LoadError> {
         let threads = self.workers.len();
-        while self.progress.connected < threads && !self.stop.is_asked() {
+        while self.progress.connected < threads && !self.stop.is_requested() {
             self.next_event()?;
         }
         if self.progress.connected < threads {
@@ -294,13 +294,13 @@ impl Engine<'_> {
     /// Waits for the next event and handles it.
     fn next_event(&mut self) -> Result<(), LoadError> {
         // Threads and stoppers hold senders: without any, no further event can arrive.
-        let closed = || LoadError::Internal("the threads are gone without a word".to_owned());
+        let closed = || LoadError::Internal("all threads ended without a report".to_owned());
         match self.events.recv().map_err(|_| closed())? {
             Event::Abandon(error) | Event::Failed(error) => return Err(error),
-            event @ (Event::Stop | Event::CutOff) => {
+            event @ (Event::Stop | Event::Abort) => {
                 match event {
-                    Event::CutOff => self.stop.cut_off(),
-                    _ => self.stop.ask(),
+                    Event::Abort => self.stop.request_abort(),
+                    _ => self.stop.request(),
                 }
                 for worker in &self.workers {
                     worker.waker.wake();
@@ -313,9 +313,9 @@ impl Engine<'_> {
             }
             Event::Record { thread, record } => {
                 if let Some(spare) = self.intervals.add(thread, record) {
-                    self.give_back(thread, spare);
+                    self.recycle(thread, spare);
                 }
-                self.tell_intervals(thread);
+                self.report_intervals(thread);
             }
             Event::Message(message) => {
                 self.progress.aborted += u32::from(message.aborted);
@@ -326,7 +326,7 @@ impl Engine<'_> {
                 self.progress.drained += 1;
                 self.progress.reached_end |= reached_end;
                 self.intervals.end(thread);
-                self.tell_intervals(thread);
+                self.report_intervals(thread);
             }
             Event::Closed => self.progress.closed += 1,
         }
@@ -334,7 +334,7 @@ impl Engine<'_> {
     }
 
     /// Reports the intervals that all threads have completed, and returns their records to `thread`.
-    fn tell_intervals(&mut self, thread: usize) {
+    fn report_intervals(&mut self, thread: usize) {
         while let Some(record) = self.intervals.pop_complete() {
             self.progress.reconnected += record.connects.count;
             if record.phase == Phase::Measure {
@@ -343,11 +343,11 @@ impl Engine<'_> {
             if !record.is_empty() {
                 self.observer.interval(&record);
             }
-            self.give_back(thread, record);
+            self.recycle(thread, record);
         }
     }
 
-    fn give_back(&self, thread: usize, mut record: Box<Record>) {
+    fn recycle(&self, thread: usize, mut record: Box<Record>) {
         record.clear();
         if let Some(worker) = self.workers.get(thread) {
             // Fails only if the thread has ended.

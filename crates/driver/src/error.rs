@@ -17,11 +17,11 @@ pub enum DriverError {
         source: io::Error,
     },
     /// The process no longer accepts requests.
-    #[error("cannot send a request to the driver process: {0}; ask it for its exit status and messages")]
+    #[error("cannot send a request to the driver process: {0}; it has probably exited")]
     Send(io::Error),
     /// The process wrote a line that is not a reply.
-    #[error("the driver process wrote a line that is no reply ({problem}): {line}")]
-    NoReply {
+    #[error("the driver process wrote an invalid reply ({problem}): {line}")]
+    InvalidReply {
         /// The parse error.
         problem: String,
         /// The beginning of the line.
@@ -29,14 +29,14 @@ pub enum DriverError {
     },
     /// The process uses another version of the messages.
     #[error(
-        "the driver process speaks version {theirs} of the messages, and the runner version {ours}: \
-         both have to be of the same build of pgdyno"
+        "the driver process uses version {driver} of the messages, the runner version {runner}: \
+         both must be from the same build of pgdyno"
     )]
     Version {
         /// Version of the process.
-        theirs: u32,
+        driver: u32,
         /// Version of the runner.
-        ours: u32,
+        runner: u32,
     },
     /// Reading from the process, killing it or waiting for it failed.
     #[error("cannot wait for the driver process: {0}")]
@@ -50,17 +50,17 @@ pub enum LoadError {
     #[error("the load cannot be run: {0}")]
     Invalid(String),
     /// The runner sent an invalid request.
-    #[error("the driver was given a request that it cannot read: {0}")]
+    #[error("the driver received an invalid request: {0}")]
     Request(String),
-    /// The runner is gone.
-    #[error("the runner is gone")]
-    RunnerGone,
+    /// The runner has exited.
+    #[error("the runner has exited")]
+    RunnerExited,
     /// A script cannot be run.
     #[error("the script cannot be run: {0}")]
     Script(String),
     /// The limit on open files is too low.
     #[error(
-        "{clients} clients need {needed} open files, and this process may have {allowed}: \
+        "{clients} clients need {needed} open files, but this process is limited to {allowed}: \
          raise the hard limit (`ulimit -Hn`, LimitNOFILE of a systemd unit) or use fewer clients"
     )]
     TooManyFiles {
@@ -80,7 +80,7 @@ pub enum LoadError {
         source: io::Error,
     },
     /// A path is too long for a socket.
-    #[error("\"{path}\" cannot be the path of a socket ({source}): a path may have 107 bytes")]
+    #[error("cannot use \"{path}\" as the path of a socket ({source}): the maximum is 107 bytes")]
     SocketPath {
         /// The path.
         path: String,
@@ -102,7 +102,7 @@ pub enum LoadError {
     },
     /// The server accepts no further clients.
     #[error(
-        "no further client could be connected to {server} for {seconds} s, {ready} are; the last reason was: {last}"
+        "no client could connect to {server} for {seconds} s ({ready} are connected); last reason: {last}"
     )]
     ConnectTimeout {
         /// The server.
@@ -115,7 +115,7 @@ pub enum LoadError {
         last: String,
     },
     /// A client was aborted, and the load with it.
-    #[error("the load was aborted because client {client} was")]
+    #[error("the load was aborted because client {client} was aborted")]
     Aborted {
         /// The client.
         client: u32,
@@ -143,9 +143,9 @@ pub enum LoadError {
 /// The SQLSTATE of a refused login, with advice.
 fn advice(error: &LoginError) -> String {
     let code = match error {
-        LoginError::Refused(error) => error.code(),
+        LoginError::Rejected(error) => error.code(),
         LoginError::PasswordMissing { .. } => {
-            return "; the server asks for a password, give one with the connection".to_owned();
+            return "; the server requires a password: add one to the connection".to_owned();
         }
         _ => None,
     };

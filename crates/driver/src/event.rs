@@ -9,7 +9,7 @@ pub(crate) enum Event {
     /// End the load: no further transaction may begin.
     Stop,
     /// Abort the transactions in flight of a stopped load.
-    CutOff,
+    Abort,
     /// End the load at once with an error, without an outcome.
     Abandon(LoadError),
     /// A thread has connected its clients.

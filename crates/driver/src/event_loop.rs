@@ -35,7 +35,7 @@ use crate::timers::Timers;
 use crate::transaction_log::TransactionLog;
 
 /// Time that the server has to close the connections of ended sessions.
-const CLOSE_LIMIT_NS: u64 = 5_000_000_000;
+const CLOSE_TIMEOUT_NS: u64 = 5_000_000_000;
 
 /// The event loop over one thread's clients.
 pub(crate) struct EventLoop<'a, I> {
@@ -138,12 +138,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
         let mut over = false;
         while self.active > 0 {
             let from_ns = clock::now_ns();
-            self.arm()?;
+            self.arm_timer()?;
             self.io.wait(!self.yielding.is_empty())?;
             let woken_ns = clock::now_ns();
             self.recorder()?.waited(from_ns, woken_ns)?;
             self.handle(woken_ns)?;
-            if self.stop.is_asked() && !stopped {
+            if self.stop.is_requested() && !stopped {
                 stopped = true;
                 self.recorder()?.stop(clock::now_ns())?;
             }
@@ -152,7 +152,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
                     over = true;
                     self.release_waiting();
                 }
-                self.cut_off(woken_ns)?;
+                self.abort_overdue(woken_ns)?;
             }
             if let Some(error) = self.broken.take() {
                 return Err(error);
@@ -195,7 +195,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
             self.timers.cancel(at);
             self.leave(at)?;
         }
-        let deadline_ns = clock::now_ns() + CLOSE_LIMIT_NS;
+        let deadline_ns = clock::now_ns() + CLOSE_TIMEOUT_NS;
         self.io.set_timer(deadline_ns)?;
         while self.clients.iter().any(|client| client.state == State::Leaving) {
             self.io.wait(false)?;
@@ -233,7 +233,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         if self.timers.next_ns().is_some_and(|at_ns| at_ns <= woken_ns) {
             let now_ns = clock::now_ns();
             while let Some(at) = self.timers.pop_due(now_ns) {
-                self.due(at, now_ns)?;
+                self.alarm_expired(at, now_ns)?;
             }
         }
         if woken {
@@ -258,7 +258,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
 
     /// Sets the timer to the next time at which anything is due.
     #[inline]
-    fn arm(&mut self) -> Result<(), LoadError> {
+    fn arm_timer(&mut self) -> Result<(), LoadError> {
         let mut alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
         if let Some(recorder) = &self.recorder {
             alarm_ns = alarm_ns.min(recorder.boundary_ns());
@@ -276,7 +276,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
     }
 
     /// Handles the alarm of a client.
-    fn due(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+    fn alarm_expired(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         // It may be set to the same time again.
         self.timer_ns = 0;
         match self.clients[at].state {
@@ -285,8 +285,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
             State::Throttled => {
                 let late_ns = now_ns.saturating_sub(self.clients[at].intended_ns);
                 let recorder = self.recorder()?;
-                recorder.reach(now_ns)?;
-                recorder.begun_late(late_ns);
+                recorder.advance_to(now_ns)?;
+                recorder.started_late(late_ns);
                 self.start(at, now_ns)
             }
             State::Thinking => self.next_transaction(at, now_ns),
@@ -387,8 +387,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
             State::Gone => Ok(()),
             _ => {
                 let why = match error {
-                    Some(error) => format!("the connection broke: {}", std::io::Error::from(error)),
-                    None => "perhaps the backend died while processing: the server closed the connection without a word".to_owned(),
+                    Some(error) => format!("the connection was lost: {}", std::io::Error::from(error)),
+                    None => "perhaps the backend died while processing: the server closed the connection without an error message".to_owned(),
                 };
                 self.lost(at, &why)
             }
@@ -462,7 +462,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 State::Throttled | State::Thinking => {}
                 State::Sleeping | State::BackingOff if is_background => {}
                 State::Waiting(_) if is_background => {
-                    // If that fails, it is cut off with the others.
+                    // If that fails, it is aborted with the others.
                     let _ = client.cancel_key.as_ref().map(|key| self.server.cancel(key));
                     continue;
                 }
@@ -474,18 +474,18 @@ impl<'a, I: Io> EventLoop<'a, I> {
     }
 
     /// Aborts the clients of transactions that run for too long after the end of the load.
-    fn cut_off(&mut self, now_ns: u64) -> Result<(), LoadError> {
+    fn abort_overdue(&mut self, now_ns: u64) -> Result<(), LoadError> {
         let end_ns = self.recorder()?.end_ns();
         let after = match self.load.drain {
             Some(limit) if now_ns >= end_ns.saturating_add(limit.as_nanos() as u64) => {
                 format!("{} s after the end of the load", limit.as_secs_f64())
             }
-            _ if self.stop.cuts_off() => "after the load was stopped".to_owned(),
+            _ if self.stop.is_abort_requested() => "after the load was stopped".to_owned(),
             _ => return Ok(()),
         };
         for at in 0..self.clients.len() {
             if !matches!(self.clients[at].state, State::Finished | State::Gone | State::Leaving) {
-                let text = format!("still ran {after} and was cut off");
+                let text = format!("still running {after}");
                 let text = self.command_failed(at, &text);
                 self.abort(at, None, text)?;
             }

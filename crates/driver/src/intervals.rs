@@ -60,7 +60,7 @@ mod tests {
         assert!(intervals.add(0, record(0, 5)).is_none());
         assert!(intervals.add(0, record(1, 6)).is_none());
         assert!(intervals.pop_complete().is_none());
-        assert!(intervals.add(1, record(0, 7)).is_some(), "the box comes back for reuse");
+        assert!(intervals.add(1, record(0, 7)).is_some(), "the box is returned for reuse");
         let first = intervals.pop_complete().unwrap();
         assert_eq!((first.number, first.scripts[0].latency.len()), (0, 2));
         assert!(intervals.pop_complete().is_none());

@@ -41,8 +41,8 @@ pub(crate) trait Io {
     /// reported as the socket's end.
     fn send(&mut self, number: usize, quiet: bool) -> Result<()>;
 
-    /// Waits for events; with `only_look`, only polls.
-    fn wait(&mut self, only_look: bool) -> Result<()>;
+    /// Waits for events; with `poll_only`, only polls.
+    fn wait(&mut self, poll_only: bool) -> Result<()>;
 
     /// The next event.
     fn next(&mut self) -> Result<Option<IoEvent>>;

@@ -43,6 +43,6 @@ pub use error::{DriverError, LoadError};
 pub use io::try_uring;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
-pub use process::{Next, Process};
+pub use process::{Process, ProcessEvent};
 pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord, TransactionSpan};
-pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, Ended, serve};
+pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, ServeOutcome, serve};

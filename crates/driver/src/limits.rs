@@ -5,19 +5,19 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::error::LoadError;
 
 /// File descriptors of a thread in addition to its clients': epoll, timer, waker.
-const PER_THREAD: u64 = 3;
+const FILES_PER_THREAD: u64 = 3;
 
 /// File descriptors of pipes and libraries.
-const RESERVE: u64 = 32;
+const RESERVED_FILES: u64 = 32;
 
 /// Raises the limit to the hard limit; returns an error if that is not enough for a load.
-pub(crate) fn allow_files(clients: u32, threads: u32) -> Result<(), LoadError> {
+pub(crate) fn raise_file_limit(clients: u32, threads: u32) -> Result<(), LoadError> {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
     // If that fails, the current limit may still suffice.
     let _ = setrlimit(Resource::Nofile, raised);
     let allowed = getrlimit(Resource::Nofile).current;
-    let needed = u64::from(clients) + u64::from(threads) * PER_THREAD + RESERVE;
+    let needed = u64::from(clients) + u64::from(threads) * FILES_PER_THREAD + RESERVED_FILES;
     match allowed {
         Some(allowed) if allowed < needed => Err(LoadError::TooManyFiles { clients, needed, allowed }),
         _ => Ok(()),

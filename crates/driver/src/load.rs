@@ -145,9 +145,9 @@ pub struct WeightedScript {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Think {
     /// Lower bound.
-    pub least: Duration,
+    pub min: Duration,
     /// Upper bound.
-    pub most: Duration,
+    pub max: Duration,
 }
 
 /// Handling of failed statements.
@@ -197,8 +197,8 @@ impl ErrorPolicy {
 
     /// The action for an error of this SQLSTATE.
     pub fn action(&self, sqlstate: &str) -> OnError {
-        let fits = self.rules.iter().filter(|(state, _)| sqlstate.starts_with(state.as_str()));
-        fits.max_by_key(|(state, _)| state.len()).map_or(self.otherwise, |(_, action)| *action)
+        let matching = self.rules.iter().filter(|(state, _)| sqlstate.starts_with(state.as_str()));
+        matching.max_by_key(|(state, _)| state.len()).map_or(self.otherwise, |(_, action)| *action)
     }
 }
 

@@ -15,13 +15,13 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 use crate::DriverError;
 
 /// Bytes kept of the end of the child's standard error.
-const STDERR_CAPACITY: usize = 64 * 1024;
+const MAX_STDERR_BYTES: usize = 64 * 1024;
 
 /// Characters shown of a line that is not a reply.
-const LINE_SHOWN: usize = 200;
+const MAX_LINE_CHARS: usize = 200;
 
 /// Time that a child has to exit after it has closed its output, before it is killed.
-const EXIT_LIMIT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
+const EXIT_TIMEOUT: Timespec = Timespec { tv_sec: 5, tv_nsec: 0 };
 
 /// A driver process, killed when dropped.
 ///
@@ -37,7 +37,7 @@ pub struct Process {
 
 /// The next event of a driver process.
 #[derive(Debug)]
-pub enum Next {
+pub enum ProcessEvent {
     /// It sent a reply.
     Reply(Reply),
     /// It sent nothing within the timeout.
@@ -52,21 +52,16 @@ pub enum Next {
 }
 
 impl Process {
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     /// Starts `program` with `args`, which must make it call [`serve`](crate::serve) on its standard input and output.
     pub fn spawn(program: &Path, args: &[&str]) -> Result<Self, DriverError> {
-        let refused = |source| DriverError::Spawn { program: program.display().to_string(), source };
+        let spawn_error = |source| DriverError::Spawn { program: program.display().to_string(), source };
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = host::process::spawn(command, Signal::KILL).map_err(refused)?;
+        let mut child = host::process::spawn(command, Signal::KILL).map_err(spawn_error)?;
         let (Some(requests), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())
         else {
-            return Err(refused(io::Error::other("it has no pipes")));
+            return Err(spawn_error(io::Error::other("it has no pipes")));
         };
         let (sender, replies) = channel();
         // Both threads end when the pipes that they read are closed.
@@ -94,10 +89,10 @@ impl Process {
     }
 
     /// Waits for the next event, no longer than `timeout`.
-    pub fn next(&mut self, timeout: Duration) -> Result<Next, DriverError> {
+    pub fn next(&mut self, timeout: Duration) -> Result<ProcessEvent, DriverError> {
         match self.replies.recv_timeout(timeout) {
-            Ok(line) => reply(&line.map_err(DriverError::Wait)?).map(Next::Reply),
-            Err(RecvTimeoutError::Timeout) => Ok(Next::TimedOut),
+            Ok(line) => parse_reply(&line.map_err(DriverError::Wait)?).map(ProcessEvent::Reply),
+            Err(RecvTimeoutError::Timeout) => Ok(ProcessEvent::TimedOut),
             Err(RecvTimeoutError::Disconnected) => self.exited(),
         }
     }
@@ -108,23 +103,23 @@ impl Process {
     }
 
     /// Waits for the exit of a child that has closed its output.
-    fn exited(&mut self) -> Result<Next, DriverError> {
-        if !self.ends_soon() {
+    fn exited(&mut self) -> Result<ProcessEvent, DriverError> {
+        if !self.exits_in_time() {
             self.kill()?;
         }
         let status = self.child.wait().map_err(DriverError::Wait)?;
         let stderr = self.stderr.take().and_then(|thread| thread.join().ok()).unwrap_or_default();
-        Ok(Next::Exited { status, stderr })
+        Ok(ProcessEvent::Exited { status, stderr })
     }
 
-    fn ends_soon(&mut self) -> bool {
+    fn exits_in_time(&mut self) -> bool {
         if matches!(self.child.try_wait(), Ok(Some(_))) {
             return true;
         }
         let Some(pid) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) else { return false };
         let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
         let mut ends = [PollFd::new(&process, PollFlags::IN)];
-        matches!(poll(&mut ends, Some(&EXIT_LIMIT)), Ok(1))
+        matches!(poll(&mut ends, Some(&EXIT_TIMEOUT)), Ok(1))
     }
 }
 
@@ -136,14 +131,14 @@ impl Drop for Process {
     }
 }
 
-fn reply(line: &str) -> Result<Reply, DriverError> {
-    let reply = serde_json::from_str(line).map_err(|error| DriverError::NoReply {
+fn parse_reply(line: &str) -> Result<Reply, DriverError> {
+    let reply = serde_json::from_str(line).map_err(|error| DriverError::InvalidReply {
         problem: error.to_string(),
-        line: line.chars().take(LINE_SHOWN).collect(),
+        line: line.chars().take(MAX_LINE_CHARS).collect(),
     })?;
     match reply {
-        Reply::Hello { version: theirs } if theirs != VERSION => {
-            Err(DriverError::Version { theirs, ours: VERSION })
+        Reply::Hello { version } if version != VERSION => {
+            Err(DriverError::Version { driver: version, runner: VERSION })
         }
         reply => Ok(reply),
     }
@@ -158,7 +153,7 @@ fn tail(mut input: impl Read) -> String {
             Ok(0) => break,
             Ok(read) => {
                 kept.extend(&buffer[..read]);
-                let excess = kept.len().saturating_sub(STDERR_CAPACITY);
+                let excess = kept.len().saturating_sub(MAX_STDERR_BYTES);
                 kept.drain(..excess);
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -15,7 +15,7 @@ use crate::record::Shape;
 /// The compiled scripts of a load, and its clients.
 pub(crate) struct Program {
     /// Scripts of all groups, in order.
-    pub(crate) scripts: Vec<Compiled>,
+    pub(crate) scripts: Vec<CompiledScript>,
     pub(crate) groups: Vec<Clients>,
     pub(crate) protocol: Protocol,
     /// Number of statements of all scripts that can be prepared.
@@ -45,7 +45,7 @@ pub(crate) struct Clients {
 }
 
 /// A compiled script.
-pub(crate) struct Compiled {
+pub(crate) struct CompiledScript {
     /// Name in messages and replies.
     pub(crate) name: String,
     pub(crate) weight: u64,
@@ -160,7 +160,10 @@ impl Program {
         Ok(program)
     }
 
-    fn compile(&mut self, WeightedScript { script, weight }: &WeightedScript) -> Result<Compiled, LoadError> {
+    fn compile(
+        &mut self,
+        WeightedScript { script, weight }: &WeightedScript,
+    ) -> Result<CompiledScript, LoadError> {
         if self.protocol != Protocol::Simple {
             script.check_params().map_err(|error| LoadError::Script(error.to_string()))?;
         }
@@ -194,12 +197,12 @@ impl Program {
         self.pipelines |= steps.iter().any(|step| matches!(step.action, Action::StartPipeline { .. }));
         link_conditions(&mut steps);
         link_pipelines(&mut steps);
-        Ok(Compiled { name: script.name().to_owned(), weight: *weight, steps })
+        Ok(CompiledScript { name: script.name().to_owned(), weight: *weight, steps })
     }
 
     /// The parts of each script's record.
     pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
-        let commands = |script: &Compiled| if load.per_command { script.steps.len() } else { 0 };
+        let commands = |script: &CompiledScript| if load.per_command { script.steps.len() } else { 0 };
         let shapes = |group: &Clients| {
             let service = group.arrivals.is_open();
             let scripts = &self.scripts[group.scripts.clone()];
@@ -240,8 +243,8 @@ impl Clients {
 
     /// Start of the client with this number, in nanoseconds after the load's start.
     pub(crate) fn begin_ns(&self, number: u32) -> u64 {
-        let place = u64::from(number - self.numbers.start);
-        self.start_ns.saturating_add(self.stagger_ns.saturating_mul(place))
+        let index = u64::from(number - self.numbers.start);
+        self.start_ns.saturating_add(self.stagger_ns.saturating_mul(index))
     }
 }
 
@@ -259,8 +262,8 @@ fn link_conditions(steps: &mut [Step]) {
             }
             Action::Endif => {
                 let block = open.pop().unwrap_or_default();
-                for (place, branch) in block.iter().enumerate() {
-                    let next = block.get(place + 1).copied();
+                for (index, branch) in block.iter().enumerate() {
+                    let next = block.get(index + 1).copied();
                     let target = match next.map(|next| (next, &steps[next].action)) {
                         Some((next, Action::Elif { .. })) => Target::Condition(next),
                         Some((next, _)) => Target::Command(next + 1),

@@ -41,7 +41,7 @@ pub struct Record {
     /// Commits reported by the server.
     pub commits: u64,
     /// Whether there may be more: statements ran that can commit without reporting it.
-    pub silent_commits: bool,
+    pub has_unreported_commits: bool,
 }
 
 /// Start and end of a transaction.
@@ -185,7 +185,7 @@ impl Record {
             connects: Moments::default(),
             bytes: 0,
             commits: 0,
-            silent_commits: false,
+            has_unreported_commits: false,
         })
     }
 
@@ -194,7 +194,7 @@ impl Record {
         self.spans.clear();
         (self.lag, self.send_lag) = Default::default();
         (self.waited_ns, self.busy, self.connects, self.bytes) = Default::default();
-        (self.commits, self.silent_commits) = Default::default();
+        (self.commits, self.has_unreported_commits) = Default::default();
     }
 
     /// Adds the counts of another thread or interval of the same load: the record then spans both, and `busy` is the
@@ -212,7 +212,7 @@ impl Record {
         self.connects.merge(&other.connects);
         self.bytes += other.bytes;
         self.commits += other.commits;
-        self.silent_commits |= other.silent_commits;
+        self.has_unreported_commits |= other.has_unreported_commits;
     }
 
     pub(crate) fn is_empty(&self) -> bool {

@@ -30,7 +30,7 @@ pub(crate) struct Recorder {
 
 /// A successful transaction.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Succeeded {
+pub(crate) struct Success {
     pub(crate) script: usize,
     /// From the intended start.
     pub(crate) latency_ns: u64,
@@ -96,7 +96,7 @@ impl Recorder {
 
     /// Advances to `now_ns`: later counts belong to the interval that contains it.
     #[inline]
-    pub(crate) fn reach(&mut self, now_ns: u64) -> Result<(), LoadError> {
+    pub(crate) fn advance_to(&mut self, now_ns: u64) -> Result<(), LoadError> {
         while now_ns >= self.boundary_ns {
             self.roll()?;
         }
@@ -106,7 +106,7 @@ impl Recorder {
     /// Records a response that was readable at `woken_ns` and has been handled.
     #[inline]
     pub(crate) fn handled(&mut self, woken_ns: u64, now_ns: u64, bytes: u64) -> Result<(), LoadError> {
-        self.reach(now_ns)?;
+        self.advance_to(now_ns)?;
         self.record.lag.add(now_ns.saturating_sub(woken_ns));
         self.record.bytes += bytes;
         Ok(())
@@ -116,18 +116,18 @@ impl Recorder {
     #[inline]
     pub(crate) fn committed(&mut self, commits: u32, silent: bool) {
         self.record.commits += u64::from(commits);
-        self.record.silent_commits |= silent;
+        self.record.has_unreported_commits |= silent;
     }
 
     /// Records a due transaction that was begun this much later.
     #[inline]
-    pub(crate) fn begun_late(&mut self, ns: u64) {
+    pub(crate) fn started_late(&mut self, ns: u64) {
         self.record.send_lag.add(ns);
     }
 
     /// Records a transaction that has just succeeded.
     #[inline]
-    pub(crate) fn succeeded(&mut self, done: &Succeeded) {
+    pub(crate) fn succeeded(&mut self, done: &Success) {
         let late = done.latency_ns > self.late_ns;
         let script = &mut self.record.scripts[done.script];
         script.latency.saturating_record(done.latency_ns);
@@ -138,7 +138,7 @@ impl Recorder {
         }
         script.rows += done.rows;
         script.late += u64::from(late);
-        script.tried(done.tries);
+        script.count_tries(done.tries);
     }
 
     /// Records a failed transaction.
@@ -152,12 +152,12 @@ impl Recorder {
             DEADLOCK_DETECTED => script.failures.deadlock += 1,
             _ => script.failures.other += 1,
         }
-        script.tried(tries);
+        script.count_tries(tries);
     }
 
     /// Records the span of a transaction that has just ended.
     #[cold]
-    pub(crate) fn spanned(&mut self, script: usize, client: u32, from_ns: u64, to_ns: u64, failed: bool) {
+    pub(crate) fn add_span(&mut self, script: usize, client: u32, from_ns: u64, to_ns: u64, failed: bool) {
         let start_ns = from_ns.saturating_sub(self.origin_ns);
         let end_ns = to_ns.saturating_sub(self.origin_ns).max(start_ns);
         self.record.spans.push(TransactionSpan { script, client, start_ns, end_ns, failed });
@@ -255,7 +255,7 @@ impl Recorder {
 }
 
 impl ScriptRecord {
-    fn tried(&mut self, tries: u32) {
+    fn count_tries(&mut self, tries: u32) {
         if tries > 1 {
             self.retried += 1;
             self.retries += u64::from(tries - 1);
@@ -276,13 +276,13 @@ mod tests {
 
     /// Records of a recorder with 20 ns of warm-up, a window of 30 ns and intervals of 10 ns, after `count`.
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
-        let (events, heard) = channel();
+        let (events, received) = channel();
         let schedule = Schedule::from_ns(20, 50, 10);
         let shapes = [Shape { commands: 0, service: false }].into();
         let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         count(&mut recorder);
         drop(recorder);
-        heard
+        received
             .iter()
             .map(|event| match event {
                 Event::Record { record: r, .. } => {
@@ -299,7 +299,7 @@ mod tests {
         let records = handed_over(|recorder| {
             for end_ns in [9, 10, 19, 20, 49, 50] {
                 recorder.handled(ORIGIN_NS, ORIGIN_NS + end_ns, 0).unwrap();
-                let done = Succeeded { script: 0, latency_ns: 5, start_lag_ns: 0, rows: 0, tries: 1 };
+                let done = Success { script: 0, latency_ns: 5, start_lag_ns: 0, rows: 0, tries: 1 };
                 recorder.succeeded(&done);
             }
             assert_eq!(recorder.phase(), Phase::Drain);
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_is_shared_out_among_the_intervals_it_touches() {
+    fn a_wait_is_divided_among_the_intervals_it_overlaps() {
         let records = handed_over(|recorder| {
             recorder.waited(ORIGIN_NS + 5, ORIGIN_NS + 22).unwrap();
             recorder.finish(ORIGIN_NS + 30).unwrap();

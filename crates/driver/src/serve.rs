@@ -23,7 +23,7 @@ use crate::replies::Replies;
 use crate::summary::Summary;
 
 /// Time that transactions in flight have after the end of the load before they are aborted.
-const DRAIN: Duration = Duration::from_secs(5);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// `application_name` of the load's sessions, which identifies them in `pg_stat_activity`.
 pub const APPLICATION_NAME: &str = "pgdyno";
@@ -32,20 +32,20 @@ pub const BACKGROUND_APPLICATION_NAME: &str = "pgdyno-beside";
 
 /// How [`serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ended {
+pub enum ServeOutcome {
     /// The load has ended, and its outcome has been reported.
     Finished,
     /// The load could not be run, and the reason has been reported.
     Failed,
-    /// The runner is gone: nothing has been reported.
+    /// The runner has exited: nothing has been reported.
     Abandoned,
 }
 
-impl From<Ended> for ExitCode {
-    fn from(ended: Ended) -> Self {
+impl From<ServeOutcome> for ExitCode {
+    fn from(ended: ServeOutcome) -> Self {
         match ended {
-            Ended::Finished => Self::SUCCESS,
-            Ended::Failed | Ended::Abandoned => Self::FAILURE,
+            ServeOutcome::Finished => Self::SUCCESS,
+            ServeOutcome::Failed | ServeOutcome::Abandoned => Self::FAILURE,
         }
     }
 }
@@ -54,27 +54,32 @@ impl From<Ended> for ExitCode {
 ///
 /// A driver process does nothing else: when this returns, threads may still be running, which end with the process. It
 /// returns at once when `input` or `output` is closed from the other side.
-pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> Ended {
+pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> ServeOutcome {
     let mut replies = Replies::new(output);
-    let ended = match load(input, &mut replies) {
-        Ok(outcome) => replies.write(&outcome).map(|()| Ended::Finished),
-        Err(LoadError::RunnerGone) => Ok(Ended::Abandoned),
-        Err(error) => replies.write(&Reply::Failed { message: error.to_string() }).map(|()| Ended::Failed),
+    let ended = match run_load(input, &mut replies) {
+        Ok(outcome) => replies.write(&outcome).map(|()| ServeOutcome::Finished),
+        Err(LoadError::RunnerExited) => Ok(ServeOutcome::Abandoned),
+        Err(error) => {
+            replies.write(&Reply::Failed { message: error.to_string() }).map(|()| ServeOutcome::Failed)
+        }
     };
-    ended.unwrap_or(Ended::Abandoned)
+    ended.unwrap_or(ServeOutcome::Abandoned)
 }
 
-fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) -> Result<Reply, LoadError> {
-    replies.write(&Reply::Hello { version: VERSION }).map_err(|_| LoadError::RunnerGone)?;
+fn run_load(
+    input: impl Read + Send + 'static,
+    replies: &mut Replies<impl Write>,
+) -> Result<Reply, LoadError> {
+    replies.write(&Reply::Hello { version: VERSION }).map_err(|_| LoadError::RunnerExited)?;
     let mut requests = BufReader::new(input).lines();
     let load = match next_request(&mut requests)? {
         Request::Run(load) => load,
         Request::Stop => {
-            return Err(LoadError::Request("it was to stop before there was a load".to_owned()));
+            return Err(LoadError::Request("a stop was requested before a load".to_owned()));
         }
     };
     if let Some(cpus) = &load.cpus {
-        keep_to(cpus)?;
+        pin_to_cpus(cpus)?;
     }
     let names = background(&load.workload).map(|background| background.workload.name().to_owned()).collect();
     let load = load_from_message(&load)?;
@@ -82,28 +87,28 @@ fn load(input: impl Read + Send + 'static, replies: &mut Replies<impl Write>) ->
     let stopper = control.stopper();
     thread::Builder::new()
         .name("requests".to_owned())
-        .spawn(move || heed_requests(requests, &stopper))
+        .spawn(move || handle_requests(requests, &stopper))
         .map_err(LoadError::Thread)?;
     let summary = Summary::new(&load, names)?;
-    let mut teller = Teller { stopper: control.stopper(), replies, summary };
-    let outcome = run(load, control, &mut teller)?;
+    let mut observer = ReplyObserver { stopper: control.stopper(), replies, summary };
+    let outcome = run(load, control, &mut observer)?;
     let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
-    Ok(Reply::Finished(Box::new(teller.summary.outcome(&outcome, other_commits))))
+    Ok(Reply::Finished(Box::new(observer.summary.outcome(&outcome, other_commits))))
 }
 
 fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError> {
     match requests.next() {
         Some(Ok(line)) => serde_json::from_str(&line).map_err(|error| LoadError::Request(error.to_string())),
-        Some(Err(_)) | None => Err(LoadError::RunnerGone),
+        Some(Err(_)) | None => Err(LoadError::RunnerExited),
     }
 }
 
-fn heed_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
+fn handle_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
     loop {
         match next_request(&mut requests) {
             Ok(Request::Stop) => stopper.stop(),
             Ok(Request::Run(_)) => {
-                let problem = "a second load was asked for while the first runs".to_owned();
+                let problem = "a second load was requested while the first runs".to_owned();
                 return stopper.abandon(LoadError::Request(problem));
             }
             Err(error) => return stopper.abandon(error),
@@ -112,14 +117,13 @@ fn heed_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
 }
 
 /// Pins this thread, and those that it will start, to some CPUs.
-fn keep_to(cpus: &[u32]) -> Result<(), LoadError> {
+fn pin_to_cpus(cpus: &[u32]) -> Result<(), LoadError> {
     let mut set = CpuSet::new();
     for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
         set.set(cpu as usize);
     }
-    sched_setaffinity(None, &set).map_err(|error| {
-        LoadError::Request(format!("the driver can't be kept to the processors {cpus:?}: {error}"))
-    })
+    sched_setaffinity(None, &set)
+        .map_err(|error| LoadError::Request(format!("cannot pin the driver to CPUs {cpus:?}: {error}")))
 }
 
 /// The load that a runner requests.
@@ -156,7 +160,7 @@ fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
         length: Some(Duration::from_micros(load.duration_us)),
         warmup: Duration::from_micros(load.warmup_us),
         interval: Duration::from_micros(load.interval_us),
-        drain: Some(DRAIN),
+        drain: Some(DRAIN_TIMEOUT),
         errors,
         ..Load::new(connection, main, seeds)
     })
@@ -167,26 +171,26 @@ fn background(workload: &Workload) -> impl Iterator<Item = &BackgroundWorkload> 
     workload.custom().into_iter().flat_map(|custom| &custom.background)
 }
 
-/// The clients of a workload, whose number the caller sets. `called` returns the names of its scripts.
+/// The clients of a workload, whose number the caller sets. `script_name` returns the names of its scripts.
 fn group(
     workload: &Workload,
-    called: impl Fn(&str) -> String,
+    script_name: impl Fn(&str) -> String,
     rate: model::units::Rate,
     known: &[(&str, Option<i64>)],
 ) -> Result<Group, LoadError> {
     let mut names = Names::default();
-    let scripts = scripts(workload, called, &mut names)?;
+    let scripts = scripts(workload, script_name, &mut names)?;
     let mut variables = Variables::new(&names);
-    let wrong = |error: EvalError| LoadError::Script(error.to_string());
+    let script_error = |error: EvalError| LoadError::Script(error.to_string());
     for (variable, value) in known {
         if let (Some(slot), Some(value)) = (names.find(variable), *value) {
-            variables.set(slot, Value::Int(value)).map_err(wrong)?;
+            variables.set(slot, Value::Int(value)).map_err(script_error)?;
         }
     }
     let custom = workload.custom();
     for (parameter, value) in custom.iter().flat_map(|custom| &custom.parameters) {
         if let Some(slot) = names.find(parameter) {
-            variables.set_text(slot, value).map_err(wrong)?;
+            variables.set_text(slot, value).map_err(script_error)?;
         }
     }
     Ok(Group {
@@ -206,66 +210,66 @@ fn group(
 /// The scripts of a workload.
 fn scripts(
     workload: &Workload,
-    called: impl Fn(&str) -> String,
+    script_name: impl Fn(&str) -> String,
     names: &mut Names,
 ) -> Result<Vec<WeightedScript>, LoadError> {
-    let mut parsed = |name: &str, text: &str, weight| match Script::parse(&called(name), text, names) {
+    let mut parse = |name: &str, text: &str, weight| match Script::parse(&script_name(name), text, names) {
         Ok(script) => Ok(WeightedScript { script, weight }),
         Err(error) => Err(LoadError::Script(error.to_string())),
     };
     match workload.custom() {
         Some(custom) => {
-            custom.scripts.iter().map(|script| parsed(&script.name, &script.text, script.weight)).collect()
+            custom.scripts.iter().map(|script| parse(&script.name, &script.text, script.weight)).collect()
         }
         None => {
             let name = workload.name();
             let builtin = script::builtin(name)
                 .ok_or_else(|| LoadError::Script(format!("there is no built-in script \"{name}\"")))?;
-            Ok(vec![parsed(name, builtin.text, 1)?])
+            Ok(vec![parse(name, builtin.text, 1)?])
         }
     }
 }
 
 /// Observer that sends the events of a load as replies.
-struct Teller<'a, W: Write> {
+struct ReplyObserver<'a, W: Write> {
     replies: &'a mut Replies<W>,
     summary: Summary,
     stopper: Stopper,
 }
 
-impl<W: Write> Teller<'_, W> {
-    fn reply(&mut self, reply: &Reply) {
+impl<W: Write> ReplyObserver<'_, W> {
+    fn send(&mut self, reply: &Reply) {
         if self.replies.write(reply).is_err() {
-            self.stopper.abandon(LoadError::RunnerGone);
+            self.stopper.abandon(LoadError::RunnerExited);
         }
     }
 }
 
-impl<W: Write> Observer for Teller<'_, W> {
+impl<W: Write> Observer for ReplyObserver<'_, W> {
     fn connected(&mut self, took: Duration, background: &[i32]) {
         let connect_us = took.as_micros() as u64;
-        self.reply(&Reply::Connected { connect_us, background: background.to_vec() });
+        self.send(&Reply::Connected { connect_us, background: background.to_vec() });
     }
 
     fn started(&mut self, at: ClockReading) {
-        self.reply(&Reply::Started { at });
+        self.send(&Reply::Started { at });
     }
 
     fn interval(&mut self, record: &Record) {
         match self.summary.interval(record) {
-            Ok(interval) => self.reply(&Reply::Interval(interval)),
+            Ok(interval) => self.send(&Reply::Interval(interval)),
             Err(error) => self.stopper.abandon(error),
         }
     }
 
     fn on_message(&mut self, message: &DriverMessage) {
         if message.aborted {
-            let place = self.summary.place(message);
-            self.reply(&Reply::ClientDied(message::ClientDeath {
+            let location = self.summary.location(message);
+            self.send(&Reply::ClientDied(message::ClientDeath {
                 at_us: message.at_ns / 1_000,
                 client: message.client,
                 sqlstate: message.sqlstate.clone(),
-                message: format!("{} ({place})", message.text.trim_end().replace('\n', " ")),
+                message: format!("{} ({location})", message.text.trim_end().replace('\n', " ")),
             }));
         }
     }

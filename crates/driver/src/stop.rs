@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicU8, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct Stop(AtomicU8);
 
-const ASKED: u8 = 1;
-const CUT_OFF: u8 = 2;
+const REQUESTED: u8 = 1;
+const ABORT_REQUESTED: u8 = 2;
 
 impl Stop {
     /// Keeps further transactions from beginning.
-    pub(crate) fn ask(&self) {
-        self.0.fetch_max(ASKED, Ordering::Relaxed);
+    pub(crate) fn request(&self) {
+        self.0.fetch_max(REQUESTED, Ordering::Relaxed);
     }
 
     /// Requests that running transactions be aborted, too.
-    pub(crate) fn cut_off(&self) {
-        self.0.fetch_max(CUT_OFF, Ordering::Relaxed);
+    pub(crate) fn request_abort(&self) {
+        self.0.fetch_max(ABORT_REQUESTED, Ordering::Relaxed);
     }
 
-    pub(crate) fn is_asked(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= ASKED
+    pub(crate) fn is_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= REQUESTED
     }
 
-    pub(crate) fn cuts_off(&self) -> bool {
-        self.0.load(Ordering::Relaxed) >= CUT_OFF
+    pub(crate) fn is_abort_requested(&self) -> bool {
+        self.0.load(Ordering::Relaxed) >= ABORT_REQUESTED
     }
 }

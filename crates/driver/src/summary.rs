@@ -22,12 +22,12 @@ pub(crate) struct Summary {
     background: Vec<Background>,
     open_loop: bool,
     /// End of the last interval.
-    told_until_ns: u64,
+    reported_until_ns: u64,
     warmup: u64,
     drain: u64,
     failed: u64,
     commits: u64,
-    silent_commits: bool,
+    has_unreported_commits: bool,
     window: Histogram<u64>,
     /// Of the window; only in an open loop.
     service: Option<Histogram<u64>>,
@@ -66,12 +66,12 @@ impl Summary {
             main,
             background: background.collect::<Result<_, LoadError>>()?,
             open_loop: load.main.arrivals.is_open(),
-            told_until_ns: 0,
+            reported_until_ns: 0,
             warmup: 0,
             drain: 0,
             failed: 0,
             commits: 0,
-            silent_commits: false,
+            has_unreported_commits: false,
             window: latencies()?,
             service: if load.main.arrivals.is_open() { Some(latencies()?) } else { None },
             serializer: V2DeflateSerializer::new(),
@@ -80,7 +80,7 @@ impl Summary {
     }
 
     /// The script and line of a message's client.
-    pub(crate) fn place(&self, message: &observer::DriverMessage) -> String {
+    pub(crate) fn location(&self, message: &observer::DriverMessage) -> String {
         let name = self.script_names.get(message.script).map_or("?", String::as_str);
         format!("line {} of script {name}", message.line)
     }
@@ -88,7 +88,7 @@ impl Summary {
     /// Adds the next interval, and returns it as a reply.
     pub(crate) fn interval(&mut self, record: &Record) -> Result<Interval, LoadError> {
         self.commits += record.commits;
-        self.silent_commits |= record.silent_commits;
+        self.has_unreported_commits |= record.has_unreported_commits;
         let mut scripts = Vec::with_capacity(record.scripts.len());
         for (number, (name, script)) in self.script_names.iter().zip(&record.scripts).enumerate() {
             let transactions = script.latency.len();
@@ -118,16 +118,16 @@ impl Summary {
                 script: name.clone(),
                 transactions,
                 failed: Some(script.failures.sum()),
-                latency_ns: encoded(&mut self.serializer, &mut self.serialized, &script.latency)?,
+                latency_ns: encode(&mut self.serializer, &mut self.serialized, &script.latency)?,
                 service_ns: service
-                    .map(|service| encoded(&mut self.serializer, &mut self.serialized, service))
+                    .map(|service| encode(&mut self.serializer, &mut self.serialized, service))
                     .transpose()?,
             });
         }
         // After a stop, which threads notice one after the other, records overlap by the delay.
-        let start_ns = record.start_ns.max(self.told_until_ns);
+        let start_ns = record.start_ns.max(self.reported_until_ns);
         let end_ns = record.end_ns.max(start_ns);
-        self.told_until_ns = end_ns;
+        self.reported_until_ns = end_ns;
         // Rounded at both ends, so that an interval begins where the previous one ended.
         let start_us = start_ns / 1_000;
         let lag = record.lag;
@@ -167,12 +167,12 @@ impl Summary {
             window_transactions: self.window.len(),
             drain_transactions: self.drain,
             failed_transactions: self.failed,
-            latency: (!self.window.is_empty()).then(|| in_figures(&self.window)),
-            service: self.service.as_ref().filter(|service| !service.is_empty()).map(in_figures),
+            latency: (!self.window.is_empty()).then(|| latency_figures(&self.window)),
+            service: self.service.as_ref().filter(|service| !service.is_empty()).map(latency_figures),
             background: self.background.iter().map(Background::outcome).collect(),
             connections: outcome.connections,
             commits: self.commits,
-            silent_commits: self.silent_commits,
+            has_unreported_commits: self.has_unreported_commits,
             other_commits,
             cpu_us: outcome.cpu_us,
             engine: outcome.engine.name.to_owned(),
@@ -185,7 +185,7 @@ impl Background {
     fn outcome(&self) -> BackgroundOutcome {
         let mut outcome = self.outcome.clone();
         outcome.window_transactions = self.window.len();
-        outcome.latency = (!self.window.is_empty()).then(|| in_figures(&self.window));
+        outcome.latency = (!self.window.is_empty()).then(|| latency_figures(&self.window));
         outcome
     }
 }
@@ -195,7 +195,7 @@ fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LoadError>
 }
 
 /// A histogram in the encoding of messages.
-fn encoded(
+fn encode(
     serializer: &mut V2DeflateSerializer,
     buffer: &mut Vec<u8>,
     histogram: &Histogram<u64>,
@@ -207,7 +207,7 @@ fn encoded(
     Ok(STANDARD.encode(buffer))
 }
 
-fn in_figures(latency_ns: &Histogram<u64>) -> Latency {
+fn latency_figures(latency_ns: &Histogram<u64>) -> Latency {
     let quantile = |q| latency_ns.value_at_quantile(q) as f64 / 1e3;
     Latency {
         mean_us: latency_ns.mean() / 1e3,

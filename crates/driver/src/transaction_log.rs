@@ -80,10 +80,10 @@ impl TransactionLog {
 
 /// Path of the log of a thread of this process.
 pub(crate) fn path(options: &LogOptions, thread: usize) -> PathBuf {
-    named(&options.prefix, std::process::id(), thread)
+    log_path(&options.prefix, std::process::id(), thread)
 }
 
-fn named(prefix: &Path, process: u32, thread: usize) -> PathBuf {
+fn log_path(prefix: &Path, process: u32, thread: usize) -> PathBuf {
     let mut name = OsString::from(prefix);
     name.push(format!(".{process}"));
     if thread > 0 {
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_client_number_latency_script_and_time() {
+    fn a_line_has_client_number_latency_script_and_time() {
         let entries = [done(1, 1234.4, START_US), done(2, 99.5, START_US + 700_007)];
         assert_eq!(
             lines(&OPTIONS, false, &entries, START_US),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_for_lag_and_retries_are_there_when_asked_for() {
+    fn columns_for_lag_and_retries_are_optional() {
         let options = LogOptions { retries: true, ..OPTIONS };
         let entries = [done(1, 5.0, START_US), ended(2, LoggedResult::Skipped, 0)];
         let expected = "3 1 5 1 1700000000 400000 12 0\n3 2 skipped 1 1700000000 400000 0 0\n";
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_distinguished_when_asked_for() {
+    fn failures_are_distinguished_if_requested() {
         let entries = [ended(1, LoggedResult::Serialization, 3), ended(2, LoggedResult::Deadlock, 1)];
         let options = LogOptions { retries: true, ..OPTIONS };
         let expected = "3 1 failed 1 1700000000 400000 2\n3 2 failed 1 1700000000 400000 0\n";
@@ -399,7 +399,7 @@ mod tests {
     #[test]
     fn names_have_process_and_from_the_second_thread_on_thread() {
         let prefix = Path::new("dir/x");
-        assert_eq!(named(prefix, 42, 0), Path::new("dir/x.42"));
-        assert_eq!(named(prefix, 42, 3), Path::new("dir/x.42.3"));
+        assert_eq!(log_path(prefix, 42, 0), Path::new("dir/x.42"));
+        assert_eq!(log_path(prefix, 42, 3), Path::new("dir/x.42.3"));
     }
 }

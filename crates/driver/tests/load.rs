@@ -87,7 +87,7 @@ fn a_stop_ends_the_load_early_and_loses_nothing() {
     let bench = Bench::shared();
     let mut driver = Driver::spawn();
     driver.send(&Request::Run(Box::new(unlimited(bench.unix()))));
-    driver.until(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Measure));
+    driver.wait_for(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Measure));
     driver.send(&Request::Stop);
     let recorded = driver.recorded();
     assert!(recorded.outcome.stopped_early);
@@ -101,9 +101,9 @@ fn a_stop_ends_the_load_early_and_loses_nothing() {
 }
 
 #[test]
-fn a_stop_ends_a_vain_attempt_to_connect() {
+fn a_stop_ends_an_attempt_to_connect() {
     let mut driver = Driver::spawn();
-    driver.send(&Request::Run(Box::new(load(harness::silent()))));
+    driver.send(&Request::Run(Box::new(load(harness::silent_server()))));
     driver.send(&Request::Stop);
     let outcome = driver.outcome_without_load();
     assert!(outcome.stopped_early);
@@ -111,7 +111,7 @@ fn a_stop_ends_a_vain_attempt_to_connect() {
 }
 
 #[test]
-fn a_transaction_that_does_not_end_is_cut_off() {
+fn a_transaction_that_does_not_end_is_aborted() {
     let bench = Bench::shared();
     let mut locker = bench.client();
     let mut load = load(bench.unix());
@@ -123,7 +123,7 @@ fn a_transaction_that_does_not_end_is_cut_off() {
     assert_eq!(recorded.outcome.failed_transactions, u64::from(load.clients));
     for death in &recorded.deaths {
         assert!(
-            death.message.contains("still ran 5 s after the end")
+            death.message.contains("still running 5 s after the end")
                 && death.message.contains("line 9 of script tpcb-like"),
             "{death:?}"
         );
@@ -131,15 +131,15 @@ fn a_transaction_that_does_not_end_is_cut_off() {
 }
 
 #[test]
-fn a_driver_whose_runner_is_gone_ends_at_once() {
+fn a_driver_exits_when_its_runner_has_exited() {
     let bench = Bench::shared();
     let request = Request::Run(Box::new(unlimited(bench.unix())));
-    assert!(harness::ends_with_its_input(&request));
+    assert!(harness::exits_with_its_input(&request));
     bench.wait_for_sessions_to_end();
 }
 
 #[test]
-fn every_client_tells_that_its_server_has_died() {
+fn every_client_reports_a_server_crash() {
     for major in MAJORS {
         let mut cluster = harness::cluster(major);
         // The second start cleans up after the killed server.
@@ -148,7 +148,7 @@ fn every_client_tells_that_its_server_has_died() {
             let mut driver = Driver::spawn();
             let load = unlimited(bench.tcp());
             driver.send(&Request::Run(Box::new(load.clone())));
-            driver.until(|reply| matches!(reply, Reply::Interval(_)));
+            driver.wait_for(|reply| matches!(reply, Reply::Interval(_)));
             bench.signal(signal);
             let recorded = driver.recorded();
             assert!(recorded.outcome.stopped_early);
@@ -165,7 +165,7 @@ fn every_client_tells_that_its_server_has_died() {
 }
 
 #[test]
-fn a_client_dies_of_an_error_and_the_others_go_on() {
+fn an_error_aborts_its_client_and_the_others_continue() {
     for major in MAJORS {
         let mut bench = Bench::shared_of(major);
         // Only these tellers' balances can leave the range of their type.
@@ -187,7 +187,7 @@ fn a_client_dies_of_an_error_and_the_others_go_on() {
 }
 
 #[test]
-fn without_the_tables_the_reason_is_reported() {
+fn missing_tables_are_reported() {
     let bench = Bench::shared();
     let mut load = load(bench.unix());
     load.connection.database = "postgres".to_owned();
@@ -207,29 +207,29 @@ fn a_refused_login_is_reported_in_the_servers_words() {
     let bench = Bench::with(&[("max_connections", "20")]);
     let mut wrong = load(bench.unix());
     wrong.connection.database = "nowhere".to_owned();
-    let message = Driver::refused(&wrong);
+    let message = Driver::failure(&wrong);
     assert!(message.contains("database \"nowhere\" does not exist (SQLSTATE 3D000)"), "{message}");
 
     let mut many = load(bench.unix());
     many.clients = 100;
-    let message = Driver::refused(&many);
+    let message = Driver::failure(&many);
     assert!(message.contains("53300") && message.contains("raise max_connections"), "{message}");
 
     let mut nobody = load(bench.unix());
     nobody.connection.endpoint = Endpoint::Unix { directory: "/nonexistent".to_owned(), port: 5432 };
-    let message = Driver::refused(&nobody);
+    let message = Driver::failure(&nobody);
     assert!(message.contains("/nonexistent/.s.PGSQL.5432"), "{message}");
 
     let mut none = load(bench.unix());
     none.clients = 0;
-    assert!(Driver::refused(&none).contains("clients"));
+    assert!(Driver::failure(&none).contains("clients"));
     none.clients = 2_000_000;
-    assert!(Driver::refused(&none).contains("ulimit -Hn"));
+    assert!(Driver::failure(&none).contains("ulimit -Hn"));
 }
 
 /// The connection string determines the server and the options, not the user and the database.
 #[test]
-fn a_connection_string_leads_to_the_server() {
+fn a_connection_string_determines_the_server() {
     let bench = Bench::shared();
     let mut load = load(bench.tcp());
     let Endpoint::Tcp { host, port } = load.connection.endpoint else { panic!("not TCP") };
@@ -242,12 +242,12 @@ fn a_connection_string_leads_to_the_server() {
     bench.assert_commits(recorded.transactions() + recorded.outcome.other_commits, "by a connection string");
 
     load.connection.endpoint = Endpoint::Conninfo { conninfo: "sslmode=maybe".to_owned() };
-    let message = Driver::refused(&load);
+    let message = Driver::failure(&load);
     assert!(message.contains("invalid sslmode value: \"maybe\""), "{message}");
 }
 
 #[test]
-fn passwords_are_given_as_the_server_asks() {
+fn passwords_are_sent_by_the_method_that_the_server_requests() {
     let bench = Bench::shared();
     let mut client = bench.client();
     // The server uses another authentication method for each.
@@ -263,10 +263,10 @@ fn passwords_are_given_as_the_server_asks() {
         load.connection.password = Some("sécret".to_owned());
         assert!(Driver::run(&load).outcome.window_transactions > 0, "{user}");
         load.connection.password = Some("wrong".to_owned());
-        let message = Driver::refused(&load);
+        let message = Driver::failure(&load);
         assert!(message.contains("28P01") && message.contains("check user and password"), "{message}");
         load.connection.password = None;
-        assert!(Driver::refused(&load).contains("asks for a password"), "{user}");
+        assert!(Driver::failure(&load).contains("requires a password"), "{user}");
     }
 }
 
@@ -285,7 +285,7 @@ fn many_clients_connect_through_a_short_backlog() {
 
 /// Responses may be segmented in any way.
 #[test]
-fn answers_may_come_byte_by_byte() {
+fn responses_may_arrive_byte_by_byte() {
     let bench = Bench::shared();
     for &protocol in Protocol::VARIANTS {
         let mut load = load(bench.byte_by_byte());
@@ -298,10 +298,10 @@ fn answers_may_come_byte_by_byte() {
 }
 
 #[test]
-fn what_is_no_postgresql_is_reported() {
-    let message = Driver::refused(&load(harness::says(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
+fn a_server_other_than_postgresql_is_reported() {
+    let message = Driver::failure(&load(harness::server_that_sends(b"HTTP/1.1 400 Bad Request\r\n\r\n")));
     assert!(message.contains("is it PostgreSQL?"), "{message}");
-    let message = Driver::refused(&load(harness::says(b"")));
+    let message = Driver::failure(&load(harness::server_that_sends(b"")));
     assert!(message.contains("server closed the connection unexpectedly"), "{message}");
 }
 

@@ -3,26 +3,26 @@
 use std::path::Path;
 use std::time::Duration;
 
-use driver::{DriverError, Next, Process};
+use driver::{DriverError, Process, ProcessEvent};
 use model::message::{Reply, Request, VERSION};
 use rustix::process::{Pid, getpgid};
 
 /// Longer than a shell takes.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 fn shell(script: &str) -> Result<Process, DriverError> {
     Process::spawn(Path::new("/bin/sh"), &["-c", script])
 }
 
 #[test]
-fn replies_come_in_turn_and_then_the_end_with_its_reasons() {
+fn replies_arrive_in_order_then_the_exit_status_and_stderr() {
     let hello = format!("echo '{{\"hello\":{{\"version\":{VERSION}}}}}'");
     let mut process = shell(&format!("{hello}; echo oops >&2; exit 3")).unwrap();
-    assert!(matches!(process.next(PATIENCE), Ok(Next::Reply(Reply::Hello { version: VERSION }))));
-    for stderr_is in ["oops\n", ""] {
-        match process.next(PATIENCE).unwrap() {
-            Next::Exited { status, stderr } => {
-                assert_eq!((status.code(), stderr.as_str()), (Some(3), stderr_is))
+    assert!(matches!(process.next(TIMEOUT), Ok(ProcessEvent::Reply(Reply::Hello { version: VERSION }))));
+    for expected in ["oops\n", ""] {
+        match process.next(TIMEOUT).unwrap() {
+            ProcessEvent::Exited { status, stderr } => {
+                assert_eq!((status.code(), stderr.as_str()), (Some(3), expected))
             }
             other => panic!("{other:?}"),
         }
@@ -30,34 +30,34 @@ fn replies_come_in_turn_and_then_the_end_with_its_reasons() {
 }
 
 #[test]
-fn other_versions_and_other_words_are_refused() {
+fn other_versions_and_invalid_replies_are_errors() {
     let mut process = shell("echo '{\"hello\":{\"version\":99}}'").unwrap();
-    assert!(matches!(process.next(PATIENCE), Err(DriverError::Version { theirs: 99, ours: VERSION })));
+    assert!(matches!(process.next(TIMEOUT), Err(DriverError::Version { driver: 99, runner: VERSION })));
     let mut process = shell("echo once upon a time").unwrap();
-    let error = process.next(PATIENCE).unwrap_err().to_string();
+    let error = process.next(TIMEOUT).unwrap_err().to_string();
     assert!(error.contains("once upon a time"), "{error}");
     let error = Process::spawn(Path::new("/nonexistent"), &[]).unwrap_err().to_string();
     assert!(error.contains("/nonexistent"), "{error}");
 }
 
 #[test]
-fn silence_is_reported_and_a_kill_ends_it() {
+fn a_timeout_is_reported_and_a_kill_ends_the_process() {
     let mut process = shell("read line; read line").unwrap();
-    assert!(matches!(process.next(Duration::ZERO), Ok(Next::TimedOut)));
+    assert!(matches!(process.next(Duration::ZERO), Ok(ProcessEvent::TimedOut)));
     process.send(&Request::Stop).unwrap();
-    assert!(matches!(process.next(Duration::ZERO), Ok(Next::TimedOut)));
+    assert!(matches!(process.next(Duration::ZERO), Ok(ProcessEvent::TimedOut)));
     process.kill().unwrap();
-    match process.next(PATIENCE).unwrap() {
-        Next::Exited { status, .. } => assert!(!status.success()),
+    match process.next(TIMEOUT).unwrap() {
+        ProcessEvent::Exited { status, .. } => assert!(!status.success()),
         other => panic!("{other:?}"),
     }
     assert!(process.send(&Request::Stop).is_err());
 }
 
 #[test]
-fn a_process_that_keeps_on_after_its_last_word_is_ended() {
+fn a_process_that_closes_its_output_without_exiting_is_killed() {
     let mut process = shell("exec >&-; read line").unwrap();
-    assert!(matches!(process.next(PATIENCE), Ok(Next::Exited { .. })));
+    assert!(matches!(process.next(TIMEOUT), Ok(ProcessEvent::Exited { .. })));
 }
 
 /// The runner decides about Ctrl-C.
@@ -69,10 +69,10 @@ fn signals_of_the_terminal_do_not_reach_it() {
 }
 
 #[test]
-fn of_a_flood_of_messages_the_end_is_kept() {
+fn only_the_end_of_a_long_stderr_is_kept() {
     let mut process = shell("yes | head -c 1000000 >&2; echo last >&2").unwrap();
-    match process.next(PATIENCE).unwrap() {
-        Next::Exited { stderr, .. } => {
+    match process.next(TIMEOUT).unwrap() {
+        ProcessEvent::Exited { stderr, .. } => {
             assert!(stderr.ends_with("last\n") && stderr.len() <= 64 * 1024, "{}", stderr.len());
         }
         other => panic!("{other:?}"),

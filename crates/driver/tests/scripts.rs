@@ -32,7 +32,7 @@ fn load(connection: &Connection, texts: &[&str], transactions: u64) -> Load {
     let (host, port) = match &connection.endpoint {
         Endpoint::Unix { directory, port } => (directory, *port),
         Endpoint::Tcp { host, port } => (host, *port),
-        Endpoint::Conninfo { .. } => panic!("not of a server of our own"),
+        Endpoint::Conninfo { .. } => panic!("not the endpoint of a local server"),
     };
     let connection = ConnectParams::new(host, port, &connection.user, &connection.database, None);
     let clients = Group {
@@ -74,7 +74,7 @@ impl Observer for Recorded {
 
 impl Recorded {
     fn total(&self) -> &Record {
-        self.total.as_ref().unwrap_or_else(|| panic!("nothing was recorded but {:?}", self.messages))
+        self.total.as_ref().unwrap_or_else(|| panic!("nothing was recorded except {:?}", self.messages))
     }
 
     fn transactions(&self) -> u64 {
@@ -86,7 +86,7 @@ impl Recorded {
     }
 
     /// Asserts that a message contains `text`.
-    fn assert_said(&self, text: &str) {
+    fn assert_message(&self, text: &str) {
         assert!(
             self.messages.iter().any(|message| message.text.contains(text)),
             "{text}: {:?}",
@@ -112,7 +112,7 @@ fn on_each_engine(load: &Load, mut check: impl FnMut(Recorded)) {
 }
 
 #[test]
-fn results_become_variables_and_conditions_lead_on() {
+fn results_become_variables_and_conditions_select_branches() {
     let bench = Bench::shared();
     let script = "select 40 + :client_id as a, 'x' as b \\gset p_
 \\set c 0
@@ -148,7 +148,7 @@ select 1 as one \\; select 2 as two, :c as three \\aset
 }
 
 #[test]
-fn a_result_of_no_or_many_rows_is_no_variable() {
+fn script_errors_abort_the_client() {
     let bench = Bench::shared();
     for (script, text) in [
         (
@@ -181,7 +181,7 @@ fn a_result_of_no_or_many_rows_is_no_variable() {
         ),
     ] {
         on_each_engine(&load(&bench.unix(), &[script], 1), |recorded| {
-            recorded.assert_said(text);
+            recorded.assert_message(text);
             assert_eq!(recorded.outcome.as_ref().unwrap().aborted, 2);
         });
     }
@@ -214,7 +214,7 @@ select 1;
 }
 
 #[test]
-fn errors_in_pipelines_end_their_clients() {
+fn errors_in_pipelines_abort_the_client() {
     let bench = Bench::shared();
     for (script, text) in [
         (
@@ -228,7 +228,7 @@ fn errors_in_pipelines_end_their_clients() {
     ] {
         let mut load = load(&bench.unix(), &[script], 1);
         load.protocol = Protocol::Extended;
-        on_each_engine(&load, |recorded| recorded.assert_said(text));
+        on_each_engine(&load, |recorded| recorded.assert_message(text));
     }
 }
 
@@ -256,26 +256,26 @@ fn failing(bench: &Bench, errors: ErrorPolicy) -> Load {
 }
 
 #[test]
-fn a_serialization_failure_is_repeated_while_there_are_tries() {
+fn a_serialization_failure_is_retried_while_tries_are_left() {
     let bench = Bench::shared();
     // The variable keeps its value, so that the second try succeeds.
     on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(3))), |recorded| {
         let script = &recorded.total().scripts[0];
         assert_eq!((script.moments.count, script.failures.sum()), (8, 0), "{:?}", recorded.texts());
         assert_eq!((script.retried, script.retries), (8, 8));
-        recorded.assert_said("got an error in command 3 (SQL) of script 0; ERROR:  again");
-        recorded.assert_said("client 0 repeats the transaction after the error (try 1/3)");
+        recorded.assert_message("got an error in command 3 (SQL) of script 0; ERROR:  again");
+        recorded.assert_message("client 0 repeats the transaction after the error (try 1/3)");
     });
     on_each_engine(&failing(&bench, ErrorPolicy::pgbench(Some(1))), |recorded| {
         let script = &recorded.total().scripts[0];
         assert_eq!((script.moments.count, script.failures.serialization), (4, 4));
         assert_eq!((script.retried, recorded.outcome.as_ref().unwrap().aborted), (0, 0));
-        recorded.assert_said("client 1 ends the failed transaction (try 1/1)");
+        recorded.assert_message("client 1 ends the failed transaction (try 1/1)");
     });
 }
 
 #[test]
-fn errors_are_counted_or_end_the_connection_as_the_policy_says() {
+fn errors_are_counted_or_end_the_connection_by_policy() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1 / 0;"], 5);
     load.errors.rules.push(("22".to_owned(), OnError::Count));
@@ -296,7 +296,7 @@ fn errors_are_counted_or_end_the_connection_as_the_policy_says() {
 
 /// The load does not shrink: a client whose backend is killed reconnects.
 #[test]
-fn a_lost_connection_is_replaced_where_that_is_asked_for() {
+fn a_lost_connection_is_replaced_if_requested() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_terminate_backend(pg_backend_pid());"], 3);
     load.errors.reconnect = true;
@@ -308,12 +308,12 @@ fn a_lost_connection_is_replaced_where_that_is_asked_for() {
     load.errors.reconnect = false;
     on_each_engine(&load, |recorded| {
         assert_eq!(recorded.outcome.as_ref().unwrap().aborted, 2);
-        recorded.assert_said("FATAL:  terminating connection due to administrator command");
+        recorded.assert_message("FATAL:  terminating connection due to administrator command");
     });
 }
 
 #[test]
-fn each_transaction_may_have_a_connection_of_its_own() {
+fn each_transaction_may_open_its_own_connection() {
     let bench = Bench::shared();
     for (connection, protocol) in [(bench.unix(), Protocol::Simple), (bench.tcp(), Protocol::Prepared)] {
         let mut load = load(&connection, &["select :client_id;"], 20);
@@ -329,7 +329,7 @@ fn each_transaction_may_have_a_connection_of_its_own() {
 
 /// While one client is in \sleep or \shell, the other continues.
 #[test]
-fn nobody_waits_for_another_clients_pause() {
+fn a_pause_does_not_delay_other_clients() {
     let bench = Bench::shared();
     for pause in ["\\sleep 600 ms", "\\shell sleep 0.6"] {
         let script = format!("\\if :client_id = 0\n{pause}\n\\endif\nselect 1;\n");
@@ -344,7 +344,7 @@ fn nobody_waits_for_another_clients_pause() {
 }
 
 #[test]
-fn a_shell_command_gives_a_variable() {
+fn a_shell_command_sets_a_variable() {
     let bench = Bench::shared();
     let script =
         "\\setshell x expr 40 + :client_id\n\\if :x <> 40 + :client_id\nselect 1 / 0;\n\\endif\nselect 1;\n";
@@ -352,8 +352,8 @@ fn a_shell_command_gives_a_variable() {
         assert_eq!((recorded.transactions(), recorded.texts()), (4, vec![]));
     });
     on_each_engine(&load(&bench.unix(), &["\\shell false\nselect 1;\n"], 1), |recorded| {
-        recorded.assert_said("false: could not launch shell command");
-        recorded.assert_said(
+        recorded.assert_message("false: could not launch shell command");
+        recorded.assert_message(
             "client 0 aborted in command 0 (shell) of script 0; execution of meta-command failed",
         );
     });
@@ -377,7 +377,7 @@ fn an_open_loop_keeps_its_schedule() {
 
 /// At 50 ms per transaction, two clients cannot run 200 per second: late transactions are skipped.
 #[test]
-fn what_is_late_already_is_skipped() {
+fn late_transactions_are_skipped() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
@@ -400,7 +400,7 @@ fn a_script_without_statements_ends_with_the_load() {
 }
 
 #[test]
-fn notices_are_told_to_who_wants_them() {
+fn notices_are_reported_if_requested() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["do $$ begin raise notice 'hello'; end $$;"], 1);
     load.verbosity.notices = true;
@@ -414,7 +414,7 @@ fn notices_are_told_to_who_wants_them() {
 
 /// Large responses and large statements are streamed.
 #[test]
-fn size_does_not_matter() {
+fn large_statements_and_responses_are_streamed() {
     let bench = Bench::shared();
     let text = "x".repeat(3_000_000);
     let script = format!("select repeat('y', 5000000) || '{text}';\n");
@@ -427,7 +427,7 @@ fn size_does_not_matter() {
 /// A group of two clients, in addition to those of [`load`].
 fn background(script: &str, transactions: Option<u64>) -> Group {
     let mut names = Names::default();
-    let script = Script::parse("beside", script, &mut names).unwrap();
+    let script = Script::parse("background", script, &mut names).unwrap();
     Group {
         client_id: names.find("client_id"),
         transactions,
@@ -437,7 +437,7 @@ fn background(script: &str, transactions: Option<u64>) -> Group {
 }
 
 #[test]
-fn groups_have_scripts_numbers_and_an_end_of_their_own() {
+fn groups_have_their_own_scripts_numbers_and_ends() {
     let bench = Bench::shared();
     // A client with another's script or number would divide by zero.
     let mut load = load(&bench.unix(), &["select 1 / (:client_id - 2);", "\\set a 1\nselect 1 / :a;"], 6);
@@ -467,7 +467,7 @@ fn groups_have_scripts_numbers_and_an_end_of_their_own() {
 }
 
 #[test]
-fn clients_begin_one_after_the_other_and_failures_have_spans() {
+fn clients_start_staggered_and_failures_have_spans() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1;"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_millis(500)), None);
@@ -492,7 +492,7 @@ fn clients_begin_one_after_the_other_and_failures_have_spans() {
 }
 
 #[test]
-fn a_time_limit_ends_those_who_have_not_done_their_transactions() {
+fn a_time_limit_ends_clients_with_transactions_left() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 1_000);
     load.length = Some(Duration::from_millis(300));
@@ -508,7 +508,7 @@ fn a_time_limit_ends_those_who_have_not_done_their_transactions() {
 }
 
 #[test]
-fn what_runs_beside_a_load_is_cut_short_at_its_end_and_has_not_failed() {
+fn background_work_is_cut_short_without_failing() {
     let bench = Bench::shared();
     for (connection, protocol) in [(bench.unix(), Protocol::Prepared), (bench.tcp(), Protocol::Simple)] {
         let mut load = load(&connection, &["select 1;"], 0);

@@ -16,8 +16,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::error::{Doing, Error};
-use crate::files::make_open;
+use crate::error::{Error, IoContext};
+use crate::files::create_public_directory;
 use crate::lock::Lock;
 use crate::user::ServerUser;
 
@@ -39,15 +39,15 @@ impl Cache {
     /// None of these variables is set, or the directory can't be written to or reached.
     pub fn open() -> Result<Self, Error> {
         let user = ServerUser::choose()?;
-        if let Some(asked) = directory_from("PGDYNO_CACHE") {
-            return Self::at(&asked);
+        if let Some(requested) = directory_from("PGDYNO_CACHE") {
+            return Self::at(&requested);
         }
-        let own = directory_from("XDG_CACHE_HOME")
+        let default = directory_from("XDG_CACHE_HOME")
             .or_else(|| directory_from("HOME").map(|home| home.join(".cache")))
             .map(|directory| directory.join("pgdyno"));
-        match own {
-            Some(own) if user.can_reach(&own) => Self::at(&own),
-            None if user == ServerUser::Ourselves => Err(Error::NoCache),
+        match default {
+            Some(default) if user.can_reach(&default) => Self::at(&default),
+            None if user == ServerUser::Current => Err(Error::NoCache),
             _ => Self::at(Path::new(SYSTEM_CACHE)),
         }
     }
@@ -62,7 +62,7 @@ impl Cache {
         if let (false, Some(name)) = (user.can_reach(&root), user.name()) {
             return Err(Error::CacheOutOfReach { path: root, user: name.to_owned() });
         }
-        for part in [
+        for name in [
             "installations",
             "builds",
             "answers",
@@ -74,7 +74,7 @@ impl Cache {
             "journals",
             "locks",
         ] {
-            make_open(&root.join(part))?;
+            create_public_directory(&root.join(name))?;
         }
         // Servers and the kernel report canonical paths.
         let root = root.canonicalize().doing("find", &root)?;
@@ -97,7 +97,7 @@ impl Cache {
     }
 
     /// Directory of the results of `configure`'s checks on this machine.
-    pub fn answers(&self) -> PathBuf {
+    pub fn configure_results(&self) -> PathBuf {
         self.root.join("answers")
     }
 
@@ -137,8 +137,8 @@ impl Cache {
     }
 
     /// Lock file of a named resource.
-    pub fn lock_file(&self, what: &str) -> PathBuf {
-        self.root.join("locks").join(format!("{what}.lock"))
+    pub fn lock_file(&self, resource: &str) -> PathBuf {
+        self.root.join("locks").join(format!("{resource}.lock"))
     }
 
     /// Lock for creating and scanning clusters: while it is held, a cluster without an owner is abandoned.

@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// Advice for a full disk.
-pub const MAKE_ROOM: &str = "; make room (`pgdyno dataset list` shows what takes it, `pgdyno dataset remove` frees it), or \
-                         set PGDYNO_CACHE to a directory on a larger file system";
+pub const DISK_FULL_ADVICE: &str = "; free some space (`pgdyno dataset list` shows what uses it, `pgdyno dataset \
+                                    remove` frees it), or set PGDYNO_CACHE to a directory on a larger file \
+                                    system";
 
 /// Error of work on this host.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +26,8 @@ pub enum Error {
     },
     /// The user that runs pgdyno has no name.
     #[error(
-        "the user id {uid} has no name on this machine, by which PostgreSQL would know it; add it to /etc/passwd"
+        "the user ID {uid} has no name on this machine, and PostgreSQL authenticates users by name; add it to \
+         /etc/passwd"
     )]
     NoUserName {
         /// User ID.
@@ -33,7 +35,7 @@ pub enum Error {
     },
     /// pgdyno can't take on the rights of the server's user for its files.
     #[error(
-        "could not take the rights of the user \"{name}\", as whom servers run when pgdyno is root: {source}; a container \
+        "could not assume the rights of the user \"{name}\", who runs the servers when pgdyno is root: {source}; a container \
          needs the capabilities CAP_SETUID and CAP_SETGID for this"
     )]
     ServerUserRights {
@@ -44,8 +46,8 @@ pub enum Error {
     },
     /// The cache can't be used by the user that servers run as.
     #[error(
-        "PGDYNO_CACHE is {path}, which the user \"{user}\" can't reach, as whom servers run when pgdyno is root; make \
-         its directories accessible (chmod o+x) or choose another place"
+        "the user \"{user}\", who runs the servers when pgdyno is root, can't reach PGDYNO_CACHE ({path}); make its \
+         directories accessible (chmod o+x) or choose another directory"
     )]
     CacheOutOfReach {
         /// The cache.
@@ -55,7 +57,7 @@ pub enum Error {
     },
     /// The location of the cache is unknown.
     #[error(
-        "there is no place for the cache: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
+        "the cache has no location: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
     )]
     NoCache,
     /// An operation on a file or directory failed.
@@ -72,7 +74,7 @@ pub enum Error {
 
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => MAKE_ROOM,
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DISK_FULL_ADVICE,
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; set PGDYNO_CACHE to a directory that you may write to"
         }
@@ -81,7 +83,7 @@ fn advice(error: &io::Error) -> &'static str {
 }
 
 /// Context of an I/O error: the operation and the path.
-pub trait Doing<T> {
+pub trait IoContext<T> {
     /// Adds the operation, such as `read`, and the path.
     ///
     /// # Errors
@@ -89,7 +91,7 @@ pub trait Doing<T> {
     fn doing(self, what: &'static str, path: &Path) -> Result<T, Error>;
 }
 
-impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
+impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
     fn doing(self, what: &'static str, path: &Path) -> Result<T, Error> {
         self.map_err(|error| Error::File { doing: what, path: path.to_owned(), source: error.into() })
     }

@@ -5,24 +5,25 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, IoContext};
 
 /// Creates a directory that all users can search and read, regardless of the umask. Existing parents are unchanged.
 ///
 /// # Errors
 /// The directory can't be created.
-pub fn make_open(directory: &Path) -> Result<(), Error> {
+pub fn create_public_directory(directory: &Path) -> Result<(), Error> {
     if directory.is_dir() {
         return Ok(());
     }
     if let Some(above) = directory.parent() {
-        make_open(above)?;
+        create_public_directory(above)?;
     }
     match fs::create_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Ok(()),
-        outcome => outcome.doing("make the directory", directory)?,
+        outcome => outcome.doing("create the directory", directory)?,
     }
-    fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).doing("open to all", directory)
+    fs::set_permissions(directory, fs::Permissions::from_mode(0o755))
+        .doing("make readable by all users", directory)
 }
 
 /// Writes a file in a directory that other processes may write to. Anything else at its path, such as a symbolic link
@@ -31,7 +32,7 @@ pub fn make_open(directory: &Path) -> Result<(), Error> {
 /// # Errors
 /// It can't be written.
 pub fn write_regular(path: &Path, content: &[u8]) -> io::Result<()> {
-    make_regular(path)?;
+    remove_irregular(path)?;
     let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
@@ -42,7 +43,7 @@ pub fn write_regular(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// It can't be removed.
-pub fn make_regular(path: &Path) -> io::Result<()> {
+pub fn remove_irregular(path: &Path) -> io::Result<()> {
     match fs::symlink_metadata(path) {
         Ok(meta) if meta.is_dir() => fs::remove_dir_all(path),
         Ok(meta) if !meta.is_file() => fs::remove_file(path),

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, IoContext};
 
 /// SHA-256 over parts, each hashed with its length so that boundaries count.
 #[derive(Default)]

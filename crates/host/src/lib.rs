@@ -12,8 +12,8 @@ mod progress;
 mod user;
 
 pub use cache::Cache;
-pub use error::{Doing, Error, MAKE_ROOM};
+pub use error::{DISK_FULL_ADVICE, Error, IoContext};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;
-pub use progress::{Progress, unless_interrupted};
-pub use user::{ServerUser, own_name};
+pub use progress::{Progress, check_interrupted};
+pub use user::{ServerUser, current_user_name};

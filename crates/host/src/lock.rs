@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::error::{Doing, Error};
-use crate::progress::{Progress, unless_interrupted};
+use crate::error::{Error, IoContext};
+use crate::progress::{Progress, check_interrupted};
 
 /// Time after which a wait is reported.
 const REPORT_AFTER: Duration = Duration::from_secs(1);
@@ -57,20 +57,20 @@ impl Lock {
 
     fn wait_for(
         path: &Path,
-        how: FlockOperation,
+        operation: FlockOperation,
         what: &str,
         progress: &dyn Progress,
     ) -> Result<Self, Error> {
         let mut file = open(path)?;
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut is_reported = false;
         loop {
-            match Self::attempt(file, path, how)? {
+            match Self::attempt(file, path, operation)? {
                 Ok(lock) => return Ok(lock),
                 Err(unlocked) => file = unlocked,
             }
-            unless_interrupted(progress)?;
-            if !is_reported && begun.elapsed() >= REPORT_AFTER {
+            check_interrupted(progress)?;
+            if !is_reported && start.elapsed() >= REPORT_AFTER {
                 is_reported = true;
                 let holder = holder(&file).unwrap_or_else(|| "another process".to_owned());
                 progress.notice(&format!("waiting for {what}, which {holder} has locked"));
@@ -80,9 +80,9 @@ impl Lock {
     }
 
     /// Returns the file if another process has the lock.
-    fn attempt(file: File, path: &Path, how: FlockOperation) -> Result<Result<Self, File>, Error> {
+    fn attempt(file: File, path: &Path, operation: FlockOperation) -> Result<Result<Self, File>, Error> {
         loop {
-            match flock(&file, how) {
+            match flock(&file, operation) {
                 Ok(()) => return Ok(Ok(Self { file })),
                 Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Err(file)),
                 Err(rustix::io::Errno::INTR) => {}
@@ -96,10 +96,10 @@ impl Lock {
         let _ = self.file.set_modified(SystemTime::now());
     }
 
-    fn wait(path: &Path, how: FlockOperation) -> Result<Self, Error> {
+    fn wait(path: &Path, operation: FlockOperation) -> Result<Self, Error> {
         let file = open(path)?;
         loop {
-            match flock(&file, how) {
+            match flock(&file, operation) {
                 Ok(()) => return Ok(Self { file }),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error)).doing("lock", path),
@@ -176,11 +176,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");
         let lock = Lock::exclusive(&path).unwrap();
-        let of_the_child = lock.file.try_clone().unwrap();
+        let childs_descriptor = lock.file.try_clone().unwrap();
         assert!(Lock::try_exclusive(&path).unwrap().is_none());
         drop(lock);
         assert!(Lock::try_exclusive(&path).unwrap().is_some());
-        drop(of_the_child);
+        drop(childs_descriptor);
     }
 
     #[derive(Default)]
@@ -211,8 +211,8 @@ mod tests {
         assert!(matches!(error, Error::Interrupted), "{error}");
         let notices = notices.0.into_inner().unwrap();
         let own = std::process::id();
-        let begin = format!("waiting for the data set, which process {own} (");
-        assert!(notices.len() == 1 && notices[0].starts_with(&begin), "{notices:?}");
+        let start = format!("waiting for the data set, which process {own} (");
+        assert!(notices.len() == 1 && notices[0].starts_with(&start), "{notices:?}");
         drop(held);
     }
 }

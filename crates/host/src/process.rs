@@ -13,12 +13,12 @@ use rustix::io::FdFlags;
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 /// Polling interval of states without a notification.
-pub const LOOK_AGAIN: Duration = Duration::from_millis(3);
-/// Time for processes to obey a signal.
-pub const OBEY_WITHIN: Duration = Duration::from_secs(8);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(3);
+/// Time limit of processes to end after a signal.
+pub const STOP_TIMEOUT: Duration = Duration::from_secs(8);
 
 /// Lines of a log that an error quotes.
-pub const LAST_LINES: usize = 20;
+pub const LOG_TAIL_LINES: usize = 20;
 
 /// Starts a child that receives `signal` when this process dies in any way, and that Ctrl-C does not reach.
 pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
@@ -37,13 +37,13 @@ pub fn spawn(mut command: Command, signal: Signal) -> io::Result<Child> {
             }
         });
     }
-    on_the_lasting_thread(command)
+    spawn_on_spawner_thread(command)
 }
 
 /// Makes a command enter control groups before it starts, through their open files `cgroup.procs`. The kernel checks
 /// the rights of the opener (from Linux 5.16 on, and with CVE-2021-4197 fixed): by then the process runs as the
 /// server's user.
-pub fn enter(command: &mut Command, groups: Vec<File>) {
+pub fn enter_cgroups(command: &mut Command, groups: Vec<File>) {
     if groups.is_empty() {
         return;
     }
@@ -59,7 +59,7 @@ pub fn enter(command: &mut Command, groups: Vec<File>) {
 }
 
 /// Makes a command inherit a file under the same descriptor.
-pub fn keep_open(command: &mut Command, file: OwnedFd) {
+pub fn inherit_fd(command: &mut Command, file: OwnedFd) {
     // SAFETY: as above.
     unsafe {
         command.pre_exec(move || Ok(rustix::io::fcntl_setfd(&file, FdFlags::empty())?));
@@ -80,23 +80,23 @@ pub fn spawn_detached(mut command: Command) -> io::Result<Child> {
 
 /// The kernel sends the death signal when the *thread* that forked ends, so all children come from one thread that
 /// lasts as long as the process.
-fn on_the_lasting_thread(command: Command) -> io::Result<Child> {
-    type Order = (Command, mpsc::Sender<io::Result<Child>>);
-    static THREAD: OnceLock<mpsc::Sender<Order>> = OnceLock::new();
-    let gone = || io::Error::other("the thread that starts processes is gone");
+fn spawn_on_spawner_thread(command: Command) -> io::Result<Child> {
+    type Request = (Command, mpsc::Sender<io::Result<Child>>);
+    static THREAD: OnceLock<mpsc::Sender<Request>> = OnceLock::new();
+    let ended = || io::Error::other("the thread that starts processes has ended");
     let thread = THREAD.get_or_init(|| {
-        let (sender, orders) = mpsc::channel::<Order>();
+        let (sender, requests) = mpsc::channel::<Request>();
         // If no thread can be created, the channel is closed and sending below fails.
         let _ = thread::Builder::new().name("spawner".to_owned()).spawn(move || {
-            for (mut command, reply) in orders {
+            for (mut command, reply) in requests {
                 let _ = reply.send(command.spawn());
             }
         });
         sender
     });
     let (reply, child) = mpsc::channel();
-    thread.send((command, reply)).map_err(|_| gone())?;
-    child.recv().map_err(|_| gone())?
+    thread.send((command, reply)).map_err(|_| ended())?;
+    child.recv().map_err(|_| ended())?
 }
 
 /// Waits for a child of [`spawn`] while it is wanted; then ends its whole process group and returns none.
@@ -110,12 +110,12 @@ pub fn wait_while(child: &mut Child, mut is_wanted: impl FnMut() -> bool) -> io:
             let signal = |signal| group.is_none_or(|group| kill_process_group(group, signal).is_err());
             signal(Signal::TERM);
             // The group exists until its leader has been waited for.
-            until(OBEY_WITHIN, || child.try_wait().is_ok_and(|status| status.is_some()));
+            wait_until(STOP_TIMEOUT, || child.try_wait().is_ok_and(|status| status.is_some()));
             signal(Signal::KILL);
             child.wait()?;
             return Ok(None);
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -126,9 +126,9 @@ pub fn signal(pid: u32, signal: Signal) {
     }
 }
 
-/// Polls a condition until it holds; false if the time is up.
-pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + within;
+/// Polls a condition until it holds; false after a timeout.
+pub fn wait_until(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + timeout;
     loop {
         if holds() {
             return true;
@@ -136,7 +136,7 @@ pub fn until(within: Duration, mut holds: impl FnMut() -> bool) -> bool {
         if Instant::now() >= end {
             return false;
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

@@ -19,6 +19,6 @@ pub trait Progress: Sync {
 }
 
 /// Ends a long step if the user wants to stop.
-pub fn unless_interrupted(progress: &dyn Progress) -> Result<(), Error> {
+pub fn check_interrupted(progress: &dyn Progress) -> Result<(), Error> {
     if progress.interrupted() { Err(Error::Interrupted) } else { Ok(()) }
 }

@@ -16,13 +16,13 @@ use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, chownat, fchown, statat};
 
 use nix::unistd::{Gid, Uid, User, setfsgid, setfsuid};
 
-use crate::error::{Doing, Error};
+use crate::error::{Error, IoContext};
 
 /// Name of the user that runs pgdyno.
 ///
 /// # Errors
 /// It has none.
-pub fn own_name() -> Result<String, Error> {
+pub fn current_user_name() -> Result<String, Error> {
     let uid = Uid::effective();
     let user = User::from_uid(uid).ok().flatten();
     user.map(|user| user.name).ok_or(Error::NoUserName { uid: uid.as_raw() })
@@ -32,9 +32,9 @@ pub fn own_name() -> Result<String, Error> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServerUser {
     /// The user that runs pgdyno.
-    Ourselves,
+    Current,
     /// pgdyno is root and drops to this one.
-    Dropped {
+    Unprivileged {
         /// Name.
         name: String,
         /// User ID.
@@ -49,7 +49,7 @@ impl ServerUser {
     /// own clusters, which a superuser of a benchmark's server could then read and write.
     pub fn choose() -> Result<Self, Error> {
         if !rustix::process::geteuid().is_root() {
-            return Ok(Self::Ourselves);
+            return Ok(Self::Current);
         }
         match std::env::var("PGDYNO_SERVER_USER") {
             Ok(name) if !name.is_empty() => Self::named(&name),
@@ -60,7 +60,7 @@ impl ServerUser {
     fn named(name: &str) -> Result<Self, Error> {
         match User::from_name(name) {
             Ok(Some(user)) if !user.uid.is_root() => {
-                Ok(Self::Dropped { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
+                Ok(Self::Unprivileged { name: user.name, uid: user.uid.as_raw(), gid: user.gid.as_raw() })
             }
             _ => Err(Error::NoServerUser { name: name.to_owned() }),
         }
@@ -69,26 +69,26 @@ impl ServerUser {
     /// Name for messages; none for the user that runs pgdyno.
     pub fn name(&self) -> Option<&str> {
         match self {
-            Self::Ourselves => None,
-            Self::Dropped { name, .. } => Some(name),
+            Self::Current => None,
+            Self::Unprivileged { name, .. } => Some(name),
         }
     }
 
     /// Makes a command run as this user, without root's groups.
-    pub fn run(&self, command: &mut Command) {
-        if let Self::Dropped { uid, gid, .. } = self {
+    pub fn apply_to(&self, command: &mut Command) {
+        if let Self::Unprivileged { uid, gid, .. } = self {
             // As root, the standard library also clears the supplementary groups.
             command.uid(*uid).gid(*gid);
         }
     }
 
     /// Makes this user the owner of a file or directory. Symbolic links are not followed. The path's directory must not
-    /// be this user's: below that, use [`Self::act`].
-    pub fn own(&self, path: &Path) -> Result<(), Error> {
+    /// be this user's: below that, use [`Self::run_as`].
+    pub fn chown(&self, path: &Path) -> Result<(), Error> {
         match self {
-            Self::Ourselves => Ok(()),
-            Self::Dropped { uid, gid, .. } => {
-                lchown(path, Some(*uid), Some(*gid)).doing("give to the server's user", path)
+            Self::Current => Ok(()),
+            Self::Unprivileged { uid, gid, .. } => {
+                lchown(path, Some(*uid), Some(*gid)).doing("change the owner of", path)
             }
         }
     }
@@ -99,14 +99,14 @@ impl ServerUser {
     /// # Errors
     /// A directory can't be read, or the owner of a file can't be changed.
     pub fn take_over(&self, directory: &Path) -> Result<(), Error> {
-        let Self::Dropped { uid, gid, .. } = self else { return Ok(()) };
+        let Self::Unprivileged { uid, gid, .. } = self else { return Ok(()) };
         let opened = open_directory(rustix::fs::CWD, directory).doing("open", directory)?;
-        let owner = rustix::fs::fstat(&opened).doing("look at", directory)?.st_uid;
+        let owner = rustix::fs::fstat(&opened).doing("inspect", directory)?.st_uid;
         if owner == *uid {
             return Ok(());
         }
         let (uid, gid) = (rustix::process::Uid::from_raw(*uid), rustix::process::Gid::from_raw(*gid));
-        give(&opened, uid, gid).doing("give to the server's user", directory)
+        chown_tree(&opened, uid, gid).doing("change the owner of", directory)
     }
 
     /// Runs `work` with this user's rights to files, in a thread of its own; threads that it starts inherit them. A
@@ -117,8 +117,8 @@ impl ServerUser {
     ///
     /// # Errors
     /// The kernel refuses the change of user.
-    pub fn act<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
-        let Self::Dropped { name, uid, gid } = self else { return Ok(work()) };
+    pub fn run_as<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let Self::Unprivileged { name, uid, gid } = self else { return Ok(work()) };
         let (uid, gid) = (Uid::from_raw(*uid), Gid::from_raw(*gid));
         let outcome = thread::scope(|scope| {
             let thread = scope.spawn(move || {
@@ -138,7 +138,7 @@ impl ServerUser {
 
     /// Whether this user may search every directory of a path, as far as it exists. ACLs are ignored.
     pub fn can_reach(&self, path: &Path) -> bool {
-        let Self::Dropped { uid, gid, .. } = self else { return true };
+        let Self::Unprivileged { uid, gid, .. } = self else { return true };
         path.ancestors().filter_map(|directory| fs::metadata(directory).ok()).all(|meta| {
             let may_pass = if meta.uid() == *uid {
                 0o100
@@ -157,7 +157,11 @@ fn open_directory(at: impl AsFd, path: &Path) -> rustix::io::Result<OwnedFd> {
     rustix::fs::openat(at, path, flags, Mode::empty())
 }
 
-fn give(directory: &OwnedFd, uid: rustix::process::Uid, gid: rustix::process::Gid) -> rustix::io::Result<()> {
+fn chown_tree(
+    directory: &OwnedFd,
+    uid: rustix::process::Uid,
+    gid: rustix::process::Gid,
+) -> rustix::io::Result<()> {
     for entry in Dir::read_from(directory)? {
         let entry = entry?;
         let name = entry.file_name();
@@ -167,7 +171,8 @@ fn give(directory: &OwnedFd, uid: rustix::process::Uid, gid: rustix::process::Gi
         let stat = statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
         match FileType::from_raw_mode(stat.st_mode) {
             FileType::Directory => {
-                give(&open_directory(directory, Path::new(OsStr::from_bytes(name.to_bytes())))?, uid, gid)?
+                let path = Path::new(OsStr::from_bytes(name.to_bytes()));
+                chown_tree(&open_directory(directory, path)?, uid, gid)?
             }
             FileType::RegularFile if stat.st_nlink > 1 => {}
             _ => chownat(directory, name, Some(uid), Some(gid), AtFlags::SYMLINK_NOFOLLOW)?,
@@ -183,10 +188,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn root_acts_with_the_rights_of_the_servers_user_in_a_thread_only() {
+    fn root_assumes_the_rights_of_the_servers_user_in_one_thread_only() {
         let Ok(nobody) = ServerUser::named("nobody") else { return };
         if !rustix::process::geteuid().is_root() {
-            return skip::skip("the rights of the server's user, for this test does not run as root");
+            return skip::skip("the rights of the server's user: this test does not run as root");
         }
         let directory = tempfile::tempdir().unwrap();
         let ours = directory.path().join("ours");
@@ -195,18 +200,18 @@ mod tests {
         let shared = directory.path().join("shared");
         fs::create_dir(&shared).unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        nobody.own(&shared).unwrap();
+        nobody.chown(&shared).unwrap();
         let link = shared.join("link");
         std::os::unix::fs::symlink(&ours, &link).unwrap();
-        let refused = nobody.act(|| fs::read(&link).unwrap_err().kind()).unwrap();
+        let refused = nobody.run_as(|| fs::read(&link).unwrap_err().kind()).unwrap();
         assert_eq!(refused, io::ErrorKind::PermissionDenied);
         let inherited =
-            nobody.act(|| thread::scope(|scope| scope.spawn(|| fs::write(&link, "x")).join().unwrap()));
+            nobody.run_as(|| thread::scope(|scope| scope.spawn(|| fs::write(&link, "x")).join().unwrap()));
         assert_eq!(inherited.unwrap().unwrap_err().kind(), io::ErrorKind::PermissionDenied);
-        nobody.act(|| fs::write(shared.join("new"), "new")).unwrap().unwrap();
-        let ServerUser::Dropped { uid, gid, .. } = nobody else { unreachable!() };
-        let made = fs::metadata(shared.join("new")).unwrap();
-        assert_eq!((made.uid(), made.gid()), (uid, gid));
+        nobody.run_as(|| fs::write(shared.join("new"), "new")).unwrap().unwrap();
+        let ServerUser::Unprivileged { uid, gid, .. } = nobody else { unreachable!() };
+        let new = fs::metadata(shared.join("new")).unwrap();
+        assert_eq!((new.uid(), new.gid()), (uid, gid));
         assert_eq!(fs::read(&link).unwrap(), b"secret", "this thread is root as before");
     }
 
@@ -214,7 +219,7 @@ mod tests {
     fn another_users_directory_is_taken_over_and_links_in_it_are_not_followed() {
         let Ok(nobody) = ServerUser::named("nobody") else { return };
         if !rustix::process::geteuid().is_root() {
-            return skip::skip("taking over files, for this test does not run as root");
+            return skip::skip("taking over files: this test does not run as root");
         }
         let directory = tempfile::tempdir().unwrap();
         let (data, ours) = (directory.path().join("data"), directory.path().join("ours"));
@@ -225,7 +230,7 @@ mod tests {
         std::os::unix::fs::symlink(directory.path(), data.join("base/up")).unwrap();
         fs::hard_link(&ours, data.join("name")).unwrap();
         nobody.take_over(&data).unwrap();
-        let ServerUser::Dropped { uid, .. } = nobody else { unreachable!() };
+        let ServerUser::Unprivileged { uid, .. } = nobody else { unreachable!() };
         let owner = |path: &str| fs::symlink_metadata(directory.path().join(path)).unwrap().uid();
         assert_eq!(
             ["data", "data/base", "data/base/1", "data/base/1/table", "data/link"].map(owner),
@@ -235,17 +240,17 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_directory_above_is_out_of_reach() {
+    fn files_below_an_inaccessible_directory_are_out_of_reach() {
         let directory = tempfile::tempdir().unwrap();
         let below = directory.path().join("a/b");
         fs::create_dir_all(&below).unwrap();
-        let stranger = ServerUser::Dropped { name: "stranger".to_owned(), uid: 54_321, gid: 54_321 };
+        let other_user = ServerUser::Unprivileged { name: "other".to_owned(), uid: 54_321, gid: 54_321 };
         let close = |mode| fs::set_permissions(directory.path(), fs::Permissions::from_mode(mode)).unwrap();
         close(0o755);
-        assert!(stranger.can_reach(&below));
-        assert!(stranger.can_reach(&below.join("not/yet/there")));
+        assert!(other_user.can_reach(&below));
+        assert!(other_user.can_reach(&below.join("not/yet/there")));
         close(0o700);
-        assert!(!stranger.can_reach(&below));
-        assert!(ServerUser::Ourselves.can_reach(&below));
+        assert!(!other_user.can_reach(&below));
+        assert!(ServerUser::Current.can_reach(&below));
     }
 }

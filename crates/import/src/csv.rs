@@ -10,7 +10,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::error::{BadRow, ImportError};
 use crate::file::Source;
-use crate::import::{Draft, Import, count_repeats, quoted};
+use crate::import::{Draft, Import, number_repeats, quoted};
 use crate::table::{Column, Row, Table};
 
 /// Meanings of a table's columns.
@@ -143,8 +143,8 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
             draft.repeat = repeat_of(row, column)?;
             if let Some(line) = lines.insert((draft.cell.clone(), draft.repeat), row.line) {
                 let message = format!(
-                    "line {line} is repeat {} of the same cell: name the column in which they differ as a \
-                     factor, or let the rows be counted",
+                    "line {line} is repeat {} of the same cell: map the column in which they differ to a \
+                     factor, or leave out --repeat to number the rows",
                     draft.repeat
                 );
                 return Err(row.bad(column, message));
@@ -153,7 +153,7 @@ pub fn read(source: &Source, mapping: &Mapping, skip_bad: bool) -> Result<Import
         Ok(draft)
     })?;
     if repeat.is_none() {
-        count_repeats(&mut drafts);
+        number_repeats(&mut drafts);
     }
     let mut mapping = mapping.text();
     if !skipped.is_empty() {
@@ -176,6 +176,6 @@ fn repeat_of(row: &Row, column: &Column) -> Result<u32, BadRow> {
     let text = row.required(column)?;
     match text.parse() {
         Ok(repeat) if repeat > 0 => Ok(repeat),
-        _ => Err(row.bad(column, format!("`{text}` is not the number of a repeat: expected 1, 2, 3, …"))),
+        _ => Err(row.bad(column, format!("`{text}` is not a repeat number: expected 1, 2, 3, …"))),
     }
 }

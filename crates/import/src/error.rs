@@ -22,7 +22,7 @@ pub enum ImportError {
     },
     /// A file is not what it should be.
     #[error("{file}: {message}")]
-    NotSuch {
+    InvalidFile {
         /// The file's name.
         file: String,
         /// Cause, and what to do.
@@ -58,9 +58,9 @@ pub enum ImportError {
     },
     /// Rows of a table can't be trials.
     #[error(
-        "{file}: nothing was imported, for {}{}",
+        "{file}: nothing was imported: {}{}",
         rows(bad),
-        "\nMend the file, or leave these rows out with --skip-bad"
+        "\nCorrect the file, or skip these rows with --skip-bad"
     )]
     BadRows {
         /// The file's name.
@@ -95,16 +95,16 @@ impl fmt::Display for BadRow {
 
 /// Number of bad rows, and the first of them.
 fn rows(bad: &[BadRow]) -> String {
-    const SHOWN: usize = 10;
+    const MAX_SHOWN: usize = 10;
     let mut text = match bad {
-        [_] => "1 row can't be a trial:".to_owned(),
-        bad => format!("{} rows can't be trials:", bad.len()),
+        [_] => "1 row is invalid:".to_owned(),
+        bad => format!("{} rows are invalid:", bad.len()),
     };
-    for row in bad.iter().take(SHOWN) {
+    for row in bad.iter().take(MAX_SHOWN) {
         let _ = write!(text, "\n  {row}");
     }
-    if bad.len() > SHOWN {
-        let _ = write!(text, "\n  and {} more", bad.len() - SHOWN);
+    if bad.len() > MAX_SHOWN {
+        let _ = write!(text, "\n  and {} more", bad.len() - MAX_SHOWN);
     }
     text
 }

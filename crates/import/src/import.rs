@@ -111,7 +111,7 @@ impl Import {
     }
 
     /// Whether a trial was imported from the same content, regardless of how it was read.
-    pub fn is_of_same_files(&self, imported: &Imported) -> bool {
+    pub fn has_same_files(&self, imported: &Imported) -> bool {
         let sums = |files: &[ImportedFile]| {
             let mut sums: Vec<String> = files.iter().map(|file| file.sha256.clone()).collect();
             sums.sort_unstable();
@@ -151,7 +151,7 @@ impl Import {
 /// Imported trials may be used: there are no data that could invalidate them.
 fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
     let file = imported.files.first().map_or("a file", |file| file.name.as_str());
-    let known = format!("imported from {file}: nothing but its figures is known");
+    let known = format!("imported from {file}: only its figures are known");
     let finding = |evidence| Finding {
         gate: GATE.to_owned(),
         status: Status::Valid,
@@ -163,10 +163,10 @@ fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
 }
 
 /// Numbers the repeats of each cell in the order of the rows, except those with a number of their own.
-pub(crate) fn count_repeats(drafts: &mut [Draft]) {
-    let mut seen: std::collections::BTreeMap<RecordedCell, u32> = std::collections::BTreeMap::new();
+pub(crate) fn number_repeats(drafts: &mut [Draft]) {
+    let mut counts: std::collections::BTreeMap<RecordedCell, u32> = std::collections::BTreeMap::new();
     for draft in drafts {
-        let repeats = seen.entry(draft.cell.clone()).or_default();
+        let repeats = counts.entry(draft.cell.clone()).or_default();
         *repeats += 1;
         draft.repeat = *repeats;
     }

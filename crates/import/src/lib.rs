@@ -17,4 +17,4 @@ mod table;
 pub use error::{BadRow, HistogramError, ImportError, PgbenchError};
 pub use file::Source;
 pub use import::{Draft, Import};
-pub use persist::{PersistError, Persisted, Request};
+pub use persist::{PersistError, Request, StoredImport};

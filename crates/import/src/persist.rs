@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use diagnose::within_run;
+use diagnose::run_statistics;
 use jiff::Timestamp;
 use model::record::{Run, Trial};
 use store::{Store, StoreError};
@@ -23,11 +23,11 @@ pub struct Request {
 
 /// A stored import.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Persisted {
+pub struct StoredImport {
     /// Its run.
     pub run: Run,
-    /// Whether an interrupted import of the same files was continued.
-    pub is_continued: bool,
+    /// Whether an interrupted import of the same files was resumed.
+    pub is_resumed: bool,
 }
 
 /// Error of storing an import.
@@ -35,7 +35,7 @@ pub struct Persisted {
 pub enum PersistError {
     /// The files are in the store.
     #[error(
-        "these files are in the store already{}: as run {} ({}), imported{}\n\
+        "these files are already in the store{}: run {} ({}), imported{}\n\
          Show it with `pgdyno report --run {}`, or import them again with --again",
         if *.is_same_mapping { "" } else { ", with another mapping" },
         run.id,
@@ -43,7 +43,7 @@ pub enum PersistError {
         at.map(|at| at.strftime(" on %Y-%m-%d").to_string()).unwrap_or_default(),
         run.id
     )]
-    Known {
+    AlreadyStored {
         /// The run.
         run: Box<Run>,
         /// Time of the import.
@@ -57,29 +57,29 @@ pub enum PersistError {
 }
 
 impl Import {
-    /// Stores the trials. Each is stored completely or not at all; the next import of the same files continues an
+    /// Stores the trials. Each is stored completely or not at all; the next import of the same files resumes an
     /// interrupted one.
     ///
     /// # Errors
     /// The files are in the store already, or the store can't be written.
-    pub fn persist(&self, store: &Store, request: Request) -> Result<Persisted, PersistError> {
+    pub fn persist(&self, store: &Store, request: Request) -> Result<StoredImport, PersistError> {
         let first = self.files.first().map_or("", |file| file.sha256.as_str());
         // No other process imports the same at the same time.
         let _claim = store.claim(&format!("import-{}", first.get(..16).unwrap_or(first)))?;
         let description = self.description();
         let trials = store.trials()?;
-        let is_of_same_files =
-            |trial: &&Trial| trial.imported.as_ref().is_some_and(|imported| self.is_of_same_files(imported));
-        let earlier: Vec<&Trial> = trials.iter().filter(is_of_same_files).collect();
-        let begun = earlier
+        let has_same_files =
+            |trial: &&Trial| trial.imported.as_ref().is_some_and(|imported| self.has_same_files(imported));
+        let earlier: Vec<&Trial> = trials.iter().filter(has_same_files).collect();
+        let interrupted = earlier
             .iter()
             .copied()
             .find(|trial| trial.run.campaign_toml == description && !is_complete(&earlier, trial));
-        let is_continued = begun.is_some();
-        let run = match (begun, earlier.last()) {
-            (Some(begun), _) => begun.run.clone(),
+        let is_resumed = interrupted.is_some();
+        let run = match (interrupted, earlier.last()) {
+            (Some(interrupted), _) => interrupted.run.clone(),
             (None, Some(known)) if !request.again => {
-                return Err(PersistError::Known {
+                return Err(PersistError::AlreadyStored {
                     run: Box::new(known.run.clone()),
                     at: known.imported.as_ref().map(|imported| imported.at),
                     is_same_mapping: known.run.campaign_toml == description,
@@ -104,11 +104,11 @@ impl Import {
             }
             let Some(mut record) = self.record(nth, store::new_id(), &run, at) else { continue };
             if let Some(summary) = record.trial.summary.as_mut().filter(|_| !record.intervals.is_empty()) {
-                summary.statistics = Some(within_run(&record.intervals, store::hlog::latencies));
+                summary.statistics = Some(run_statistics(&record.intervals, store::hlog::latencies));
             }
             store.write(&record)?;
         }
-        Ok(Persisted { run, is_continued })
+        Ok(StoredImport { run, is_resumed })
     }
 
     /// The first file's name without its extension, in the characters of campaign names.

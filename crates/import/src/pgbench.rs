@@ -17,7 +17,7 @@ use model::record::ImportedFile;
 use crate::csv::cell_with;
 use crate::error::{ImportError, PgbenchError};
 use crate::file::Source;
-use crate::import::{Draft, Import, count_repeats, quoted};
+use crate::import::{Draft, Import, number_repeats, quoted};
 use log::Log;
 use output::Output;
 
@@ -41,7 +41,7 @@ pub fn read(runs: &[Run], levels: &BTreeMap<Factor, String>) -> Result<Import, I
     for run in runs {
         drafts.push(draft(run, levels, &mut files)?);
     }
-    count_repeats(&mut drafts);
+    number_repeats(&mut drafts);
     let mapping = levels.iter().fold(String::new(), |text, (factor, level)| {
         text + &format!("set.{} = {}\n", factor.name(), quoted(level))
     });
@@ -71,7 +71,7 @@ fn draft(
         files.push(file);
     }
     let log = Log::read(&run.logs, files)?;
-    let mut draft = together(printed.as_ref(), &log, run)?;
+    let mut draft = draft_with_throughput(printed.as_ref(), &log, run)?;
     if let Some(printed) = &printed {
         printed.add_to(&mut draft);
     }
@@ -87,24 +87,24 @@ fn draft(
     };
     match &log {
         Log::None => progress::add_to(&reports, &script(0), &mut draft),
-        Log::Transactions(log) => log.add_to(script, &mut draft).map_err(|error| not_one_run(run, error))?,
+        Log::Transactions(log) => log.add_to(script, &mut draft).map_err(|error| invalid_run(run, error))?,
         Log::Aggregated(log) => {
-            log.add_to(&script(0), &mut draft).map_err(|error| not_one_run(run, error))?
+            log.add_to(&script(0), &mut draft).map_err(|error| invalid_run(run, error))?
         }
     }
     Ok(draft)
 }
 
 /// A draft with the throughput that pgbench printed, or else with that of the log.
-fn together(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, ImportError> {
+fn draft_with_throughput(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, ImportError> {
     let cell = cell_with(&BTreeMap::new())?;
     if let Some(printed) = printed {
         return Ok(Draft::new(cell, printed.tps));
     }
     let (transactions, span_us) =
-        log.count_and_span().ok_or_else(|| not_one_run(run, PgbenchError::NothingMeasured))?;
+        log.count_and_span().ok_or_else(|| invalid_run(run, PgbenchError::NothingMeasured))?;
     if transactions == 0 || span_us == 0 {
-        return Err(not_one_run(run, PgbenchError::NoSuccess));
+        return Err(invalid_run(run, PgbenchError::NoSuccess));
     }
     let mut draft = Draft::new(cell, transactions as f64 / span_us as f64 * 1e6);
     draft.summary.transactions = Some(transactions);
@@ -113,7 +113,7 @@ fn together(printed: Option<&Output>, log: &Log, run: &Run) -> Result<Draft, Imp
     Ok(draft)
 }
 
-fn not_one_run(run: &Run, source: PgbenchError) -> ImportError {
+fn invalid_run(run: &Run, source: PgbenchError) -> ImportError {
     let first = run.logs.first().or(run.progress.as_ref());
     ImportError::Pgbench { file: first.map_or_else(|| "the run".to_owned(), Source::shown), source }
 }

@@ -11,7 +11,7 @@ use model::record::Latency;
 use crate::csv::cell_with;
 use crate::error::{BadRow, ImportError};
 use crate::file::Source;
-use crate::import::{Draft, Import, count_repeats, quoted};
+use crate::import::{Draft, Import, number_repeats, quoted};
 use crate::table::{Column, Row, Table};
 
 /// Reads the table `tests`, and `testset` for the names of the sets. `levels` are common to all tests.
@@ -38,10 +38,10 @@ pub fn read(
                 draft.cell.set(*factor, text).map_err(|message| row.bad(column, message))?;
             }
         }
-        set_rest(&mut draft, row, &columns, &names, levels)?;
+        set_other_columns(&mut draft, row, &columns, &names, levels)?;
         Ok(draft)
     })?;
-    count_repeats(&mut drafts);
+    number_repeats(&mut drafts);
     let mut mapping = String::new();
     for (factor, level) in levels {
         mapping += &format!("set.{} = {}\n", factor.name(), quoted(level));
@@ -119,7 +119,7 @@ fn names_of_sets(table: &Table) -> Result<Names, ImportError> {
     Ok(names.iter().map(named).collect())
 }
 
-fn set_rest(
+fn set_other_columns(
     draft: &mut Draft,
     row: &Row,
     columns: &Columns,

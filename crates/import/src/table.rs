@@ -18,7 +18,7 @@ pub(crate) struct Table {
     /// The file it was read from.
     pub(crate) file: ImportedFile,
     shown: String,
-    heads: Vec<String>,
+    header: Vec<String>,
     rows: Vec<Result<Row, BadRow>>,
     used: RefCell<BTreeSet<usize>>,
 }
@@ -42,7 +42,7 @@ impl Table {
     pub(crate) fn read(source: &Source) -> Result<Self, ImportError> {
         let (content, file) = source.read()?;
         let content = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
-        let not_such = |message: String| ImportError::NotSuch { file: source.shown(), message };
+        let invalid = |message: String| ImportError::InvalidFile { file: source.shown(), message };
         let mut reader = ReaderBuilder::new()
             .has_headers(false)
             .flexible(true)
@@ -50,44 +50,44 @@ impl Table {
             .delimiter(delimiter(content))
             .from_reader(content);
         let mut records = reader.byte_records();
-        let head = records.next().transpose().map_err(|error| not_such(error.to_string()))?;
-        let heads: Vec<String> =
-            head.iter().flat_map(ByteRecord::iter).map(|name| text(name).into_owned()).collect();
-        if heads.iter().all(String::is_empty) {
-            return Err(not_such("it is empty; its first line must name the columns".to_owned()));
+        let first = records.next().transpose().map_err(|error| invalid(error.to_string()))?;
+        let header: Vec<String> =
+            first.iter().flat_map(ByteRecord::iter).map(|name| text(name).into_owned()).collect();
+        if header.iter().all(String::is_empty) {
+            return Err(invalid("the file is empty: its first line must name the columns".to_owned()));
         }
         let mut lines = Lines { content, at: 0, line: 1 };
         let mut rows = Vec::new();
         for record in records {
-            let record = record.map_err(|error| not_such(error.to_string()))?;
-            rows.push(row(&record, lines.line_of(&record), &heads));
+            let record = record.map_err(|error| invalid(error.to_string()))?;
+            rows.push(row(&record, lines.line_of(&record), &header));
         }
-        Ok(Self { file, shown: source.shown(), heads, rows, used: RefCell::default() })
+        Ok(Self { file, shown: source.shown(), header, rows, used: RefCell::default() })
     }
 
     /// The column with a name.
     pub(crate) fn column(&self, name: &str) -> Result<Column, ImportError> {
-        let mut found = self.heads.iter().enumerate().filter(|(_, head)| *head == name);
+        let mut found = self.header.iter().enumerate().filter(|(_, column)| *column == name);
         match (found.next(), found.next()) {
             (Some((at, _)), None) => {
                 self.used.borrow_mut().insert(at);
                 Ok(Column { at, name: name.to_owned() })
             }
-            (Some(_), Some(_)) => Err(ImportError::NotSuch {
+            (Some(_), Some(_)) => Err(ImportError::InvalidFile {
                 file: self.shown.clone(),
-                message: format!("it has two columns \"{name}\"; give them names of their own"),
+                message: format!("there are two columns \"{name}\": rename one of them"),
             }),
             (None, _) => Err(ImportError::NoColumn {
                 file: self.shown.clone(),
                 column: name.to_owned(),
-                known: self.heads.clone(),
+                known: self.header.clone(),
             }),
         }
     }
 
     /// The same for a column that the table may lack.
     pub(crate) fn optional(&self, name: &str) -> Result<Option<Column>, ImportError> {
-        if self.heads.iter().any(|head| head == name) { self.column(name).map(Some) } else { Ok(None) }
+        if self.header.iter().any(|column| column == name) { self.column(name).map(Some) } else { Ok(None) }
     }
 
     /// Converts each row. If some are bad, fails, or with `skip_bad` returns the others with the bad ones.
@@ -107,8 +107,8 @@ impl Table {
             return Err(ImportError::BadRows { file: self.shown.clone(), bad });
         }
         if made.is_empty() {
-            let message = "it has a head and no rows".to_owned();
-            return Err(ImportError::NotSuch { file: self.shown.clone(), message });
+            let message = "the table has a header but no rows".to_owned();
+            return Err(ImportError::InvalidFile { file: self.shown.clone(), message });
         }
         Ok((made, bad))
     }
@@ -116,7 +116,7 @@ impl Table {
     /// Names of the columns that were not requested.
     pub(crate) fn unused(&self) -> Vec<String> {
         let used = self.used.borrow();
-        self.heads
+        self.header
             .iter()
             .enumerate()
             .filter(|(at, _)| !used.contains(at))
@@ -133,7 +133,7 @@ impl Row {
 
     /// Text of a column, which must not be empty.
     pub(crate) fn required(&self, column: &Column) -> Result<&str, BadRow> {
-        self.text(column).ok_or_else(|| self.bad(column, "it is empty"))
+        self.text(column).ok_or_else(|| self.bad(column, "the field is empty"))
     }
 
     /// A number that is not negative; none if the field is empty.
@@ -141,7 +141,7 @@ impl Row {
         let Some(text) = self.text(column) else { return Ok(None) };
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() && number >= 0.0 => Ok(Some(number)),
-            Ok(_) => Err(self.bad(column, format!("`{text}` is no number that can be measured"))),
+            Ok(_) => Err(self.bad(column, format!("`{text}` is negative or not finite"))),
             Err(_) => Err(self.bad(column, format!("`{text}` is not a number"))),
         }
     }
@@ -150,8 +150,8 @@ impl Row {
     pub(crate) fn tps(&self, column: &Column) -> Result<f64, BadRow> {
         match self.number(column)? {
             Some(tps) if tps > 0.0 => Ok(tps),
-            Some(_) => Err(self.bad(column, "no transaction a second is no measurement")),
-            None => Err(self.bad(column, "it is empty")),
+            Some(_) => Err(self.bad(column, "0 transactions per second are not a measurement")),
+            None => Err(self.bad(column, "the field is empty")),
         }
     }
 
@@ -198,9 +198,9 @@ struct Lines<'a> {
 
 impl Lines<'_> {
     fn line_of(&mut self, record: &ByteRecord) -> u64 {
-        let begins = record.position().map_or(0, |position| position.byte() as usize);
+        let start = record.position().map_or(0, |position| position.byte() as usize);
         while let Some(byte) = self.content.get(self.at) {
-            if self.at >= begins && !matches!(byte, b'\r' | b'\n') {
+            if self.at >= start && !matches!(byte, b'\r' | b'\n') {
                 break;
             }
             self.line += u64::from(*byte == b'\n');
@@ -210,9 +210,9 @@ impl Lines<'_> {
     }
 }
 
-fn row(record: &ByteRecord, line: u64, heads: &[String]) -> Result<Row, BadRow> {
-    if record.len() != heads.len() {
-        let message = format!("it has {} fields, and the head {}", record.len(), heads.len());
+fn row(record: &ByteRecord, line: u64, header: &[String]) -> Result<Row, BadRow> {
+    if record.len() != header.len() {
+        let message = format!("the row has {} fields, the header {}", record.len(), header.len());
         return Err(BadRow { line, column: None, message });
     }
     let fields = record.iter().map(|field| text(field).into_owned()).collect();

@@ -19,15 +19,15 @@ fn draft(run: &Run) -> Draft {
     drafts.remove(0)
 }
 
-fn of_output(name: &str) -> Draft {
+fn draft_of_output(name: &str) -> Draft {
     draft(&Run { output: Some(data(name)), ..Run::default() })
 }
 
-fn of_logs(logs: &[&str]) -> Draft {
+fn draft_of_logs(logs: &[&str]) -> Draft {
     draft(&Run { logs: logs.iter().map(|log| data(log)).collect(), ..Run::default() })
 }
 
-fn refused(run: &Run) -> String {
+fn import_error(run: &Run) -> String {
     read(std::slice::from_ref(run), &BTreeMap::new()).unwrap_err().to_string()
 }
 
@@ -46,7 +46,7 @@ fn the_report_of_every_major_is_read() {
         "v18-select.out",
     ]
     .map(|name| {
-        let draft = of_output(name);
+        let draft = draft_of_output(name);
         let mean = draft.summary.latency.and_then(|latency| latency.mean_us);
         format!(
             "{name}: {}; {:.3} tps, {:?} µs, {:?}",
@@ -70,37 +70,37 @@ fn the_report_of_every_major_is_read() {
 }
 
 #[test]
-fn a_mean_is_no_percentile_and_what_was_not_printed_is_not_zero() {
-    let old = of_output("v9.0.out").summary;
+fn missing_figures_are_none_and_never_derived() {
+    let old = draft_of_output("v9.0.out").summary;
     assert_eq!((old.latency, old.failed, old.connect_us), (None, None, None));
     assert_eq!((old.transactions, old.window_us), (Some(10_000), Some(117_238_316)));
-    let new = of_output("v15-threads.out").summary;
+    let new = draft_of_output("v15-threads.out").summary;
     assert_eq!((new.failed, new.connect_us), (Some(0), Some(7800)));
     let latency = new.latency.unwrap();
     assert_eq!((latency.stddev_us, latency.p50_us, latency.max_us), (Some(784.0), None, None));
 }
 
 #[test]
-fn progress_reports_are_a_series_wherever_they_stand() {
-    let within = of_output("v11.out");
+fn progress_reports_are_read_from_the_output_or_their_own_file() {
+    let within = draft_of_output("v11.out");
     let seconds: Vec<u64> =
         within.intervals.iter().map(|interval| interval.scripts[0].transactions).collect();
     assert_eq!((seconds, within.intervals[0].scripts[0].script.as_str()), (vec![600, 620], "insert.sql"));
-    let background = draft(&Run {
+    let separate = draft(&Run {
         output: Some(data("v15-threads.out")),
         progress: Some(data("threads.err")),
         ..Run::default()
     });
-    assert_eq!(background.intervals.len(), 2);
-    assert_eq!(background.intervals[1].scripts[0].failed, Some(0));
-    let mean = background.metrics.get("pgbench.latency_mean_us", None).unwrap();
+    assert_eq!(separate.intervals.len(), 2);
+    assert_eq!(separate.intervals[1].scripts[0].failed, Some(0));
+    let mean = separate.metrics.get("pgbench.latency_mean_us", None).unwrap();
     assert_eq!(mean.points[1].value, Some(462.0));
     let other = Run { progress: Some(data("v9.0.out")), output: Some(data("v9.0.out")), ..Run::default() };
-    assert!(refused(&other).contains("no progress report"));
+    assert!(import_error(&other).contains("no progress report"));
 }
 
 #[test]
-fn a_log_brings_histograms_that_agree_with_what_pgbench_printed() {
+fn histograms_of_a_log_agree_with_the_output() {
     let draft = draft(&Run {
         output: Some(data("v15-threads.out")),
         logs: vec![data("threads.log"), data("threads.log.1")],
@@ -120,7 +120,7 @@ fn a_log_brings_histograms_that_agree_with_what_pgbench_printed() {
 }
 
 #[test]
-fn a_log_of_a_part_says_so() {
+fn an_incomplete_log_is_noted() {
     let part =
         Run { output: Some(data("v15-threads.out")), logs: vec![data("threads.log")], ..Run::default() };
     let notes = draft(&part).notes;
@@ -131,7 +131,7 @@ fn a_log_of_a_part_says_so() {
 }
 
 #[test]
-fn scripts_are_distinguished_by_their_names() {
+fn scripts_are_distinguished_by_name() {
     let run = Run { output: Some(data("v15-mix.out")), logs: vec![data("mix.log")], ..Run::default() };
     let draft = draft(&run);
     let mut scripts: BTreeMap<&str, u64> = BTreeMap::new();
@@ -142,8 +142,8 @@ fn scripts_are_distinguished_by_their_names() {
 }
 
 #[test]
-fn a_log_alone_has_a_throughput_of_its_own() {
-    let draft = of_logs(&["v9.3-transactions.log"]);
+fn the_throughput_of_a_log_without_output_is_computed() {
+    let draft = draft_of_logs(&["v9.3-transactions.log"]);
     // Four transactions from 1175850568.993357 to 1175850569.003000.
     assert!((draft.summary.tps - 4.0 / 0.009_643).abs() < 0.1, "{}", draft.summary.tps);
     assert_eq!((draft.summary.transactions, draft.summary.failed), (Some(4), Some(1)));
@@ -153,8 +153,8 @@ fn a_log_alone_has_a_throughput_of_its_own() {
 }
 
 #[test]
-fn sums_of_intervals_have_a_mean_and_extremes_and_no_percentile() {
-    let old = of_logs(&["v9.3-aggregate.log"]);
+fn aggregated_logs_have_mean_and_extremes_but_no_percentiles() {
+    let old = draft_of_logs(&["v9.3-aggregate.log"]);
     let widths: Vec<u64> = old.intervals.iter().map(|interval| interval.width_us).collect();
     assert_eq!(widths, [2_000_000; 4], "the last one is cut short");
     assert_eq!(old.summary.tps, f64::from(5601 + 7884 + 7208 + 7685) / 8.0);
@@ -176,22 +176,22 @@ fn sums_of_intervals_have_a_mean_and_extremes_and_no_percentile() {
 }
 
 #[test]
-fn what_is_no_log_is_named_with_its_line() {
+fn an_invalid_log_is_reported_with_its_line() {
     let bytes = |text: &str| Source::Bytes("a.log".to_owned(), text.as_bytes().to_vec());
-    let refusal = |logs: &[Source]| refused(&Run { logs: logs.to_vec(), ..Run::default() });
-    let error = refusal(&[bytes("0 1 100 0 1175850568 1\nhello\n")]);
-    assert!(error.starts_with("a.log, line 2: it is not a line of pgbench's log"), "{error}");
-    let error = refusal(&[data("agg.log"), data("mix.log")]);
-    assert!(error.contains("mix.log, line 1: it is of another kind of log"), "{error}");
-    assert!(refusal(&[bytes("")]).contains("it is empty"));
-    assert!(refusal(&[bytes("0 1 100 0 5 1\n0 2 100 0 1175850568 1\n")]).contains("not of one run"));
-    assert!(refusal(&[bytes("0 1 failed 0 1175850568 1\n")]).contains("no transaction succeeded"));
+    let log_error = |logs: &[Source]| import_error(&Run { logs: logs.to_vec(), ..Run::default() });
+    let error = log_error(&[bytes("0 1 100 0 1175850568 1\nhello\n")]);
+    assert!(error.starts_with("a.log, line 2: not a line of a pgbench log"), "{error}");
+    let error = log_error(&[data("agg.log"), data("mix.log")]);
+    assert!(error.contains("mix.log, line 1: the format of the log differs"), "{error}");
+    assert!(log_error(&[bytes("")]).contains("the log is empty"));
+    assert!(log_error(&[bytes("0 1 100 0 5 1\n0 2 100 0 1175850568 1\n")]).contains("too long for one run"));
+    assert!(log_error(&[bytes("0 1 failed 0 1175850568 1\n")]).contains("no transaction succeeded"));
     let missing = Run { output: Some(Path::new("/nowhere/x.out").into()), ..Run::default() };
-    assert!(refused(&missing).contains("/nowhere/x.out can't be read"));
+    assert!(import_error(&missing).contains("/nowhere/x.out can't be read"));
 }
 
 #[test]
-fn levels_that_are_given_are_of_all_runs() {
+fn given_levels_apply_to_all_runs() {
     let levels = BTreeMap::from([(Factor::Server, "14".to_owned()), (Factor::Rate, "300".to_owned())]);
     let run = Run { output: Some(data("v15-threads.out")), ..Run::default() };
     let import = read(&[run.clone(), run], &levels).unwrap();
@@ -203,7 +203,7 @@ fn levels_that_are_given_are_of_all_runs() {
 
 proptest! {
     #[test]
-    fn no_file_brings_the_importer_down(
+    fn arbitrary_files_do_not_panic(
         output in "((transaction type|tps|duration|scaling factor|latency average|number of clients)(: | = )[0-9a-z.<> ]{0,12}\n){0,6}",
         log in "(([0-9]{1,20}|skipped|failed|-1|nan)( |\n)){0,40}",
     ) {
@@ -216,7 +216,7 @@ proptest! {
     }
 
     #[test]
-    fn any_numbers_are_a_log_or_refused(
+    fn arbitrary_transaction_logs_do_not_panic(
         entries in prop::collection::vec((0_u32..4, any::<u32>(), 0_i64..4_000_000_000, 0_i64..1_000_000), 0..20)
     ) {
         let line = |(client, us, seconds, micros): &(u32, u32, i64, i64)| format!("{client} 1 {us} 0 {seconds} {micros}\n");

@@ -65,17 +65,17 @@ fn the_history_of_kernels_is_read_with_a_column_of_another_name() {
 }
 
 #[test]
-fn bad_rows_are_named_with_line_and_column_and_nothing_is_imported() {
+fn bad_rows_are_reported_with_line_and_column_and_nothing_is_imported() {
     let table = text("clients,tps\n1,100\ntwo,100\n\n4,fast\n8,0\n16,\n32\n64,640\n");
     assert_eq!(
         clients(&table).unwrap_err(),
-        "table.csv: nothing was imported, for 5 rows can't be trials:\n  \
+        "table.csv: nothing was imported: 5 rows are invalid:\n  \
          line 3, column clients: `two` is not a number for clients: expected 1, 2, 3, …\n  \
          line 5, column tps: `fast` is not a number\n  \
-         line 6, column tps: no transaction a second is no measurement\n  \
-         line 7, column tps: it is empty\n  \
-         line 8: it has 1 fields, and the head 2\n\
-         Mend the file, or leave these rows out with --skip-bad"
+         line 6, column tps: 0 transactions per second are not a measurement\n  \
+         line 7, column tps: the field is empty\n  \
+         line 8: the row has 1 fields, the header 2\n\
+         Correct the file, or skip these rows with --skip-bad"
     );
     let rest = csv::read(&table, &mapping(&[(Factor::Clients, "clients")]), true).unwrap();
     let lines: Vec<_> = rest.drafts.iter().map(|draft| draft.line).collect();
@@ -83,9 +83,9 @@ fn bad_rows_are_named_with_line_and_column_and_nothing_is_imported() {
 }
 
 #[test]
-fn a_table_that_is_none_says_why() {
-    assert!(clients(&text("")).unwrap_err().contains("it is empty"));
-    assert!(clients(&text("clients,tps\n")).unwrap_err().contains("a head and no rows"));
+fn an_invalid_table_is_rejected_with_the_reason() {
+    assert!(clients(&text("")).unwrap_err().contains("the file is empty"));
+    assert!(clients(&text("clients,tps\n")).unwrap_err().contains("a header but no rows"));
     assert!(clients(&text("clients,tps,tps\n1,2,3\n")).unwrap_err().contains("two columns \"tps\""));
     assert_eq!(
         clients(&text("sessions,tps\n1,2\n")).unwrap_err(),
@@ -94,7 +94,7 @@ fn a_table_that_is_none_says_why() {
 }
 
 #[test]
-fn other_separators_quotes_and_marks_are_read() {
+fn other_separators_quotes_and_byte_order_marks_are_accepted() {
     for table in [
         "\u{feff}clients,tps\r\n8,100.5\r\n",
         "clients;tps\n8;100.5\n",
@@ -113,7 +113,7 @@ fn other_separators_quotes_and_marks_are_read() {
 }
 
 #[test]
-fn rows_that_differ_in_what_is_no_factor_are_not_two_of_one_repeat() {
+fn rows_with_the_same_cell_and_repeat_are_rejected() {
     let mut mapping = mapping(&[(Factor::Clients, "clients")]);
     mapping.repeat = Some("run".to_owned());
     let table = text("kernel,clients,run,tps\na,1,1,100\nb,1,1,200\n");
@@ -122,7 +122,7 @@ fn rows_that_differ_in_what_is_no_factor_are_not_two_of_one_repeat() {
 }
 
 #[test]
-fn times_and_latencies_are_kept_and_nothing_is_made_of_them() {
+fn times_and_latencies_are_imported_and_no_others_are_derived() {
     let mut mapping = mapping(&[(Factor::Clients, "clients")]);
     mapping.started = Some("at".to_owned());
     mapping.latency_ms =
@@ -137,10 +137,10 @@ fn times_and_latencies_are_kept_and_nothing_is_made_of_them() {
     assert_eq!((latency.mean_us, latency.p50_us, latency.stddev_us), (Some(1500.0), None, None));
     assert_eq!(latency.p999_us, Some(20_000.0));
     assert_eq!(import.drafts[1].summary.latency, None);
-    let refused = csv::read(&text("clients,tps,at,ms,worst\n1,10,soon,1,2\n"), &mapping, false)
+    let error = csv::read(&text("clients,tps,at,ms,worst\n1,10,soon,1,2\n"), &mapping, false)
         .unwrap_err()
         .to_string();
-    assert!(refused.contains("line 2, column at: `soon` is not a time"), "{refused}");
+    assert!(error.contains("line 2, column at: `soon` is not a time"), "{error}");
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn pgbench_tools_tests_are_read_with_the_names_of_their_sets() {
     let (tests, sets) = (data("pgbench-tools/tests.csv"), data("pgbench-tools/testset.csv"));
     let none = BTreeMap::new();
     let error = pgbench_tools::read(&tests, Some(&sets), &none, false).unwrap_err().to_string();
-    assert!(error.contains("line 5, column tps: no transaction a second"), "{error}");
+    assert!(error.contains("line 5, column tps: 0 transactions per second"), "{error}");
     let import = pgbench_tools::read(&tests, Some(&sets), &none, true).unwrap();
     let cells: Vec<String> =
         import.drafts.iter().map(|draft| format!("{} #{}", draft.cell, draft.repeat)).collect();
@@ -189,15 +189,15 @@ fn the_newer_tables_of_pgbench_tools_have_servers_and_versions() {
 
 proptest! {
     #[test]
-    fn no_table_brings_the_importer_down(table in "((clients|tps|\"|,|;|\n|[0-9.]{1,3}|\\PC){1}){0,60}") {
+    fn arbitrary_tables_do_not_panic(table in "((clients|tps|\"|,|;|\n|[0-9.]{1,3}|\\PC){1}){0,60}") {
         let _ = clients(&text(&format!("clients,tps\n{table}")));
         let _ = clients(&text(&table));
         let _ = pgbench_tools::read(&text(&format!("clients,tps,set\n{table}")), Some(&text(&table)), &BTreeMap::new(), true);
     }
 
     #[test]
-    fn no_bytes_bring_the_importer_down(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-        let with_head = [b"clients,tps\n", bytes.as_slice()].concat();
-        let _ = clients(&Source::Bytes("x".to_owned(), with_head));
+    fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+        let with_header = [b"clients,tps\n", bytes.as_slice()].concat();
+        let _ = clients(&Source::Bytes("x".to_owned(), with_header));
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
     Reboot(String),
     /// Invalid label of a kernel.
     #[error(
-        "\"{label}\" is no kernel: expected a version such as \"6.12\", a Debian package or a glob such as \
+        "\"{label}\" is not a kernel: expected a version such as \"6.12\", a Debian package or a glob such as \
          \"linux-image-6.12.*-cloud-amd64\", or a path with a \"/\", such as \"./bzImage\""
     )]
     NotAKernel {
@@ -74,7 +74,7 @@ pub enum Error {
     },
     /// A kernel without a required driver.
     #[error(
-        "the kernel {release} ({origin}) lacks the driver {driver}: it is neither built in nor a module in {modules}; take \
+        "the kernel {release} ({origin}) lacks the driver {driver}: it is neither built in nor a module in {modules}; use \
          another kernel, or build this one with it"
     )]
     NoDriver {
@@ -112,10 +112,10 @@ pub enum ImageError {
         found: &'static str,
     },
     /// The header has an early format.
-    #[error("it is an image of before Linux 2.0; {EXPECTED}")]
+    #[error("it is a kernel older than Linux 2.0; {EXPECTED}")]
     TooOld,
     /// The header has no release.
-    #[error("its header does not say which release of Linux it is: it is cut off, or was changed")]
+    #[error("its header has no Linux release: the file is truncated, or was modified")]
     NoRelease,
 }
 
@@ -132,9 +132,9 @@ pub enum ModuleError {
     #[error("it is larger than any module")]
     TooLarge,
     /// The file is not an object file.
-    #[error("it is no module: {0}")]
+    #[error("it is not a module: {0}")]
     NotAnObject(#[source] object::Error),
     /// The file has no section `.modinfo`.
-    #[error("it is no module: there is no .modinfo in it")]
+    #[error("it is not a module: it has no section .modinfo")]
     NoInfo,
 }

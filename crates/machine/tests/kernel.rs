@@ -44,7 +44,7 @@ fn a_version_is_a_debian_kernel_for_virtual_machines() {
 }
 
 #[test]
-fn drivers_come_with_what_they_need_before_them() {
+fn drivers_are_loaded_after_their_dependencies() {
     // Most of it is modules in this one, none compressed.
     let old = debian("6.1");
     let loaded = names(&old, &["virtio-blk", "ext4", "virtio_pci"]);
@@ -69,7 +69,7 @@ fn drivers_come_with_what_they_need_before_them() {
 }
 
 #[test]
-fn a_kernel_without_a_driver_is_said_to_lack_it() {
+fn a_kernel_without_a_driver_is_reported() {
     let kernel = debian("6.12");
     match machine::modules(&kernel, &["virtio_blk", "no-such-driver"]) {
         Err(error @ Error::NoDriver { .. }) => {
@@ -84,9 +84,9 @@ fn a_kernel_without_a_driver_is_said_to_lack_it() {
 }
 
 /// Interrupts as soon as something is downloaded.
-struct Impatient;
+struct Interrupting;
 
-impl Progress for Impatient {
+impl Progress for Interrupting {
     fn step(&self, what: &str, _: u64, _: Option<u64>) {
         println!("STEP {what}");
     }
@@ -99,7 +99,7 @@ impl Progress for Impatient {
 #[test]
 fn a_fetch_that_is_interrupted_ends_apt_and_leaves_nothing() {
     if role().is_some() {
-        let fetched = machine::kernel(&Cache::open().unwrap(), "6.12", Path::new("/"), &Impatient);
+        let fetched = machine::kernel(&Cache::open().unwrap(), "6.12", Path::new("/"), &Interrupting);
         return println!("ENDED {}", fetched.map(drop).unwrap_err());
     }
     let place = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();

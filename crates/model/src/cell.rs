@@ -333,7 +333,7 @@ mod tests {
     use crate::workload::Workload;
 
     #[test]
-    fn a_level_that_is_set_is_known_and_the_rest_stays_unknown() {
+    fn only_the_levels_set_are_known() {
         let mut cell = RecordedCell::default();
         assert!(Factor::ALL.into_iter().all(|factor| factor.known_level(&cell).is_none()));
         let levels = [
@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_is_no_level_is_refused_and_changes_nothing() {
+    fn an_invalid_level_is_rejected_and_changes_nothing() {
         for (factor, text) in [
             (Factor::Clients, "0"),
             (Factor::Clients, "many"),

@@ -11,11 +11,11 @@ pub struct Changes {
     /// Cells that only the new plan has.
     pub added: Vec<Cell>,
     /// Cells that only the old plan has; their trials stay in the store.
-    pub gone: Vec<Cell>,
+    pub removed: Vec<Cell>,
     /// Number of cells in both plans.
     pub kept: usize,
     /// Other changes that a started run allows: repeats, order. Each as `name: old → new`.
-    pub settled: Vec<String>,
+    pub allowed: Vec<String>,
     /// Changes that make new trials differ from those already run, so that one run can't contain both. Each as above.
     pub conflicting: Vec<String>,
 }
@@ -23,35 +23,35 @@ pub struct Changes {
 impl Changes {
     /// Compares two plans.
     pub fn between(old: &Plan, new: &Plan) -> Self {
-        let only = |of: &Plan, other: &Plan| -> Vec<Cell> {
-            of.cells.iter().filter(|cell| !other.cells.contains(cell)).cloned().collect()
+        let only_in = |plan: &Plan, other: &Plan| -> Vec<Cell> {
+            plan.cells.iter().filter(|cell| !other.cells.contains(cell)).cloned().collect()
         };
         let mut changes = Self {
-            added: only(new, old),
-            gone: only(old, new),
+            added: only_in(new, old),
+            removed: only_in(old, new),
             kept: new.cells.iter().filter(|cell| old.cells.contains(cell)).count(),
             ..Self::default()
         };
         let RunSettings { repeats, order, seed, compare, effect, retries, vacuum, checkpoint, settle } =
             new.run;
-        note(&mut changes.settled, "repeats", &old.run.repeats, &repeats);
-        note(&mut changes.settled, "order", &old.run.order, &order);
-        note(&mut changes.settled, "compare", &old.run.compare, &compare);
-        note(&mut changes.settled, "effect", &old.run.effect, &effect);
-        note(&mut changes.settled, "retries", &old.run.retries, &retries);
-        note(&mut changes.conflicting, "seed", &old.run.seed, &seed);
-        note(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);
-        note(&mut changes.conflicting, "checkpoint", &old.run.checkpoint, &checkpoint);
-        note(&mut changes.conflicting, "settle", &old.run.settle, &settle);
-        note(&mut changes.conflicting, "collect", &old.collect, &new.collect);
-        note(&mut changes.conflicting, "profile", &old.profile, &new.profile);
-        note(&mut changes.conflicting, "validity", &old.validity, &new.validity);
-        note(&mut changes.conflicting, "hooks", &old.hooks, &new.hooks);
+        note_change(&mut changes.allowed, "repeats", &old.run.repeats, &repeats);
+        note_change(&mut changes.allowed, "order", &old.run.order, &order);
+        note_change(&mut changes.allowed, "compare", &old.run.compare, &compare);
+        note_change(&mut changes.allowed, "effect", &old.run.effect, &effect);
+        note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
+        note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
+        note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);
+        note_change(&mut changes.conflicting, "checkpoint", &old.run.checkpoint, &checkpoint);
+        note_change(&mut changes.conflicting, "settle", &old.run.settle, &settle);
+        note_change(&mut changes.conflicting, "collect", &old.collect, &new.collect);
+        note_change(&mut changes.conflicting, "profile", &old.profile, &new.profile);
+        note_change(&mut changes.conflicting, "validity", &old.validity, &new.validity);
+        note_change(&mut changes.conflicting, "hooks", &old.hooks, &new.hooks);
         for server in &new.servers {
             if let Some(before) = old.servers.iter().find(|before| before.name == server.name) {
                 let what = format!("server {}", server.name);
-                note(&mut changes.conflicting, &what, &before.source, &server.source);
-                note(&mut changes.conflicting, &what, &before.initdb, &server.initdb);
+                note_change(&mut changes.conflicting, &what, &before.source, &server.source);
+                note_change(&mut changes.conflicting, &what, &before.initdb, &server.initdb);
             }
         }
         changes
@@ -60,13 +60,13 @@ impl Changes {
     /// Whether the plans are equivalent.
     pub fn is_empty(&self) -> bool {
         self.added.is_empty()
-            && self.gone.is_empty()
-            && self.settled.is_empty()
+            && self.removed.is_empty()
+            && self.allowed.is_empty()
             && self.conflicting.is_empty()
     }
 }
 
-fn note<T: PartialEq + Debug>(changes: &mut Vec<String>, name: &str, old: &T, new: &T) {
+fn note_change<T: PartialEq + Debug>(changes: &mut Vec<String>, name: &str, old: &T, new: &T) {
     if old != new {
         changes.push(format!("{name}: {old:?} → {new:?}"));
     }
@@ -86,20 +86,20 @@ mod tests {
     }
 
     #[test]
-    fn words_for_people_change_nothing() {
+    fn notes_and_comments_are_no_changes() {
         assert!(changes(|text| format!("notes = 'x'\n{text}# more")).is_empty());
     }
 
     #[test]
-    fn cells_come_and_go() {
+    fn added_and_removed_cells_are_found() {
         let found = changes(|text| text.replace("[1, 2]", "[2, 4, 8]").replace("repeats = 3", "repeats = 5"));
-        assert_eq!((found.added.len(), found.gone.len(), found.kept), (2, 1, 1));
-        assert_eq!(found.settled.len(), 1);
+        assert_eq!((found.added.len(), found.removed.len(), found.kept), (2, 1, 1));
+        assert_eq!(found.allowed.len(), 1);
         assert_eq!(found.conflicting, Vec::<String>::new());
     }
 
     #[test]
-    fn what_makes_another_trial_conflicts() {
+    fn changes_that_alter_trials_conflict() {
         let found =
             changes(|text| text.replace("'/a'", "'/b'").replace("seed = 1", "seed = 1\nvacuum = 'freeze'"));
         assert_eq!(found.conflicting.len(), 2, "{found:?}");

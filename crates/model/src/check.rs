@@ -10,11 +10,11 @@ use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
 use crate::spec::Campaign;
 use crate::units::Span;
-use crate::value::{Spanned, SpecError, plain};
+use crate::value::{Spanned, SpecError, check_name};
 use crate::workload::{Workload, Workloads};
 
 /// A campaign whose tables and defaults have been checked.
-pub(crate) struct Checked<'a> {
+pub(crate) struct CheckedCampaign<'a> {
     campaign: &'a Campaign,
     /// All definitions that levels can name.
     pub(crate) definitions: Definitions<'a>,
@@ -23,57 +23,57 @@ pub(crate) struct Checked<'a> {
 }
 
 /// Accepts a campaign name that is safe in file names and tables.
-pub(crate) fn name(name: &Spanned<String>) -> Result<(), SpecError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+pub(crate) fn check_campaign_name(name: &Spanned<String>) -> Result<(), SpecError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     let text = name.get_ref();
-    if text.is_empty() || text.len() > 60 || !text.chars().all(plain) {
+    if text.is_empty() || text.len() > 60 || !text.chars().all(is_allowed) {
         return Err(SpecError::at(
             name,
-            format!("campaign name \"{text}\" can't be used"),
+            format!("\"{text}\" is not a valid campaign name"),
             "expected 1 to 60 letters, digits, `-`, `_` or `.`",
         ));
     }
     Ok(())
 }
 
-impl<'a> Checked<'a> {
+impl<'a> CheckedCampaign<'a> {
     /// Checks everything except levels of factors, used or not.
     pub(crate) fn new(campaign: &'a Campaign, workloads: &'a Workloads) -> Result<Self, SpecError> {
-        name(&campaign.name)?;
+        check_campaign_name(&campaign.name)?;
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
         let duration = run.duration.as_ref().map(duration::check).transpose()?;
         let threads = run.threads.as_ref().map(|given| factor::threads::Threads::check(given, &definitions));
         let defaults = Defaults {
-            duration: duration.unwrap_or(DURATION),
+            duration: duration.unwrap_or(DEFAULT_DURATION),
             warmup: run.warmup.as_ref().map(|given| *given.get_ref()),
             threads: threads.transpose()?.unwrap_or(1),
         };
         for tag in &campaign.tags {
-            plain(tag, "tag")?;
+            check_name(tag, "tag")?;
         }
         for (name, table) in &campaign.servers {
-            plain(name, "name of a server")?;
+            check_name(name, "name of a server")?;
             server::parse_table(name.get_ref(), table)?;
         }
         for name in campaign.settings.keys() {
-            plain(name, "name of settings")?;
+            check_name(name, "name of settings")?;
             factor::settings::Settings::check(name, &definitions)?;
         }
         for (name, table) in &campaign.pins {
-            plain(name, "name of a pin")?;
+            check_name(name, "name of a pin")?;
             factor::pin::parse_table(name.get_ref(), table)?;
         }
         for (name, table) in &campaign.disks {
-            plain(name, "name of a disk limit")?;
+            check_name(name, "name of a disk limit")?;
             factor::disk::parse_table(name.get_ref(), table)?;
         }
         for name in campaign.sysctls.keys() {
-            plain(name, "name of kernel parameters")?;
+            check_name(name, "name of kernel parameters")?;
             factor::sysctl::check_table(name, &definitions)?;
         }
         for (name, table) in &campaign.workloads {
-            plain(name, "name of a workload")?;
+            check_name(name, "name of a workload")?;
             if Workload::builtin(name.get_ref()).is_some() {
                 return Err(SpecError::at(
                     name,
@@ -89,4 +89,4 @@ impl<'a> Checked<'a> {
 }
 
 /// Default length of the measured window.
-const DURATION: Span = Span::from_us(10_000_000);
+const DEFAULT_DURATION: Span = Span::from_us(10_000_000);

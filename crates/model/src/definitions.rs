@@ -208,7 +208,7 @@ impl<'de> Deserialize<'de> for Files {
 
 impl Workload {
     /// Whether it configures how clients run, beyond what they do; a workload of pgbench is then a custom one.
-    pub fn says_how(&self) -> bool {
+    pub fn configures_clients(&self) -> bool {
         self.stagger.is_some()
             || self.iterations.is_some()
             || self.spans.is_some()

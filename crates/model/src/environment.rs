@@ -278,7 +278,7 @@ impl Environment {
 impl KernelFacts {
     fn flatten(&self, flat: &mut Flat) {
         flat.put("kernel.config", &self.config.as_ref().map(|config| &config.sha256));
-        flat.put("kernel.modules", &self.modules_in_words());
+        flat.put("kernel.modules", &self.modules_list());
         flat.put("kernel.tainted", &self.tainted);
         flat.put("kernel.scheduler", &self.scheduler);
         flat.put("kernel.preemption", &self.preemption);
@@ -286,7 +286,7 @@ impl KernelFacts {
     }
 
     /// The modules separated by spaces, with letters for taints, as in `ext4 zfs(POE)`.
-    pub fn modules_in_words(&self) -> Option<String> {
+    pub fn modules_list(&self) -> Option<String> {
         let word = |(name, taint): (&String, &String)| match taint.as_str() {
             "" => name.clone(),
             letters => format!("{name}({letters})"),
@@ -375,7 +375,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_flat_by_group_and_name_and_what_is_missing_is_not_there() {
+    fn facts_are_flattened_and_missing_ones_omitted() {
         let map = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
         let environment = Environment {
             hostname: Some("a".to_owned()),

@@ -10,8 +10,8 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::definitions::Definitions;
-use crate::machine::NotStorage;
-use crate::units::{NotASize, NotASpan, Span};
+use crate::machine::ParseStorageError;
+use crate::units::{ParseSizeError, ParseSpanError, Span};
 use crate::value::{Spanned, SpecError, Word, names};
 
 pub mod acceleration;
@@ -81,7 +81,7 @@ pub trait Axis {
     /// Key in campaigns.
     const KEY: &'static str;
     /// Levels that campaigns can name, in a sentence.
-    const SENTENCE: &'static str;
+    const DESCRIPTION: &'static str;
     /// Rule for the level in campaigns that leave the factor out, if it depends on other factors.
     const DEFAULT_RULE: Option<&'static str> = None;
     /// Place in tables and pages.
@@ -91,7 +91,7 @@ pub trait Axis {
     /// Example list of levels, if every campaign must name the factor.
     const REQUIRED: Option<&'static str> = None;
     /// Key in bundles.
-    const STORED: &'static str = Self::KEY;
+    const STORED_KEY: &'static str = Self::KEY;
     /// Column of exports.
     const COLUMN: Column;
 
@@ -172,23 +172,23 @@ pub struct Column {
     /// Type of its values.
     pub kind: FigureKind,
     /// Its values, in a few words.
-    pub sentence: &'static str,
+    pub description: &'static str,
 }
 
 impl Column {
     /// A column of texts.
-    pub const fn text(name: &'static str, sentence: &'static str) -> Self {
-        Self { name, kind: FigureKind::Text, sentence }
+    pub const fn text(name: &'static str, description: &'static str) -> Self {
+        Self { name, kind: FigureKind::Text, description }
     }
 
-    /// A column of whole numbers.
-    pub const fn whole(name: &'static str, sentence: &'static str) -> Self {
-        Self { name, kind: FigureKind::Whole, sentence }
+    /// A column of integers.
+    pub const fn integer(name: &'static str, description: &'static str) -> Self {
+        Self { name, kind: FigureKind::Integer, description }
     }
 
     /// A column of real numbers.
-    pub const fn real(name: &'static str, sentence: &'static str) -> Self {
-        Self { name, kind: FigureKind::Real, sentence }
+    pub const fn real(name: &'static str, description: &'static str) -> Self {
+        Self { name, kind: FigureKind::Real, description }
     }
 }
 
@@ -197,8 +197,8 @@ impl Column {
 pub enum FigureKind {
     /// A text.
     Text,
-    /// A whole number.
-    Whole,
+    /// An integer.
+    Integer,
     /// A real number.
     Real,
 }
@@ -210,8 +210,8 @@ pub enum Figure {
     Null,
     /// As campaigns write it.
     Text(String),
-    /// A whole number.
-    Whole(u64),
+    /// An integer.
+    Integer(u64),
     /// A real number.
     Real(f64),
 }
@@ -227,15 +227,15 @@ pub enum LevelError {
     },
     /// Not a positive number.
     #[error("`{text}` is not a number for {factor}: expected 1, 2, 3, …")]
-    NoCount {
+    InvalidNumber {
         /// Key of the factor.
         factor: &'static str,
         /// As it was written.
         text: String,
     },
     /// A name that no level has.
-    #[error("`{text}` is no level of {factor}: expected {expected}")]
-    NoLevel {
+    #[error("`{text}` is not a level of {factor}: expected {expected}")]
+    UnknownLevel {
         /// Key of the factor.
         factor: &'static str,
         /// As it was written.
@@ -244,23 +244,23 @@ pub enum LevelError {
         expected: String,
     },
     /// Not a rate.
-    #[error("{0} a second is not a rate")]
-    NoRate(f64),
+    #[error("{0} per second is not a rate")]
+    InvalidRate(f64),
     /// Not a length of time.
     #[error(transparent)]
-    NoSpan(#[from] NotASpan),
+    InvalidSpan(#[from] ParseSpanError),
     /// Not a size.
     #[error(transparent)]
-    NoSize(#[from] NotASize),
+    InvalidSize(#[from] ParseSizeError),
     /// Not a storage.
     #[error(transparent)]
-    NoStorage(#[from] NotStorage),
+    InvalidStorage(#[from] ParseStorageError),
 }
 
 /// A name that no factor has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no factor \"{0}\"")]
-pub struct NoFactor(String);
+pub struct UnknownFactor(String);
 
 macro_rules! declare {
     ($($name:ident $key:ident,)*) => {
@@ -285,9 +285,9 @@ macro_rules! declare {
             }
 
             /// Levels that campaigns can name, in a sentence.
-            pub const fn sentence(self) -> &'static str {
+            pub const fn description(self) -> &'static str {
                 match self {
-                    $(Self::$name => <$key::$name as Axis>::SENTENCE,)*
+                    $(Self::$name => <$key::$name as Axis>::DESCRIPTION,)*
                 }
             }
 
@@ -353,11 +353,11 @@ impl Factor {
 }
 
 impl FromStr for Factor {
-    type Err = NoFactor;
+    type Err = UnknownFactor;
 
-    fn from_str(key: &str) -> Result<Self, NoFactor> {
+    fn from_str(key: &str) -> Result<Self, UnknownFactor> {
         let found = Self::ALL.into_iter().find(|factor| factor.name() == key);
-        found.ok_or_else(|| NoFactor(key.to_owned()))
+        found.ok_or_else(|| UnknownFactor(key.to_owned()))
     }
 }
 
@@ -371,14 +371,14 @@ impl Serialize for Factor {
 pub(crate) const ANY: &str = "any";
 
 /// Parses a positive number.
-fn count(factor: &'static str, text: &str) -> Result<u32, LevelError> {
+fn parse_count(factor: &'static str, text: &str) -> Result<u32, LevelError> {
     let count = text.parse().ok().filter(|count| *count > 0);
-    count.ok_or_else(|| LevelError::NoCount { factor, text: text.to_owned() })
+    count.ok_or_else(|| LevelError::InvalidNumber { factor, text: text.to_owned() })
 }
 
 /// Parses a level that is one of a fixed list of words.
-fn named<T: Word>(factor: &'static str, text: &str) -> Result<T, LevelError> {
-    text.parse().map_err(|_| LevelError::NoLevel {
+fn parse_word<T: Word>(factor: &'static str, text: &str) -> Result<T, LevelError> {
+    text.parse().map_err(|_| LevelError::UnknownLevel {
         factor,
         text: text.to_owned(),
         expected: names::<T>().join(", "),
@@ -386,22 +386,22 @@ fn named<T: Word>(factor: &'static str, text: &str) -> Result<T, LevelError> {
 }
 
 /// JSON schema of a fixed list of words.
-fn words<T: Word>() -> Value {
+fn word_schema<T: Word>() -> Value {
     json!({ "enum": names::<T>() })
 }
 
 /// JSON schema of integers from 1.
-fn whole_numbers(most: i64) -> Value {
-    json!({ "type": "integer", "minimum": 1, "maximum": most })
+fn integer_schema(max: i64) -> Value {
+    json!({ "type": "integer", "minimum": 1, "maximum": max })
 }
 
 /// JSON schema of durations.
-fn lengths() -> Value {
+fn duration_schema() -> Value {
     json!({ "type": "string", "pattern": Span::PATTERN })
 }
 
 /// Parses a duration with a unit, or in seconds.
-fn length(text: &str) -> Result<Span, LevelError> {
+fn parse_duration(text: &str) -> Result<Span, LevelError> {
     let with_unit =
         if text.ends_with(|c: char| c.is_ascii_digit()) { format!("{text}s").parse() } else { text.parse() };
     Ok(with_unit?)

@@ -26,7 +26,7 @@ pub struct Facts {
     /// Whether perf may observe the kernel and other users' processes regardless of the kernel parameters.
     pub perf_privileged: Option<bool>,
     /// Whether pgdyno can create a control group below its own.
-    pub cgroup_can_be_made: Option<bool>,
+    pub can_create_cgroup: Option<bool>,
     /// Limit of files that pgdyno may open.
     pub open_files: Option<OpenFiles>,
     /// Whether the driver can use io_uring, or the reason why not; none if not tried.

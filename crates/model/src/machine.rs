@@ -132,9 +132,9 @@ pub enum Storage {
 /// A text that is not a [`Storage`], with the forms expected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is no storage: expected \"memory\", \"virtio\" or \"virtio-CACHE-AIO\", such as \"virtio-none-native\""
+    "`{0}` is not a storage: expected \"memory\", \"virtio\" or \"virtio-CACHE-AIO\", such as \"virtio-none-native\""
 )]
-pub struct NotStorage(String);
+pub struct ParseStorageError(String);
 
 impl fmt::Display for Storage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -147,9 +147,9 @@ impl fmt::Display for Storage {
 }
 
 impl FromStr for Storage {
-    type Err = NotStorage;
+    type Err = ParseStorageError;
 
-    fn from_str(text: &str) -> Result<Self, NotStorage> {
+    fn from_str(text: &str) -> Result<Self, ParseStorageError> {
         let virtio = || {
             let modes = text.strip_prefix("virtio-")?;
             let (cache, aio) = modes.split_once('-')?;
@@ -159,7 +159,7 @@ impl FromStr for Storage {
             HOST => Ok(Self::Host),
             "memory" => Ok(Self::Memory),
             "virtio" => Ok(Self::Virtio { cache: DiskCache::default(), aio: DiskAio::default() }),
-            _ => virtio().ok_or_else(|| NotStorage(text.to_owned())),
+            _ => virtio().ok_or_else(|| ParseStorageError(text.to_owned())),
         }
     }
 }
@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn storage_is_read_as_it_is_written() {
+    fn storage_round_trips() {
         let mut all = vec![Storage::Host, Storage::Memory];
         for &cache in DiskCache::VARIANTS {
             all.extend(DiskAio::VARIANTS.iter().map(|&aio| Storage::Virtio { cache, aio }));

@@ -53,7 +53,7 @@ macro_rules! drafts {
             }
 
             /// Adds the levels of another draft.
-            fn join(&mut self, other: &Self) {
+            fn merge(&mut self, other: &Self) {
                 $(if other.$key.is_some() {
                     self.$key.clone_from(&other.$key);
                 })*
@@ -124,7 +124,7 @@ fn own_lengths<'a>(
 }
 
 /// Axes that are zipped; usually a single one.
-type Together = Vec<Levels>;
+type ZippedAxes = Vec<Levels>;
 
 /// The distinct cells of a campaign, in the order of the file.
 pub(crate) fn cells(
@@ -145,9 +145,9 @@ pub(crate) fn cells(
     }
     if cells.is_empty() {
         return Err(SpecError {
-            message: "no cell is left".to_owned(),
+            message: "no cells remain".to_owned(),
             at: None,
-            help: Some("`exclude` takes all of them away".to_owned()),
+            help: Some("`exclude` removes all of them".to_owned()),
         });
     }
     Ok(cells)
@@ -174,11 +174,11 @@ impl Layout<'_> {
         if all.is_empty() && !includes.is_empty() {
             return self.include(includes, cells);
         }
-        required(&all, own)?;
+        check_required(&all, own)?;
 
         let own = own.map(Spanned::get_ref);
         let zips = common.zip.iter().chain(own.into_iter().flat_map(|own| &own.zip));
-        let groups = together(all, zips)?;
+        let groups = zip_axes(all, zips)?;
         let excludes = common.exclude.iter().chain(own.into_iter().flat_map(|own| &own.exclude));
         let excluded: Vec<(&Spanned<Point>, Draft)> =
             excludes.map(|point| Ok((point, self.draft(point)?))).collect::<Result<_, SpecError>>()?;
@@ -192,7 +192,7 @@ impl Layout<'_> {
                     (0..steps).map(|step| {
                         let mut longer = draft.clone();
                         for axis in group {
-                            longer.join(&axis.levels[step].1);
+                            longer.merge(&axis.levels[step].1);
                         }
                         longer
                     })
@@ -228,7 +228,7 @@ impl Layout<'_> {
             let Some(cell) = resolve(self.draft(point)?, self.definitions, self.defaults)? else {
                 return Err(SpecError::at(
                     point,
-                    "a cell to be included is not whole",
+                    "the cell to include is incomplete",
                     "expected at least `server`, `workload` and `clients`",
                 ));
             };
@@ -246,7 +246,7 @@ impl Layout<'_> {
             for (nth, (at, level)) in axis.levels.iter().enumerate() {
                 if axis.levels[..nth].iter().any(|(_, before)| before == level) {
                     return Err(SpecError {
-                        message: format!("this level of the factor `{}` is there twice", axis.factor.name()),
+                        message: format!("this level of the factor `{}` is listed twice", axis.factor.name()),
                         at: Some(at.clone()),
                         help: Some("expected each level once; `run.repeats` repeats a cell".to_owned()),
                     });
@@ -275,13 +275,13 @@ impl Layout<'_> {
         }
         let mut draft = Draft::default();
         for (_, level) in levels.iter().flat_map(|levels| &levels.levels) {
-            draft.join(level);
+            draft.merge(level);
         }
         Ok(draft)
     }
 }
 
-fn required(axes: &[Levels], own: Option<&Spanned<Matrix>>) -> Result<(), SpecError> {
+fn check_required(axes: &[Levels], own: Option<&Spanned<Matrix>>) -> Result<(), SpecError> {
     for factor in Factor::ALL {
         let Some(example) = factor.required() else { continue };
         if axes.iter().all(|axis| axis.factor != factor) {
@@ -296,11 +296,11 @@ fn required(axes: &[Levels], own: Option<&Spanned<Matrix>>) -> Result<(), SpecEr
 }
 
 /// Groups axes that are zipped, at the position of the first of them.
-fn together<'a>(
+fn zip_axes<'a>(
     axes: Vec<Levels>,
     zips: impl Iterator<Item = &'a Spanned<Vec<Spanned<String>>>>,
-) -> Result<Vec<Together>, SpecError> {
-    let mut groups: Vec<Together> = axes.into_iter().map(|axis| vec![axis]).collect();
+) -> Result<Vec<ZippedAxes>, SpecError> {
+    let mut groups: Vec<ZippedAxes> = axes.into_iter().map(|axis| vec![axis]).collect();
     for zip in zips {
         let mut zipped: Option<usize> = None;
         for name in zip.get_ref() {
@@ -310,7 +310,7 @@ fn together<'a>(
             let Some(place) = place else {
                 return Err(SpecError::at(
                     name,
-                    format!("`{}` is no factor with levels here, and can't be zipped", name.get_ref()),
+                    format!("`{}` can't be zipped: it is not a factor with levels here", name.get_ref()),
                     "expected names of factors that have a list",
                 ));
             };
@@ -324,7 +324,7 @@ fn together<'a>(
                     format!("`{}` is zipped twice", name.get_ref())
                 } else {
                     format!(
-                        "`{}` has {} levels, and what it is zipped with has {}",
+                        "`{}` has {} levels, but what it is zipped with has {}",
                         name.get_ref(),
                         steps(place),
                         steps(first)
@@ -333,7 +333,7 @@ fn together<'a>(
                 return Err(SpecError::at(
                     name,
                     message,
-                    "expected each factor once, all with as many levels",
+                    "expected each factor once, and the same number of levels for all",
                 ));
             }
             let joined = groups.remove(place);
@@ -354,19 +354,20 @@ fn resolve(
     if draft.settings.is_none() {
         draft.settings = Some(factor::settings::default_settings(definitions)?);
     }
-    put_on_machine(&mut draft);
+    restrict_to_machine(&mut draft);
     // By default, a driver in a virtual machine has at most as many threads as CPUs.
     let is_virtual = draft.acceleration.is_some_and(Acceleration::is_virtual);
     let cpus = draft.cpus.flatten().filter(|_| is_virtual);
     draft.threads.get_or_insert(cpus.map_or(defaults.threads, |cpus| defaults.threads.min(cpus)));
     // The window of a workload with iterations lasts until they end, up to a limit.
-    let ends = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
+    let has_iterations = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
     // A workload's own lengths take precedence over the factors', which apply to all workloads.
     let duration = draft.own.duration.or(draft.duration);
-    let duration = duration.unwrap_or(if ends { LONGEST } else { defaults.duration });
+    let duration =
+        duration.unwrap_or(if has_iterations { MAX_ITERATIONS_DURATION } else { defaults.duration });
     draft.duration = Some(duration);
-    let warmup = draft.own.warmup.or(draft.warmup).or(defaults.warmup.filter(|_| !ends));
-    draft.warmup = Some(warmup.unwrap_or(if ends {
+    let warmup = draft.own.warmup.or(draft.warmup).or(defaults.warmup.filter(|_| !has_iterations));
+    draft.warmup = Some(warmup.unwrap_or(if has_iterations {
         Span::default()
     } else {
         // A tenth of the window.
@@ -377,7 +378,7 @@ fn resolve(
 
 /// Restricts a cell to levels that apply to its machine: those of virtual machines and of other kernels do not apply to
 /// the running one. So a product of `kernel = ["host", "6.12"]` and several `storage`s has one cell for the host.
-fn put_on_machine(draft: &mut Draft) {
+fn restrict_to_machine(draft: &mut Draft) {
     let is_host = draft.kernel.as_ref().is_none_or(Option::is_none);
     let acceleration =
         if is_host { Acceleration::None } else { draft.acceleration.unwrap_or(Acceleration::Icount) };
@@ -397,4 +398,4 @@ fn put_on_machine(draft: &mut Draft) {
 }
 
 /// Default limit of a load that ends after its iterations.
-const LONGEST: Span = Span::from_us(3_600_000_000);
+const MAX_ITERATIONS_DURATION: Span = Span::from_us(3_600_000_000);

@@ -267,7 +267,8 @@ pub struct Outcome {
     /// transaction of other scripts.
     pub commits: u64,
     /// Whether statements ran that may have committed without reporting it: `CALL` and `DO`.
-    pub silent_commits: bool,
+    #[serde(rename = "silent_commits")]
+    pub has_unreported_commits: bool,
     /// Other commits that the server counts: the start-up transaction of each connection.
     pub other_commits: u64,
     /// CPU time of the driver process from `Started` to the end of the load, user and system, in microseconds.

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::cell::Cell;
-use crate::check::Checked;
+use crate::check::CheckedCampaign;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::profile::Profile;
 pub use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
@@ -65,20 +65,24 @@ impl Plan {
     /// # Errors
     /// A value out of range or an unknown name, with its place in the campaign's text.
     pub fn new(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
-        Self::with(campaign, drawn_seed, &Workloads::default())
+        Self::with_workloads(campaign, drawn_seed, &Workloads::default())
     }
 
     /// Like [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.
     ///
     /// # Errors
     /// As [`Plan::new`].
-    pub fn with(campaign: &Campaign, drawn_seed: u64, workloads: &Workloads) -> Result<Self, SpecError> {
-        let checked = Checked::new(campaign, workloads)?;
+    pub fn with_workloads(
+        campaign: &Campaign,
+        drawn_seed: u64,
+        workloads: &Workloads,
+    ) -> Result<Self, SpecError> {
+        let checked = CheckedCampaign::new(campaign, workloads)?;
         let cells = matrix::cells(campaign, &checked.definitions, checked.defaults)?;
         let run = checked.run_settings(&cells, drawn_seed)?;
         let servers = checked.servers(&cells)?;
-        checked.possible(&cells, &servers)?;
-        checked.bootable(&cells, &servers)?;
+        checked.check_server_support(&cells, &servers)?;
+        checked.check_virtual_machines(&cells, &servers)?;
         Ok(Self {
             campaign: campaign.name.get_ref().clone(),
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
@@ -145,7 +149,8 @@ impl Plan {
 
     /// Distinct warnings about cells that can run but may fail: tight memory limits.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<String> = self.cells.iter().filter_map(check::memory::too_tight).collect();
+        let mut warnings: Vec<String> =
+            self.cells.iter().filter_map(check::memory::small_memory_warning).collect();
         warnings.sort();
         warnings.dedup();
         warnings
@@ -160,35 +165,35 @@ impl Plan {
     pub fn estimate_of(&self, trials: &[PlannedTrial]) -> Span {
         let load = |trial: &PlannedTrial| {
             let cell = self.cell(trial);
-            let folding = self.profile.map_or(0, |_| AROUND_PROFILE_US);
+            let folding = self.profile.map_or(0, |_| PROFILE_OVERHEAD_US);
             // The length of a load that ends after its iterations is unknown.
-            let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| BY_ITSELF_US);
-            let (times, around_us) = match cell.acceleration {
-                Acceleration::None => (1, AROUND_TRIAL_US),
+            let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| ASSUMED_ITERATIONS_US);
+            let (slowdown, overhead_us) = match cell.acceleration {
+                Acceleration::None => (1, TRIAL_OVERHEAD_US),
                 Acceleration::Kvm | Acceleration::Tcg => (1, BOOT_US),
-                Acceleration::Icount => (COUNTED_TIMES, BOOT_US),
+                Acceleration::Icount => (ICOUNT_SLOWDOWN, BOOT_US),
             };
-            times * (cell.warmup.us() + window_us + self.run.settle.us()) + around_us + folding
+            slowdown * (cell.warmup.us() + window_us + self.run.settle.us()) + overhead_us + folding
         };
         Span::from_us(trials.iter().map(load).sum())
     }
 }
 
 /// Assumed length of a load that ends after its iterations.
-const BY_ITSELF_US: u64 = 60_000_000;
+const ASSUMED_ITERATIONS_US: u64 = 60_000_000;
 
 /// Time around a trial's load: copying, starting, connecting and counting, as measured on small machines at scale 1.
-const AROUND_TRIAL_US: u64 = 400_000;
+const TRIAL_OVERHEAD_US: u64 = 400_000;
 
 /// Time to pack and boot a virtual machine, and to start and stop the server in it by emulation, as measured on small
 /// machines.
 const BOOT_US: u64 = 25_000_000;
 
 /// Slowdown by counting instructions, as measured on small machines.
-const COUNTED_TIMES: u64 = 10;
+const ICOUNT_SLOWDOWN: u64 = 10;
 
 /// Time to end a recording and fold its samples after a load, as measured on small machines.
-const AROUND_PROFILE_US: u64 = 3_000_000;
+const PROFILE_OVERHEAD_US: u64 = 3_000_000;
 
 fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
     let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats.min as usize);
@@ -216,7 +221,7 @@ mod tests {
     use crate::factor::Factor;
     use crate::profile::Unwinding;
 
-    const GOOD: &str = "name = 'n'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only', 'tpcb-like']\n\
+    const VALID: &str = "name = 'n'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only', 'tpcb-like']\n\
                         clients = [1, 2, 4]\n[run]\nseed = 7\nrepeats = 3\n";
 
     fn plan(text: &str) -> Result<Plan, SpecError> {
@@ -224,16 +229,16 @@ mod tests {
     }
 
     /// Message, marked text and help for a campaign that parses but can't be planned.
-    fn refused(from: &str, to: &str) -> (String, String, String) {
-        let text = GOOD.replace(from, to);
-        assert_ne!(text, GOOD);
+    fn rejection(from: &str, to: &str) -> (String, String, String) {
+        let text = VALID.replace(from, to);
+        assert_ne!(text, VALID);
         let error = plan(&text).unwrap_err();
         (error.message, text[error.at.unwrap()].to_owned(), error.help.unwrap())
     }
 
     #[test]
     fn cells_are_the_product_and_trials_their_repeats() {
-        let plan = plan(GOOD).unwrap();
+        let plan = plan(VALID).unwrap();
         assert_eq!(plan.cells.len(), 2 * 2 * 3);
         assert_eq!(plan.trials.len(), 2 * 2 * 3 * 3);
         assert_eq!(plan.servers.iter().map(|server| &server.name).collect::<Vec<_>>(), ["13", "18"]);
@@ -241,8 +246,8 @@ mod tests {
     }
 
     #[test]
-    fn every_block_holds_every_cell_once_and_blocks_differ() {
-        let plan = plan(GOOD).unwrap();
+    fn every_block_contains_every_cell_once_and_blocks_differ() {
+        let plan = plan(VALID).unwrap();
         let blocks: Vec<Vec<usize>> =
             plan.trials.chunks(12).map(|b| b.iter().map(|t| t.cell).collect()).collect();
         for block in &blocks {
@@ -254,35 +259,35 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_fixes_the_order_for_good() {
-        let first: Vec<usize> = plan(GOOD).unwrap().trials[..12].iter().map(|t| t.cell).collect();
+    fn a_seed_determines_the_order() {
+        let first: Vec<usize> = plan(VALID).unwrap().trials[..12].iter().map(|t| t.cell).collect();
         assert_eq!(first, [8, 7, 11, 10, 6, 2, 1, 3, 5, 9, 0, 4]);
     }
 
     #[test]
-    fn as_written_repeats_each_cell_in_turn() {
-        let plan = plan(&GOOD.replace("seed = 7", "order = 'sequential'")).unwrap();
+    fn sequential_order_repeats_each_cell_in_turn() {
+        let plan = plan(&VALID.replace("seed = 7", "order = 'sequential'")).unwrap();
         let head: Vec<_> = plan.trials[..4].iter().map(|t| (t.cell, t.repeat)).collect();
         assert_eq!(head, [(0, 1), (0, 2), (0, 3), (1, 1)]);
         assert_eq!(plan.run.seed, 1, "the drawn seed is recorded");
     }
 
     #[test]
-    fn what_is_out_of_range_or_unknown_is_shown_with_what_was_expected() {
-        let (message, at, help) = refused("[1, 2, 4]", "[1, 0]");
+    fn values_out_of_range_or_unknown_are_reported_with_those_expected() {
+        let (message, at, help) = rejection("[1, 2, 4]", "[1, 0]");
         assert_eq!((message.as_str(), at.as_str()), ("clients = 0 is out of range", "0"));
         assert_eq!(help, "expected a whole number from 1 to 262143");
 
-        let (message, at, help) = refused("'tpcb-like'", "'tpcc'");
+        let (message, at, help) = rejection("'tpcb-like'", "'tpcc'");
         assert_eq!((message.as_str(), at.as_str()), ("there is no workload \"tpcc\"", "'tpcc'"));
         assert_eq!(help, "expected \"tpcb-like\", \"simple-update\", \"select-only\"");
 
-        let (_, at, _) = refused("['13', '18']", "[]");
+        let (_, at, _) = rejection("['13', '18']", "[]");
         assert_eq!(at, "[]");
-        let (message, ..) = refused("[1, 2, 4]", "[4, 4]");
-        assert!(message.contains("twice"), "{message}");
+        let (message, ..) = rejection("[1, 2, 4]", "[4, 4]");
+        assert!(message.contains("is listed twice"), "{message}");
         for version in ["'8'", "'9'", "'18beta1'", "'18.1.2'", "''"] {
-            let (message, at, _) = refused("'18'", version);
+            let (message, at, _) = rejection("'18'", version);
             assert_eq!(at, version);
             assert!(message.contains("is not a PostgreSQL version"), "{message}");
         }
@@ -293,7 +298,7 @@ mod tests {
         let with = |table: &str| {
             plan(&format!(
                 "{}\n[settings.big]\n{table}\n",
-                GOOD.replace("clients =", "settings = ['default', 'big']\nclients =")
+                VALID.replace("clients =", "settings = ['default', 'big']\nclients =")
             ))
         };
         let plan = with("shared_buffers = '1GB'\nfsync = false\nmax_connections = 300").unwrap();
@@ -302,7 +307,7 @@ mod tests {
         assert_eq!(big.values["max_connections"], "300");
         assert!(with("port = 5432").unwrap_err().message.contains("pgdyno itself"));
         assert!(with("x = [1]").unwrap_err().help.unwrap().contains("a string"));
-        let (message, _, help) = refused("clients =", "settings = ['bag']\nclients =");
+        let (message, _, help) = rejection("clients =", "settings = ['bag']\nclients =");
         assert_eq!(message, "there are no settings \"bag\"");
         assert!(help.contains("[settings.bag]"), "{help}");
     }
@@ -315,24 +320,24 @@ mod tests {
     }
 
     #[test]
-    fn zipped_factors_go_together() {
+    fn zipped_factors_vary_together() {
         let cells = names(&format!("{SWEEP}scale = [10, 20, 40]\nzip = [['clients', 'scale']]\n"));
         assert_eq!(cells.len(), 2 * 3);
         assert!(cells[2].contains("scale 40 clients 4"), "{cells:?}");
-        let refused = |zip: &str, scales: &str| {
+        let rejection = |zip: &str, scales: &str| {
             let text = format!("{SWEEP}scale = {scales}\nzip = [{zip}]\n");
             let error = plan(&text).unwrap_err();
             (error.message, text[error.at.unwrap()].to_owned())
         };
-        let (message, at) = refused("['clients', 'scale']", "[10, 20]");
+        let (message, at) = rejection("['clients', 'scale']", "[10, 20]");
         assert_eq!(at, "'scale'");
-        assert!(message.contains("has 2 levels, and what it is zipped with has 3"), "{message}");
-        assert!(refused("['clients', 'clients']", "[1]").0.contains("twice"));
-        assert!(refused("['clients', 'rate']", "[1]").0.contains("no factor with levels"));
+        assert!(message.contains("has 2 levels, but what it is zipped with has 3"), "{message}");
+        assert!(rejection("['clients', 'clients']", "[1]").0.contains("twice"));
+        assert!(rejection("['clients', 'rate']", "[1]").0.contains("not a factor with levels"));
     }
 
     #[test]
-    fn what_is_excluded_goes_and_what_is_included_comes() {
+    fn cells_are_excluded_and_included() {
         let cells = names(&format!(
             "{SWEEP}exclude = [{{ server = '17', clients = 4 }}]\n\
              include = [{{ server = '18', workload = 'tpcb-like', clients = 64, rate = 500 }}]\n"
@@ -346,14 +351,14 @@ mod tests {
             ("this excludes no cell", "{ clients = 5 }")
         );
         let error = plan(&format!("{SWEEP}include = [{{ clients = 5 }}]\n")).unwrap_err();
-        assert!(error.message.contains("is not whole"), "{error}");
+        assert!(error.message.contains("is incomplete"), "{error}");
         let error =
             plan(&format!("{SWEEP}exclude = [{{ server = '17' }}, {{ server = '18' }}]\n")).unwrap_err();
-        assert_eq!(error.message, "no cell is left");
+        assert_eq!(error.message, "no cells remain");
     }
 
     #[test]
-    fn matrices_add_up_and_take_what_they_leave_out_from_the_factors() {
+    fn matrices_add_up_and_share_the_common_factors() {
         let plan = plan(&format!(
             "{SWEEP}[[matrix]]\nscale = [1]\n[[matrix]]\nscale = [100]\nclients = [8]\nworkload = ['tpcb-like']\n\
              [[matrix]]\nserver = ['18']\nscale = [1]\n"
@@ -389,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_comes_from_one_place() {
+    fn a_server_has_exactly_one_source() {
         let with = |table: &str| {
             let text = format!("{}\n[servers.mine]\n{table}\n", SWEEP.replace("'17'", "'mine'"));
             plan(&text).map(|plan| plan.servers[0].clone()).map_err(|error| error.message)
@@ -399,9 +404,9 @@ mod tests {
         let Source::Build(build) = built.unwrap().source else { panic!("no build") };
         assert_eq!((build.git_ref.as_deref(), build.options.len()), (Some("master"), 1));
         assert_eq!(with("version = '9.6'\ninitdb = ['-k']").unwrap().initdb, ["-k"]);
-        assert!(with("bin = '/x'\ndsn = 'host=y'").unwrap_err().contains("not said where"));
-        assert!(with("").unwrap_err().contains("not said where"));
-        assert!(with("bin = '/x'\nref = 'y'").unwrap_err().contains("is for a server with `source`"));
+        assert!(with("bin = '/x'\ndsn = 'host=y'").unwrap_err().contains("has no source, or several"));
+        assert!(with("").unwrap_err().contains("has no source, or several"));
+        assert!(with("bin = '/x'\nref = 'y'").unwrap_err().contains("`ref` requires `source`"));
         for secret in ["host=y password = x", "postgresql://me:x@y/db", "postgres://y/db?sslpassword=x"] {
             assert!(
                 with(&format!("dsn = '{secret}'")).unwrap_err().contains("a password in a campaign"),
@@ -416,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_and_disk_limits_are_levels_of_their_own() {
+    fn memory_and_disk_limits_are_factors() {
         let text = format!(
             "{SWEEP}memory = ['none', '512MB']\ndisk = ['none', 'slow']\n\
              [disks.slow]\nread = '100MB/s'\nread_iops = 1000\n"
@@ -427,27 +432,27 @@ mod tests {
         let last = limited.cells.last().unwrap();
         assert!(last.to_string().ends_with("10s memory 512MB disk slow"), "{last}");
         assert_eq!((last.disk.read_bytes_s, last.disk.write_iops), (Some(100 << 20), None));
-        let refused = |from: &str, to: &str| {
+        let rejection = |from: &str, to: &str| {
             let text = text.replace(from, to);
             let error = Campaign::parse(&text).and_then(|campaign| Plan::new(&campaign, 1)).unwrap_err();
             (error.message, text[error.at.unwrap()].to_owned())
         };
-        assert_eq!(refused("'512MB'", "'512'").1, "'512'");
-        assert!(refused("'512MB'", "'1kB'").0.contains("too little for any server"));
+        assert_eq!(rejection("'512MB'", "'512'").1, "'512'");
+        assert!(rejection("'512MB'", "'1kB'").0.contains("too little for any server"));
         assert_eq!(
-            refused("'slow']", "'slaw']"),
+            rejection("'slow']", "'slaw']"),
             ("there is no disk limit \"slaw\"".to_owned(), "'slaw'".to_owned())
         );
-        assert_eq!(refused("100MB/s", "100MB").1, "'100MB'");
-        assert!(refused("1000", "0").0.contains("read_iops = 0"));
-        assert!(refused("'100MB/s'", "'0MB/s'").0.contains("nothing could be read"));
+        assert_eq!(rejection("100MB/s", "100MB").1, "'100MB'");
+        assert!(rejection("1000", "0").0.contains("read_iops = 0"));
+        assert!(rejection("'100MB/s'", "'0MB/s'").0.contains("nothing could be read"));
         let text = text.replace("'17'", "'mine'") + "[servers.mine]\ndsn = 'host=y'\n";
         let error = plan(&text).unwrap_err();
         assert!(error.message.contains("needs a server that pgdyno starts"), "{error}");
     }
 
     #[test]
-    fn profiles_are_taken_only_where_they_are_asked_for() {
+    fn profiles_are_checked_and_optional() {
         let with = |table: &str| plan(&format!("{SWEEP}{table}"));
         assert_eq!(with("").unwrap().profile, None);
         let default = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
@@ -458,9 +463,13 @@ mod tests {
         for (key, message, help) in [
             ("hz = 0", "hz = 0 is out of range", "from 1 to 10000"),
             ("callgraph = 'lbr'", "there is no call graph \"lbr\"", "\"auto\", \"fp\", \"dwarf\""),
-            ("window = '11s'", "11s of profile do not fit a measured window of 10s", "no more than"),
+            (
+                "window = '11s'",
+                "a profile of 11s does not fit a measured window of 10s",
+                "at most the shortest",
+            ),
             ("window = '1ms'", "too short", "100ms"),
-            ("off_cpu = '5s'", "5s of off-CPU profile do not fit a measured window of 10s", "at most half"),
+            ("off_cpu = '5s'", "profile of 5s does not fit a measured window of 10s", "at most half"),
         ] {
             let error = with(&format!("[profile]\n{key}\n")).unwrap_err();
             assert!(error.message.contains(message), "{error}");
@@ -469,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_may_be_found_while_the_campaign_runs() {
+    fn repeats_may_be_adaptive() {
         let repeats =
             |given: &str| plan(&format!("{SWEEP}[run]\nrepeats = {given}\n")).map(|plan| plan.run.repeats);
         assert_eq!(repeats("4").unwrap(), Repeats { min: 4, max: 4, until_ci: None });
@@ -484,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_factor_that_varies_is_compared_unless_stated() {
+    fn the_first_varied_factor_is_compared_by_default() {
         assert_eq!(plan(SWEEP).unwrap().run.compare, Some(Factor::Server));
         let planned = plan(&format!("{SWEEP}[run]\ncompare = 'clients'\n")).unwrap();
         assert_eq!(planned.run.compare, Some(Factor::Clients));
@@ -493,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn a_workload_may_have_a_length_of_its_own() {
+    fn a_workload_may_have_its_own_duration() {
         let text = SWEEP.replace("'select-only'", "'select-only', 'long'")
             + "[workloads.long]\nbuiltin = 'select-only'\nduration = '60s'\n";
         let plan = plan(&text).unwrap();

@@ -26,40 +26,40 @@ impl Profile {
     pub const DEFAULT_HZ: u32 = 99;
 
     /// Length of the profile in a measured window. With copies of stacks, which are large, the default is limited to
-    /// [`MOST_COPIES`] samples if all CPUs are busy.
+    /// [`MAX_STACK_COPIES`] samples if all CPUs are busy.
     pub fn window(&self, measured: Span, unwinding: Unwinding, cpus: usize) -> Span {
-        let most = match (self.window, unwinding) {
+        let max = match (self.window, unwinding) {
             (Some(asked), _) => asked,
             (None, Unwinding::FramePointers) => measured,
             (None, Unwinding::Dwarf) => {
-                Span::from_us(MOST_COPIES * 1_000_000 / (u64::from(self.hz) * cpus.max(1) as u64))
+                Span::from_us(MAX_STACK_COPIES * 1_000_000 / (u64::from(self.hz) * cpus.max(1) as u64))
             }
         };
-        let ended = self.off_cpu.map_or(0, |length| length.us() + AROUND_OFF_CPU_US);
-        Span::from_us(measured.us().saturating_sub(ended).min(most.us()))
+        let reserved_us = self.off_cpu.map_or(0, |length| length.us() + OFF_CPU_SETUP_US);
+        Span::from_us(measured.us().saturating_sub(reserved_us).min(max.us()))
     }
 
     /// Maximum rate per second and CPU of context switches sampled with a stack in an off-CPU profile, so that there
-    /// are at most [`MOST_SWITCHES`].
+    /// are at most [`MAX_SWITCHES`].
     pub fn switches_hz(&self, cpus: usize) -> u32 {
         let us = self.off_cpu.map_or(0, Span::us).max(1) * cpus.max(1) as u64;
-        u32::try_from(MOST_SWITCHES * 1_000_000 / us).unwrap_or(u32::MAX).clamp(1, MOST_SWITCHES_HZ)
+        u32::try_from(MAX_SWITCHES * 1_000_000 / us).unwrap_or(u32::MAX).clamp(1, MAX_SWITCHES_HZ)
     }
 }
 
 /// Maximum context switches sampled with a stack in a trial.
-pub const MOST_SWITCHES: u64 = 8192;
+pub const MAX_SWITCHES: u64 = 8192;
 /// Samples per second of one CPU above which the kernel may refuse.
-const MOST_SWITCHES_HZ: u32 = 20_000;
+const MAX_SWITCHES_HZ: u32 = 20_000;
 /// Time to prepare an off-CPU profile, during which the CPU profile has already ended.
-pub const AROUND_OFF_CPU_US: u64 = 1_000_000;
+pub const OFF_CPU_SETUP_US: u64 = 1_000_000;
 
 /// Default maximum of samples with a copy of the stack in a trial: 256 MiB of raw data. A share of 1 % of so many is
 /// known to a twentieth of a percent.
-pub const MOST_COPIES: u64 = 32_768;
+pub const MAX_STACK_COPIES: u64 = 32_768;
 
 /// Bytes of the stack copied with each sample for unwinding afterwards. Stacks of a server are rarely deeper.
-pub const COPY_BYTES: u32 = 8192;
+pub const STACK_COPY_BYTES: u32 = 8192;
 
 /// Method of finding the callers of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
@@ -101,7 +101,7 @@ impl Scope {
 
 /// Parameters and counts of a trial's profile; its stacks are [`Stacks`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct Profiled {
+pub struct ProfileSummary {
     /// The sampled event by perf's name, such as `cycles` or `cpu-clock`; a `u` after a colon excludes the kernel. None
     /// without samples.
     pub event: Option<String>,
@@ -156,7 +156,7 @@ pub const PREEMPTED: &str = "[preempted]";
 /// Stack of a thread that was waiting when the recording started, or of which no switch was sampled.
 pub const NO_STACK: &str = "[no stack]";
 
-impl Profiled {
+impl ProfileSummary {
     /// CPU time that one sample stands for, in microseconds.
     pub fn us_per_sample(&self) -> f64 {
         1e6 / f64::from(self.hz.max(1))
@@ -186,7 +186,7 @@ pub struct Stacks {
 /// A line that is not a folded stack.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("this is not a folded stack: {0}")]
-pub struct NotAStack(String);
+pub struct ParseStackError(String);
 
 impl Stacks {
     /// Samples of all stacks.
@@ -203,11 +203,11 @@ impl Stacks {
     ///
     /// # Errors
     /// A line is not a folded stack.
-    pub fn from_folded(role: &str, text: &str) -> Result<Self, NotAStack> {
+    pub fn from_folded(role: &str, text: &str) -> Result<Self, ParseStackError> {
         let mut stacks = Self { role: role.to_owned(), samples: BTreeMap::new() };
         for line in text.lines() {
             let stack = line.rsplit_once(' ').and_then(|(stack, n)| Some((stack, n.parse::<u64>().ok()?)));
-            let (stack, samples) = stack.ok_or_else(|| NotAStack(line.to_owned()))?;
+            let (stack, samples) = stack.ok_or_else(|| ParseStackError(line.to_owned()))?;
             *stacks.samples.entry(stack.to_owned()).or_default() += samples;
         }
         Ok(stacks)
@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn copies_of_stacks_are_taken_for_a_part_of_a_long_window_unless_the_campaign_asks_for_more() {
+    fn dwarf_profiles_are_limited_by_default() {
         let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu: None };
         let hour = Span::from_us(3_600_000_000);
         assert_eq!(profile.window(hour, Unwinding::FramePointers, 64), hour);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_the_window_is_for_what_waits() {
+    fn the_off_cpu_profile_is_at_the_end_of_the_window() {
         let off_cpu = Some(Span::from_us(2_000_000));
         let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu };
         let measured = Span::from_us(10_000_000);
@@ -240,11 +240,11 @@ mod tests {
         assert_eq!(profile.switches_hz(2), 2048);
         assert_eq!(profile.switches_hz(64), 64);
         let short = Profile { off_cpu: Some(Span::from_us(100_000)), ..profile };
-        assert_eq!(short.switches_hz(1), MOST_SWITCHES_HZ);
+        assert_eq!(short.switches_hz(1), MAX_SWITCHES_HZ);
     }
 
     #[test]
-    fn folded_stacks_are_read_as_they_were_written() {
+    fn folded_stacks_round_trip() {
         let text = "postgres;main;f 2\npostgres;main;f;syscall x_[k] 1\n";
         let stacks = Stacks::from_folded("load", text).unwrap();
         assert_eq!((stacks.total(), stacks.folded().as_str()), (3, text));

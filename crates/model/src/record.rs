@@ -14,7 +14,7 @@ use crate::limits::LimitsInForce;
 pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
-use crate::profile::{Profiled, Stacks};
+use crate::profile::{ProfileSummary, Stacks};
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
@@ -120,7 +120,7 @@ pub struct Trial {
     /// Limits in force on the server; none if unlimited.
     pub limits: Option<LimitsInForce>,
     /// Parameters of its profile; none without one.
-    pub profile: Option<Profiled>,
+    pub profile: Option<ProfileSummary>,
     /// Size of the tested database at the load's start, in bytes.
     pub database_bytes: Option<u64>,
     /// Raw read of a relation before the load; none if not done.
@@ -355,7 +355,7 @@ pub struct Accounting {
     /// was one.
     pub driver_commits: Option<u64>,
     /// Whether transactions may have committed more often than reported: by `CALL` or `DO`, or by parallel workers.
-    pub untold_commits: bool,
+    pub has_unreported_commits: bool,
     /// Other commits caused by pgdyno: start-up of connections, preparing statements.
     pub other_commits: Option<u64>,
     /// Increase of the tested database's `xact_commit` in `pg_stat_database`.
@@ -415,8 +415,8 @@ pub struct Finding {
 
 impl Finding {
     /// The finding in one sentence.
-    pub fn in_words(&self) -> String {
-        let threshold = self.threshold.as_ref().map(|threshold| format!(" (sound: {threshold})"));
+    pub fn sentence(&self) -> String {
+        let threshold = self.threshold.as_ref().map(|threshold| format!(" (expected: {threshold})"));
         let advice = self.advice.as_ref().map(|advice| format!("; {advice}"));
         format!("{}{}{}", self.evidence, threshold.unwrap_or_default(), advice.unwrap_or_default())
     }
@@ -432,7 +432,7 @@ pub struct Event {
     /// Description of the event.
     pub message: String,
     /// The object concerned, such as a table's name; none if it has no name.
-    pub of: Option<String>,
+    pub object: Option<String>,
     /// Its figures by name; the names end with their units.
     pub figures: BTreeMap<String, f64>,
 }

@@ -4,15 +4,17 @@
 pub const MASK: &str = "(masked)";
 
 /// Words that mark a name as a secret's wherever they occur in it.
-const WITHIN: [&str; 7] = ["password", "passwd", "passphrase", "secret", "token", "credential", "apikey"];
+const SECRET_SUBSTRINGS: [&str; 7] =
+    ["password", "passwd", "passphrase", "secret", "token", "credential", "apikey"];
 /// Words that do so only as a separate part, as in `rd.luks.key`.
-const PARTS: [&str; 10] = ["auth", "cred", "creds", "key", "keys", "pass", "passcode", "psk", "pw", "pwd"];
+const SECRET_WORDS: [&str; 10] =
+    ["auth", "cred", "creds", "key", "keys", "pass", "passcode", "psk", "pw", "pwd"];
 
 /// Whether a name looks like a secret's: `sshkey.password`, `--auth-token`, `AWS_SECRET_ACCESS_KEY`.
 pub fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    WITHIN.iter().any(|word| name.contains(word))
-        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| PARTS.contains(&part))
+    SECRET_SUBSTRINGS.iter().any(|word| name.contains(word))
+        || name.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| SECRET_WORDS.contains(&part))
 }
 
 /// Masks secrets in a text of words (a command line, a log, mount options): values of `name=value` and words after
@@ -108,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn secrets_are_masked_and_nothing_else() {
+    fn only_secrets_are_masked() {
         for (text, expected) in [
             ("quiet root=/dev/vda ro", "quiet root=/dev/vda ro"),
             ("a=1 luks.password=hunter2\n b", "a=1 luks.password=(masked)\n b"),

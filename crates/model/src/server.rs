@@ -89,7 +89,8 @@ pub struct Dsn {
     /// A libpq connection string; never stored with a password.
     pub conninfo: String,
     /// Whether pgdyno may change its settings for a trial, and restore them afterwards.
-    pub may_set: bool,
+    #[serde(rename = "may_set")]
+    pub can_change_settings: bool,
 }
 
 /// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). The crate `server` determines whether

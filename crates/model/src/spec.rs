@@ -175,7 +175,7 @@ pub struct Run {
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub seed: Option<Spanned<i64>>,
     /// Threads of the driver (default 1; never more than clients).
-    #[cfg_attr(test, schemars(range(min = 1, max = factor::threads::MOST)))]
+    #[cfg_attr(test, schemars(range(min = 1, max = factor::threads::MAX_THREADS)))]
     pub threads: Option<Spanned<i64>>,
     /// Factor whose levels are compared; its first level is the baseline (default: the first of `server`, `settings`,
     /// `kernel`, `host` with several levels).
@@ -328,35 +328,35 @@ impl Campaign {
 }
 
 /// Notes on deprecated keys in a campaign's text.
-pub fn outdated_keys(text: &str) -> Vec<String> {
+pub fn deprecated_keys(text: &str) -> Vec<String> {
     let Ok(campaign) = text.parse::<toml::Table>() else { return Vec::new() };
     let workloads = campaign.get("workloads").and_then(toml::Value::as_table);
-    let outdated = workloads.into_iter().flatten().filter(|(_, workload)| workload.get("beside").is_some());
-    outdated.map(|(name, _)| format!("workloads.{name}.beside is called background now")).collect()
+    let deprecated = workloads.into_iter().flatten().filter(|(_, workload)| workload.get("beside").is_some());
+    deprecated.map(|(name, _)| format!("workloads.{name}.beside is deprecated: use background")).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const GOOD: &str =
+    const VALID: &str =
         "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2]\n";
 
-    fn refused(text: &str) -> (SpecError, String) {
+    fn rejection(text: &str) -> (SpecError, String) {
         let error = Campaign::parse(text).unwrap_err();
         let at = text[error.at.clone().unwrap()].to_owned();
         (error, at)
     }
 
     #[test]
-    fn the_least_campaign_is_read() {
-        let campaign = Campaign::parse(GOOD).unwrap();
+    fn a_minimal_campaign_is_parsed() {
+        let campaign = Campaign::parse(VALID).unwrap();
         assert_eq!(campaign.factors.clients.unwrap().get_ref().len(), 2);
     }
 
     #[test]
     fn an_unknown_key_is_shown_with_the_known_ones() {
-        let (error, at) = refused(&GOOD.replace("clients", "client"));
+        let (error, at) = rejection(&VALID.replace("clients", "client"));
         assert_eq!(at, "client");
         assert_eq!(error.message, "unknown field `client`");
         assert!(error.help.unwrap().contains("`clients`"));
@@ -364,24 +364,24 @@ mod tests {
 
     #[test]
     fn a_wrong_type_is_shown_at_its_value() {
-        let (error, at) = refused(&GOOD.replace("[1, 2]", "[1, 'two']"));
+        let (error, at) = rejection(&VALID.replace("[1, 2]", "[1, 'two']"));
         assert_eq!(at, "'two'");
         assert!(error.message.contains("string \"two\""), "{error}");
-        let (error, at) = refused(&GOOD.replace("[1, 2]", "8"));
+        let (error, at) = rejection(&VALID.replace("[1, 2]", "8"));
         assert_eq!(at, "8");
         assert!(error.help.unwrap_or_default().contains("a list"));
     }
 
     #[test]
     fn a_duration_needs_its_unit() {
-        let (error, at) = refused(&format!("{GOOD}[run]\nduration = '5'\n"));
+        let (error, at) = rejection(&format!("{VALID}[run]\nduration = '5'\n"));
         assert_eq!(at, "'5'");
         assert!(error.to_string().contains("`5` is not a duration"));
     }
 
     #[test]
     fn malformed_toml_has_a_place() {
-        let (_, at) = refused("name = 'n'\n[factors\n");
+        let (_, at) = rejection("name = 'n'\n[factors\n");
         assert!(at.trim().is_empty(), "{at:?}");
     }
 }

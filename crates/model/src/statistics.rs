@@ -41,7 +41,8 @@ pub struct Stall {
     /// Length in microseconds.
     pub length_us: u64,
     /// The baseline, transactions per second.
-    pub usual_tps: f64,
+    #[serde(rename = "usual_tps")]
+    pub baseline_tps: f64,
 }
 
 /// A percentile of the window's latencies.

@@ -53,21 +53,21 @@ impl Span {
 #[error(
     "`{0}` is not a duration: expected a number and a unit (us, ms, s, min or h), such as \"500ms\", \"2s\" or \"5min\""
 )]
-pub struct NotASpan(String);
+pub struct ParseSpanError(String);
 
 impl FromStr for Span {
-    type Err = NotASpan;
+    type Err = ParseSpanError;
 
-    fn from_str(text: &str) -> Result<Self, NotASpan> {
-        let refuse = || NotASpan(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refuse)?;
+    fn from_str(text: &str) -> Result<Self, ParseSpanError> {
+        let invalid = || ParseSpanError(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
         let (number, unit) = text.split_at(digits);
         let unit_us =
-            UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, us)| *us).ok_or_else(refuse)?;
-        let number: f64 = number.parse().map_err(|_| refuse())?;
+            UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, us)| *us).ok_or_else(invalid)?;
+        let number: f64 = number.parse().map_err(|_| invalid())?;
         let us = number * unit_us as f64;
         if us > 1e15 {
-            return Err(refuse());
+            return Err(invalid());
         }
         Ok(Self::from_us(us.round() as u64))
     }
@@ -152,7 +152,7 @@ impl<'de> Deserialize<'de> for Rate {
             type Value = Rate;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("transactions a second, or \"max\"")
+                f.write_str("a number of transactions per second, or \"max\"")
             }
 
             fn visit_f64<E: de::Error>(self, rate: f64) -> Result<Rate, E> {
@@ -213,22 +213,22 @@ impl Size {
 /// A text that is not a size; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a size: expected a number and a unit (kB, MB, GB or TB), such as \"512MB\"")]
-pub struct NotASize(String);
+pub struct ParseSizeError(String);
 
 impl FromStr for Size {
-    type Err = NotASize;
+    type Err = ParseSizeError;
 
-    fn from_str(text: &str) -> Result<Self, NotASize> {
-        let refuse = || NotASize(text.to_owned());
-        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refuse)?;
+    fn from_str(text: &str) -> Result<Self, ParseSizeError> {
+        let invalid = || ParseSizeError(text.to_owned());
+        let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
         let (number, unit) = text.split_at(digits);
         let known = SIZES.iter().find(|(name, _)| *name == unit.trim());
-        let unit_bytes = known.map(|(_, bytes)| *bytes).ok_or_else(refuse)?;
-        let number: f64 = number.parse().map_err(|_| refuse())?;
+        let unit_bytes = known.map(|(_, bytes)| *bytes).ok_or_else(invalid)?;
+        let number: f64 = number.parse().map_err(|_| invalid())?;
         let bytes = number * unit_bytes as f64;
         // Rejects sizes beyond 8 EB, and numbers that are not sizes.
         if bytes >= 9e18 {
-            return Err(refuse());
+            return Err(invalid());
         }
         Ok(Self::from_bytes(bytes.round() as u64))
     }
@@ -261,7 +261,7 @@ impl<'de> Deserialize<'de> for Throughput {
             type Value = Throughput;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a size in a second, such as \"100MB/s\"")
+                f.write_str("a size per second, such as \"100MB/s\"")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<Throughput, E> {
@@ -280,16 +280,16 @@ pub struct Share(pub f64);
 /// A text that is not a share; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a share: expected a percentage up to 100, such as \"2%\"")]
-pub struct NotAShare(String);
+pub struct ParseShareError(String);
 
 impl FromStr for Share {
-    type Err = NotAShare;
+    type Err = ParseShareError;
 
-    fn from_str(text: &str) -> Result<Self, NotAShare> {
+    fn from_str(text: &str) -> Result<Self, ParseShareError> {
         let number = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
         match number {
             Some(percent) if percent > 0.0 && percent <= 100.0 => Ok(Self(percent / 100.0)),
-            _ => Err(NotAShare(text.to_owned())),
+            _ => Err(ParseShareError(text.to_owned())),
         }
     }
 }
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_prints() {
+    fn spans_round_trip() {
         for us in [0, 1, 999, 1_000, 1_500_000, 2_000_000, 90_000_000, 3_600_000_000] {
             let span = Span::from_us(us);
             assert_eq!(span.to_string().parse::<Span>(), Ok(span), "{span}");
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_those_of_postgresql() {
+    fn sizes_have_postgresqls_units() {
         for bytes in [0, 1, 1023, 8192, 512 << 20, 3 << 30, 5 << 40] {
             let size = Size::from_bytes(bytes);
             assert_eq!(size.to_string().parse::<Size>(), Ok(size), "{size}");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_number_or_foreign_unit_is_refused_with_the_units() {
+    fn a_span_without_a_known_unit_is_rejected_with_the_units() {
         for text in ["5", "", "s", "5 parsecs", "-1s", "1e99h", "1..2s"] {
             let message = text.parse::<Span>().unwrap_err().to_string();
             assert!(message.contains("\"500ms\""), "{message}");

@@ -89,14 +89,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_stays_as_it_is_and_what_is_unknown_is_refused() {
+    fn omitted_thresholds_have_defaults_and_unknown_ones_are_rejected() {
         let thresholds: Thresholds = toml::from_str("steal_share = 0.1").unwrap();
         assert_eq!(thresholds, Thresholds { steal_share: 0.1, ..Thresholds::default() });
         assert!(toml::from_str::<Thresholds>("stealing = 0.1").is_err());
     }
 
     #[test]
-    fn the_users_guide_has_every_threshold_and_its_value() {
+    fn the_documentation_lists_every_threshold_with_its_default() {
         let guide = include_str!("../../../docs/validity.md");
         let toml::Value::Table(all) = toml::Value::try_from(Thresholds::default()).unwrap() else {
             unreachable!("a struct is a table")

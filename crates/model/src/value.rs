@@ -79,22 +79,22 @@ fn split_expectation(message: &str) -> (String, Option<String>) {
 }
 
 /// Accepts a word that is safe in tables, file names and environment variables.
-pub(crate) fn plain(given: &Spanned<String>, what: &str) -> Result<(), SpecError> {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
+pub(crate) fn check_name(given: &Spanned<String>, what: &str) -> Result<(), SpecError> {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '+');
     let text = given.get_ref();
-    if !text.is_empty() && text.len() <= 60 && text.chars().all(fits) {
+    if !text.is_empty() && text.len() <= 60 && text.chars().all(is_allowed) {
         return Ok(());
     }
     Err(SpecError::at(
         given,
-        format!("\"{text}\" can't be the {what}"),
+        format!("\"{text}\" is not a valid {what}"),
         "expected 1 to 60 letters, digits, `-`, `_`, `.` or `+`",
     ))
 }
 
 /// Accepts an integer in a range.
-pub(crate) fn whole(given: &Spanned<i64>, what: &str, least: i64, most: i64) -> Result<i64, SpecError> {
-    in_range(given, *given.get_ref(), what, least, most)
+pub(crate) fn integer(given: &Spanned<i64>, what: &str, min: i64, max: i64) -> Result<i64, SpecError> {
+    in_range(given, *given.get_ref(), what, min, max)
 }
 
 /// Accepts the number of a value if it is in a range.
@@ -102,16 +102,16 @@ pub(crate) fn in_range<T>(
     given: &Spanned<T>,
     value: i64,
     what: impl Display,
-    least: i64,
-    most: i64,
+    min: i64,
+    max: i64,
 ) -> Result<i64, SpecError> {
-    if (least..=most).contains(&value) {
+    if (min..=max).contains(&value) {
         return Ok(value);
     }
     Err(SpecError::at(
         given,
         format!("{what} = {value} is out of range"),
-        format!("expected a whole number from {least} to {most}"),
+        format!("expected a whole number from {min} to {max}"),
     ))
 }
 

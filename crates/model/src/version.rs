@@ -9,7 +9,7 @@ use std::str::FromStr;
 #[error(
     "\"{0}\" is not a PostgreSQL version: expected a major such as \"18\" or \"9.6\", or a full version such as \"16.4\""
 )]
-pub struct NotAVersion(String);
+pub struct ParseVersionError(String);
 
 /// A major version: `18` of `18.1`, or `9.6` of `9.6.24`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -154,11 +154,11 @@ impl VersionRequest {
 }
 
 impl FromStr for VersionRequest {
-    type Err = NotAVersion;
+    type Err = ParseVersionError;
 
-    fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let refuse = || NotAVersion(text.to_owned());
-        let parts: Vec<u32> = text.split('.').map(number).collect::<Option<_>>().ok_or_else(refuse)?;
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
+        let invalid = || ParseVersionError(text.to_owned());
+        let parts: Vec<u32> = text.split('.').map(number).collect::<Option<_>>().ok_or_else(invalid)?;
         let two_parts = parts.first().is_some_and(|&first| first < 10);
         Ok(match (two_parts, &parts[..]) {
             (false, &[first]) => Self::Newest(Major::new(first)),
@@ -169,26 +169,26 @@ impl FromStr for VersionRequest {
             (true, &[first, second, minor]) => {
                 Self::Exactly(Version { major: Major { first, second }, stage: Stage::Minor(minor) })
             }
-            _ => return Err(refuse()),
+            _ => return Err(invalid()),
         })
     }
 }
 
 impl FromStr for Version {
-    type Err = NotAVersion;
+    type Err = ParseVersionError;
 
-    fn from_str(text: &str) -> Result<Self, NotAVersion> {
-        let refuse = || NotAVersion(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
+        let invalid = || ParseVersionError(text.to_owned());
         if let Some(letter) = text.find(|c: char| c.is_ascii_lowercase()) {
             let (major, stage) = text.split_at(letter);
             return match (major.parse()?, Stage::before_release(stage)) {
                 (VersionRequest::Newest(major), Some(stage)) => Ok(Self { major, stage }),
-                _ => Err(refuse()),
+                _ => Err(invalid()),
             };
         }
         match text.parse()? {
             VersionRequest::Exactly(version) => Ok(version),
-            VersionRequest::Newest(_) => Err(refuse()),
+            VersionRequest::Newest(_) => Err(invalid()),
         }
     }
 }
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_it_prints_and_refuses_what_postgresql_never_called_a_version() {
+    fn versions_round_trip_and_other_texts_are_rejected() {
         for text in ["18", "18.1", "9.6", "9.6.24", "10.0"] {
             assert_eq!(text.parse::<VersionRequest>().unwrap().to_string(), text);
         }
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_released_yet_is_a_version_of_a_server_though_not_one_to_download() {
+    fn unreleased_versions_can_not_be_requested() {
         for text in ["19devel", "18beta1", "18rc2", "17alpha1", "9.6beta4"] {
             assert_eq!(text.parse::<Version>().unwrap().to_string(), text);
             assert!(text.parse::<VersionRequest>().is_err(), "{text}");
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn majors_are_read_from_what_servers_and_programs_report() {
+    fn majors_are_parsed_from_reported_versions() {
         for (reported, major) in [
             ("18.1", "18"),
             ("16.4 (Debian 16.4-1.pgdg120+1)", "16"),

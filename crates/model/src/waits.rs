@@ -27,9 +27,9 @@ pub struct Waits {
 impl Waits {
     /// Its activity: wait event type, `CPU` if active without waiting, or its state if not active; and the wait event,
     /// if active and waiting.
-    pub fn doing(&self) -> (&str, Option<&str>) {
+    pub fn activity(&self) -> (&str, Option<&str>) {
         match (self.state.as_deref(), self.event_type.as_deref()) {
-            (Some(state), _) if !IS_ACTIVE.contains(&state) => (state, None),
+            (Some(state), _) if !ACTIVE_STATES.contains(&state) => (state, None),
             (_, Some(event_type)) => (event_type, self.event.as_deref()),
             (_, None) => ("CPU", None),
         }
@@ -39,7 +39,7 @@ impl Waits {
 /// States in which a session works for its client.
 ///
 /// Source: PostgreSQL manual, `pg_stat_activity`.
-const IS_ACTIVE: [&str; 2] = ["active", "fastpath function call"];
+const ACTIVE_STATES: [&str; 2] = ["active", "fastpath function call"];
 
 /// Kinds of sessions and processes that are sampled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

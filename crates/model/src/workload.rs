@@ -134,7 +134,7 @@ impl Workloads {
     }
 
     /// Adds those of some cells; the last one with a name wins.
-    pub fn learn<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
+    pub fn add_custom<'a>(&mut self, workloads: impl IntoIterator<Item = &'a Workload>) {
         for workload in workloads {
             if let Workload::Custom(custom) = workload {
                 self.insert(&custom.name, workload.clone());
@@ -214,7 +214,7 @@ impl Workload {
 
     /// Hash of its content, which distinguishes workloads with the same name within a run of pgdyno; none for
     /// pgbench's.
-    pub fn mark(&self) -> Option<String> {
+    pub fn content_hash(&self) -> Option<String> {
         let mut hasher = DefaultHasher::new();
         self.custom()?.hash(&mut hasher);
         Some(format!("{:08x}", hasher.finish() as u32))

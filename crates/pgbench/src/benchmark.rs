@@ -24,7 +24,7 @@ use crate::task::{Benchmark, Length, Vacuum};
 const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A shorter last interval gets no line: its rate would be meaningless.
-const SHORTEST_PROGRESS_NS: u64 = 100_000_000;
+const MIN_PROGRESS_NS: u64 = 100_000_000;
 
 /// Time that transactions in flight have after Ctrl-C.
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
@@ -62,7 +62,7 @@ pub(crate) fn benchmark(task: &Benchmark, console: &Console, on_signal: &OnSigna
     };
     console.print(&results.text())?;
     if let Some(code) = interrupt.exit_code() {
-        console.error("Run was interrupted; the above results are of what was run until then.");
+        console.error("Run was interrupted; the above results cover only the part before the interruption.");
         return Ok(code);
     }
     if outcome.aborted > 0 {
@@ -72,11 +72,11 @@ pub(crate) fn benchmark(task: &Benchmark, console: &Console, on_signal: &OnSigna
     Ok(0)
 }
 
-/// Stops the load, and cuts it off if it does not end soon.
+/// Stops the load, and aborts it if it does not end soon.
 fn stop(stopper: &Stopper) {
     stopper.stop();
     thread::sleep(GRACE_PERIOD);
-    stopper.cut_off();
+    stopper.abort();
 }
 
 /// The error of a load without a report.
@@ -107,7 +107,7 @@ fn settings(task: &Benchmark, server: &Server) -> String {
 
 /// Vacuums the tables. Errors are printed and ignored: the tables may not exist.
 fn vacuum(vacuum: Vacuum, server: &mut Server, console: &Console) {
-    if vacuum == Vacuum::Nothing {
+    if vacuum == Vacuum::None {
         return;
     }
     console.plain("starting vacuum...");
@@ -206,7 +206,7 @@ impl Observer for Recorder<'_> {
     }
 
     fn interval(&mut self, record: &Record) {
-        if self.task.progress.is_some() && record.end_ns - record.start_ns >= SHORTEST_PROGRESS_NS {
+        if self.task.progress.is_some() && record.end_ns - record.start_ns >= MIN_PROGRESS_NS {
             self.console.plain(&progress::line(self.task, record, self.started_unix_us));
         }
         match &mut self.total {
@@ -240,12 +240,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clients_are_dealt_to_threads() {
+    fn clients_are_distributed_over_threads() {
         let threads =
             |clients, threads| (0..clients).map(|client| thread_of(client, clients, threads)).collect();
-        let dealt: Vec<u32> = threads(7, 3);
-        assert_eq!(dealt, [0, 0, 0, 1, 1, 2, 2]);
-        let dealt: Vec<u32> = threads(2, 2);
-        assert_eq!(dealt, [0, 1]);
+        let threads_of_clients: Vec<u32> = threads(7, 3);
+        assert_eq!(threads_of_clients, [0, 0, 0, 1, 1, 2, 2]);
+        let threads_of_clients: Vec<u32> = threads(2, 2);
+        assert_eq!(threads_of_clients, [0, 1]);
     }
 }

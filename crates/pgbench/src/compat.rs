@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_one_on_the_command_line_wins() {
+    fn the_last_compat_option_wins() {
         assert_eq!(compat("-c 4"), Compat::V18);
         assert_eq!(compat("-d --compat 15"), Compat::V15);
         assert_eq!(compat("--compat=15 --compat=17 -d"), Compat::V17);

@@ -18,11 +18,11 @@ pub(crate) struct Spec<Id> {
 }
 
 /// An option with its value.
-pub(crate) type Parsed<Id> = Result<(Id, Option<OsString>), Complaint>;
+pub(crate) type Parsed<Id> = Result<(Id, Option<OsString>), GetoptError>;
 
 /// An error in the words of `getopt_long`.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Complaint {
+pub(crate) enum GetoptError {
     #[error("invalid option -- '{0}'")]
     Invalid(char),
     #[error("option requires an argument -- '{0}'")]
@@ -95,7 +95,7 @@ impl<'a, Id: Copy> Getopt<'a, Id> {
     fn short(&mut self, letter: u8) -> Parsed<Id> {
         let shown = char::from(letter);
         let Some(spec) = self.specs.iter().find(|spec| spec.short == Some(letter)) else {
-            return Err(Complaint::Invalid(shown));
+            return Err(GetoptError::Invalid(shown));
         };
         if !spec.takes_value {
             return Ok((spec.id, None));
@@ -107,7 +107,7 @@ impl<'a, Id: Copy> Getopt<'a, Id> {
         };
         match value {
             Some(value) => Ok((spec.id, Some(value))),
-            None => Err(Complaint::ShortWithoutValue(shown)),
+            None => Err(GetoptError::ShortWithoutValue(shown)),
         }
     }
 
@@ -121,17 +121,17 @@ impl<'a, Id: Copy> Getopt<'a, Id> {
         let long = spec.long;
         match (spec.takes_value, value) {
             (false, None) => Ok((spec.id, None)),
-            (false, Some(_)) => Err(Complaint::UnwantedValue(long)),
+            (false, Some(_)) => Err(GetoptError::UnwantedValue(long)),
             (true, Some(value)) => Ok((spec.id, Some(value))),
             (true, None) => match self.rest.pop_front() {
                 Some(value) => Ok((spec.id, Some(value))),
-                None => Err(Complaint::LongWithoutValue(long)),
+                None => Err(GetoptError::LongWithoutValue(long)),
             },
         }
     }
 
     /// The option with this name, or the only one that it abbreviates.
-    fn find(&self, name: &[u8], written: &OsStr) -> Result<&'a Spec<Id>, Complaint> {
+    fn find(&self, name: &[u8], written: &OsStr) -> Result<&'a Spec<Id>, GetoptError> {
         if let Some(spec) = self.specs.iter().find(|spec| spec.long.as_bytes() == name) {
             return Ok(spec);
         }
@@ -139,9 +139,9 @@ impl<'a, Id: Copy> Getopt<'a, Id> {
         let found: Vec<&Spec<Id>> = self.specs.iter().filter(matches).collect();
         let written = written.to_string_lossy().into_owned();
         match found[..] {
-            [] => Err(Complaint::Unrecognized(written)),
+            [] => Err(GetoptError::Unrecognized(written)),
             [spec] => Ok(spec),
-            _ => Err(Complaint::Ambiguous {
+            _ => Err(GetoptError::Ambiguous {
                 written,
                 possibilities: found.iter().map(|spec| spec.long).collect(),
             }),
@@ -165,7 +165,7 @@ mod tests {
         Spec { id, short, long, takes_value, abbreviable: true }
     }
 
-    /// Options as `c=4`, then a bar, then operands; or the complaint.
+    /// Options as `c=4`, then a bar, then operands; or the error.
     fn parse(line: &str) -> String {
         let args: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         let mut getopt = Getopt::new(&args, SPECS, false);
@@ -174,7 +174,7 @@ mod tests {
             match parsed {
                 Ok((id, Some(value))) => out.push(format!("{id}={}", value.display())),
                 Ok((id, None)) => out.push(id.to_string()),
-                Err(complaint) => return complaint.to_string(),
+                Err(error) => return error.to_string(),
             }
         }
         out.push("|".to_owned());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_of_an_option() {
+    fn every_form_of_an_option_is_parsed() {
         assert_eq!(parse("-c4 -c 4 --client=4 --client 4 --cl=4"), "c=4 c=4 c=4 c=4 c=4 |");
         assert_eq!(parse("-nSc4"), "n S c=4 |");
         assert_eq!(parse("-c -1"), "c=-1 |");
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_anywhere() {
+    fn operands_can_be_anywhere() {
         assert_eq!(parse("db -n more -S"), "n S | db more");
         assert_eq!(parse("-n -- -S - db"), "n | -S - db");
         assert_eq!(parse("- -n"), "n | -");
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn complaints_are_those_of_glibc() {
+    fn errors_are_those_of_glibc() {
         assert_eq!(parse("--bad"), "unrecognized option '--bad'");
         assert_eq!(parse("--bad=3"), "unrecognized option '--bad=3'");
         assert_eq!(parse("---debug"), "unrecognized option '---debug'");

@@ -25,23 +25,23 @@ Usage:
 Initialization options:
   -i, --initialize         create and fill the tables of the standard scenario
   -I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")
-                           do these steps, in this order:
+                           run these steps, in this order:
                            d: drop the tables if they exist
                            t: create the tables
-                           g: generate data here and send it
+                           g: generate data on the client
                            G: generate data in the server
                            v: vacuum the tables
                            p: create the primary keys
                            f: create the foreign keys
   -F, --fillfactor=NUM     fill factor of the tables, in percent
-  -n, --no-vacuum          leave out the step v
-  -q, --quiet              say something every 5 seconds instead of every 100000 rows
+  -n, --no-vacuum          skip step v
+  -q, --quiet              print a message every 5 seconds instead of every 100000 rows
   -s, --scale=NUM          number of branches, each with 100000 accounts (default: 1)
   --foreign-keys           add the step f
   --index-tablespace=TABLESPACE
                            create indexes in this tablespace
   --partition-method=(range|hash)
-                           how to partition pgbench_accounts (default: range)
+                           partitioning method of pgbench_accounts (default: range)
   --partitions=NUM         number of partitions of pgbench_accounts (default: 0, not partitioned)
   --tablespace=TABLESPACE  create tables in this tablespace
   --unlogged-tables        create unlogged tables
@@ -57,7 +57,7 @@ Benchmarking options:
   -c, --client=NUM         number of clients (default: 1)
   -C, --connect            open a new connection for each transaction
   -D, --define=VARNAME=VALUE
-                           give a variable of the scripts a value
+                           set a variable of the scripts
   -j, --jobs=NUM           number of threads (default: 1)
   -l, --log                write every transaction to a log file
   -L, --latency-limit=NUM  count transactions that take more than NUM ms as late
@@ -66,15 +66,15 @@ Benchmarking options:
   -n, --no-vacuum          do not vacuum before the run
   -P, --progress=NUM       report progress every NUM seconds
   -r, --report-per-command report latencies, failures and retries of each command
-  -R, --rate=NUM           begin NUM transactions per second
-  -s, --scale=NUM          value of :scale, and scale to report, where it cannot be found out
+  -R, --rate=NUM           start NUM transactions per second
+  -s, --scale=NUM          value of :scale, and reported scale, if it cannot be queried
   -t, --transactions=NUM   number of transactions of each client (default: 10)
   -T, --time=NUM           seconds to run
   -v, --vacuum-all         also vacuum pgbench_accounts before the run
-  --aggregate-interval=NUM log sums over NUM seconds in place of every transaction
+  --aggregate-interval=NUM log aggregates of NUM seconds instead of every transaction
 {exit_on_abort}  --failures-detailed      report failures by their kind
   --log-prefix=PREFIX      beginning of the names of log files (default: \"pgbench_log\")
-  --max-tries=NUM          how often to try a transaction (default: 1; 0: without limit)
+  --max-tries=NUM          maximum tries per transaction (default: 1; 0: no limit)
   --progress-timestamp     report progress with Unix times
   --random-seed=SEED       random seed (\"time\", \"rand\", or an unsigned integer)
   --sampling-rate=NUM      share of the transactions to log (0.01 for 1%)
@@ -89,13 +89,13 @@ Common options:
   -?, --help               print this help, then exit
 
 Not in PostgreSQL's pgbench:
-  --compat=15|17|18        pgbench version to behave as (default: 18, or what the
-                           environment variable PGDYNO_PGBENCH_COMPAT says)
+  --compat=15|17|18        pgbench version to emulate (default: 18, or the
+                           environment variable PGDYNO_PGBENCH_COMPAT)
   --engine=auto|epoll|uring
                            event loop of the threads (default: auto)
 
 Exit codes: 0 ok; 1 error; 2 a client was aborted, results are incomplete; 130 interrupted, results
-are of what was run until then. docs/pgbench-differences.md says what is different and why.
+cover only the part before. docs/pgbench-differences.md lists the differences and their reasons.
 
 Report bugs to the pgdyno project, not to PostgreSQL's.
 ",

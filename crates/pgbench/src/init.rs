@@ -60,7 +60,7 @@ fn perform(
             console.plain("generating data (client-side)...\n");
             server.execute("begin")?;
             server.execute(&truncate())?;
-            fill::on_the_client(task, server, console, interrupt)?;
+            fill::generate_on_client(task, server, console, interrupt)?;
             server.execute("commit")?;
             "client-side generate"
         }
@@ -68,7 +68,7 @@ fn perform(
             console.plain("generating data (server-side)...\n");
             server.execute("begin")?;
             server.execute(&truncate())?;
-            execute_all(server, fill::on_the_server(task.scale))?;
+            execute_all(server, fill::server_side_statements(task.scale))?;
             server.execute("commit")?;
             "server-side generate"
         }

@@ -19,8 +19,8 @@ impl Fatal {
     }
 
     /// An error of the command line, in the words of `getopt_long`.
-    pub(crate) fn usage(complaint: impl fmt::Display) -> Self {
-        Self { text: line("", complaint), exit_code: 1 }.see_help()
+    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+        Self { text: line("", error), exit_code: 1 }.see_help()
     }
 
     /// Adds another error.

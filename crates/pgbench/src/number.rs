@@ -3,9 +3,9 @@
 use crate::message::Fatal;
 
 /// The value of an option that takes an integer within bounds.
-pub(crate) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<u32, Fatal> {
-    let out_of_range = || Fatal::new(format_args!("{option} must be in range {least}..{most}"));
-    let (number, rest) = match leading_whole(value) {
+pub(crate) fn parse_integer(value: &str, option: &str, min: i32, max: i32) -> Result<u32, Fatal> {
+    let out_of_range = || Fatal::new(format_args!("{option} must be in range {min}..{max}"));
+    let (number, rest) = match leading_integer(value) {
         Some(found) => found,
         None => (Some(0), value),
     };
@@ -13,13 +13,13 @@ pub(crate) fn whole(value: &str, option: &str, least: i32, most: i32) -> Result<
         return Err(Fatal::new(format_args!("invalid value \"{value}\" for option {option}")));
     }
     match number.and_then(|number| i32::try_from(number).ok()) {
-        Some(number) if (least..=most).contains(&number) => Ok(number.unsigned_abs()),
+        Some(number) if (min..=max).contains(&number) => Ok(number.unsigned_abs()),
         _ => Err(out_of_range()),
     }
 }
 
 /// The integer at the start of a text (None beyond 64 bits) and the rest; None if the text starts otherwise (`strtol`).
-pub(crate) fn leading_whole(text: &str) -> Option<(Option<i64>, &str)> {
+pub(crate) fn leading_integer(text: &str) -> Option<(Option<i64>, &str)> {
     let text = text.trim_start_matches(is_space);
     let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
     let count = digits.bytes().take_while(u8::is_ascii_digit).count();
@@ -62,20 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whole_numbers_may_have_spaces_around_them_and_nothing_else() {
-        let read = |value| whole(value, "-c/--client", 1, i32::MAX);
+    fn integers_may_be_surrounded_by_spaces_only() {
+        let read = |value| parse_integer(value, "-c/--client", 1, i32::MAX);
         assert_eq!(read(" +3 "), Ok(3));
-        let refused = |value| format!("{:?}", read(value).unwrap_err());
+        let error = |value| format!("{:?}", read(value).unwrap_err());
         for value in ["three", "3x", "-", "3 4"] {
-            assert!(refused(value).contains("invalid value"), "{value}");
+            assert!(error(value).contains("invalid value"), "{value}");
         }
         for value in ["", "0", "-1", "2147483648", "99999999999999999999"] {
-            assert!(refused(value).contains("-c/--client must be in range 1..2147483647"), "{value}");
+            assert!(error(value).contains("-c/--client must be in range 1..2147483647"), "{value}");
         }
     }
 
     #[test]
-    fn a_double_is_what_a_text_begins_with() {
+    fn the_leading_double_is_parsed() {
         let cases = [
             ("100", 100.0),
             (" -1.5e2x", -150.0),

@@ -9,7 +9,7 @@ use crate::console::Console;
 use crate::getopt::{Getopt, Spec};
 use crate::help;
 use crate::message::Fatal;
-use crate::number::{leading_double, leading_whole, whole};
+use crate::number::{leading_double, leading_integer, parse_integer};
 use crate::open_files;
 use crate::partition::PartitionMethod;
 use crate::scripts::{self, Scripts};
@@ -245,7 +245,7 @@ pub(crate) fn parse(args: &[OsString], console: &Console) -> Result<CommandLine,
     while let Some(parsed) = getopt.next() {
         let (option, value) = parsed.map_err(Fatal::usage)?;
         let value = value.unwrap_or_default();
-        if let Some(show) = option.shows(&value, compat)? {
+        if let Some(show) = option.informational_text(&value, compat)? {
             return Ok(show);
         }
         options.benchmark_option |= option.is_for_benchmarks();
@@ -257,8 +257,8 @@ pub(crate) fn parse(args: &[OsString], console: &Console) -> Result<CommandLine,
 }
 
 impl Opt {
-    /// The text that an option shows instead of a run.
-    fn shows(self, value: &OsStr, compat: Compat) -> Result<Option<CommandLine>, Fatal> {
+    /// The text that an option prints instead of a run.
+    fn informational_text(self, value: &OsStr, compat: Compat) -> Result<Option<CommandLine>, Fatal> {
         Ok(Some(match self {
             Self::Help => CommandLine::Show(help::text(compat)),
             Self::Version => CommandLine::Show(format!("pgbench (PostgreSQL) {}\n", compat.version())),
@@ -307,7 +307,7 @@ impl Opt {
 impl Options {
     fn set(&mut self, option: Opt, value: &OsStr, console: &Console) -> Result<(), Fatal> {
         let text = || value.to_string_lossy().into_owned();
-        let at_least_one = |name: &str| whole(&value.to_string_lossy(), name, 1, i32::MAX).map(Some);
+        let at_least_one = |name: &str| parse_integer(&value.to_string_lossy(), name, 1, i32::MAX).map(Some);
         let Self { compat, connection, initialization, benchmark, .. } = self;
         match option {
             Opt::Host => connection.host = Some(text()),
@@ -321,14 +321,16 @@ impl Options {
 
             Opt::InitSteps => initialization.steps = Some(steps(&text())?),
             Opt::Fillfactor => {
-                initialization.fillfactor = Some(whole(&text(), "-F/--fillfactor", 10, 100)?);
+                initialization.fillfactor = Some(parse_integer(&text(), "-F/--fillfactor", 10, 100)?);
             }
             Opt::ForeignKeys => initialization.foreign_keys = true,
             Opt::Quiet => initialization.quiet = true,
             Opt::UnloggedTables => initialization.unlogged = true,
             Opt::Tablespace => initialization.tablespace = Some(text()),
             Opt::IndexTablespace => initialization.index_tablespace = Some(text()),
-            Opt::Partitions => initialization.partitions = whole(&text(), "--partitions", 0, i32::MAX)?,
+            Opt::Partitions => {
+                initialization.partitions = parse_integer(&text(), "--partitions", 0, i32::MAX)?;
+            }
             Opt::PartitionMethod => initialization.partition_method = Some(partition_method(&text())?),
 
             Opt::Builtin => benchmark.scripts.add_builtin_option(value)?,
@@ -438,7 +440,7 @@ fn sampling_rate(text: &str) -> Result<f64, Fatal> {
 
 /// 0 is no limit, and so is a text without a number.
 fn max_tries(text: &str) -> Result<u32, Fatal> {
-    let number = leading_whole(text).map_or(Some(0), |(number, _)| number);
+    let number = leading_integer(text).map_or(Some(0), |(number, _)| number);
     match number.map(|number| number.min(i64::from(i32::MAX))) {
         Some(number) if number >= 0 => Ok(number as u32),
         _ => Err(Fatal::new(format_args!("invalid number of maximum tries: \"{text}\""))),
@@ -480,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn d_was_debug_before_it_was_the_database() {
+    fn the_meaning_of_d_depends_on_the_version() {
         assert!(options("-d db --compat 15").debug);
         assert_eq!(options("-d db").connection.database.as_deref(), Some("db"));
     }
@@ -491,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn tries_without_limit() {
+    fn max_tries_0_means_no_limit() {
         for (text, tries) in [("0", 0), ("x", 0), ("7", 7)] {
             assert_eq!(options(&format!("--max-tries {text}")).benchmark.max_tries, Some(tries), "{text}");
         }

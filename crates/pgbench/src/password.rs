@@ -12,10 +12,10 @@ pub(crate) fn prompt(console: &Console) -> Option<String> {
     const PROMPT: &str = "Password: ";
     match File::options().read(true).write(true).open("/dev/tty") {
         Ok(terminal) => {
-            let hidden = Hidden::new(&terminal);
+            let no_echo = NoEcho::new(&terminal);
             (&terminal).write_all(PROMPT.as_bytes()).ok()?;
             let answer = line(&mut BufReader::new(&terminal));
-            drop(hidden);
+            drop(no_echo);
             let _ = (&terminal).write_all(b"\n");
             answer
         }
@@ -33,12 +33,12 @@ fn line(from: &mut impl BufRead) -> Option<String> {
 }
 
 /// Turns off the terminal's echo until it is dropped.
-struct Hidden<'a> {
+struct NoEcho<'a> {
     terminal: &'a File,
     before: Option<Termios>,
 }
 
-impl<'a> Hidden<'a> {
+impl<'a> NoEcho<'a> {
     fn new(terminal: &'a File) -> Self {
         let before = tcgetattr(terminal).ok();
         if let Some(modes) = &before {
@@ -50,7 +50,7 @@ impl<'a> Hidden<'a> {
     }
 }
 
-impl Drop for Hidden<'_> {
+impl Drop for NoEcho<'_> {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
             let _ = tcsetattr(self.terminal, OptionalActions::Flush, before);

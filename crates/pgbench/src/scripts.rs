@@ -10,7 +10,7 @@ use driver::WeightedScript;
 use script::{Builtin, Names, Script};
 
 use crate::message::Fatal;
-use crate::number::leading_whole;
+use crate::number::leading_integer;
 
 const MAX_SCRIPTS: usize = 128;
 const WEIGHT_SEPARATOR: u8 = b'@';
@@ -93,7 +93,7 @@ fn split_weight(value: &OsStr) -> Result<(&OsStr, u64), Fatal> {
         return Ok((value, 1));
     };
     let written = OsStr::from_bytes(&bytes[at..]).to_string_lossy();
-    match leading_whole(&written[1..]) {
+    match leading_integer(&written[1..]) {
         Some((Some(weight), "")) => match i32::try_from(weight) {
             Ok(0..) => Ok((OsStr::from_bytes(&bytes[..at]), weight.unsigned_abs())),
             _ => Err(Fatal::new(format_args!(

@@ -15,25 +15,25 @@ pub(crate) enum Source {
 }
 
 /// The default random seed.
-pub(crate) fn by_time() -> u64 {
+pub(crate) fn from_time() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
 }
 
 /// Parses the value of `--random-seed` or its environment variable, and prints the seed.
 pub(crate) fn parse(seed: &str, source: Source, console: &Console) -> Result<u64, Fatal> {
     let seed = match seed {
-        "time" => by_time(),
-        "rand" => by_kernel().ok_or_else(|| refused("could not generate random seed", None, source))?,
+        "time" => from_time(),
+        "rand" => from_kernel().ok_or_else(|| seed_error("could not generate random seed", None, source))?,
         _ => unsigned(seed).ok_or_else(|| {
             let detail = "Expecting an unsigned integer, \"time\" or \"rand\".";
-            refused(&format!("unrecognized random seed option \"{seed}\""), Some(detail), source)
+            seed_error(&format!("unrecognized random seed option \"{seed}\""), Some(detail), source)
         })?,
     };
     console.info(format_args!("setting random seed to {seed}"));
     Ok(seed)
 }
 
-fn refused(why: &str, detail: Option<&str>, source: Source) -> Fatal {
+fn seed_error(why: &str, detail: Option<&str>, source: Source) -> Fatal {
     let fatal = Fatal::new(why);
     let fatal = match detail {
         Some(detail) => fatal.detail(detail),
@@ -47,7 +47,7 @@ fn refused(why: &str, detail: Option<&str>, source: Source) -> Fatal {
     })
 }
 
-fn by_kernel() -> Option<u64> {
+fn from_kernel() -> Option<u64> {
     let mut bytes = [0; 8];
     File::open("/dev/urandom").and_then(|mut source| source.read_exact(&mut bytes)).ok()?;
     Some(u64::from_ne_bytes(bytes))

@@ -79,7 +79,7 @@ impl Server {
     /// A function that cancels the running statement, from any thread.
     pub(crate) fn cancel(&self) -> impl Fn() + Send + 'static {
         let params = self.params.clone();
-        let sql = format!("select pg_catalog.pg_cancel_backend({})", self.session.begun().process_id);
+        let sql = format!("select pg_catalog.pg_cancel_backend({})", self.session.info().process_id);
         move || {
             // If that fails, the next signal ends the program.
             let _ = Session::connect(&params).and_then(|mut session| session.execute(&sql));

@@ -78,7 +78,7 @@ pub(crate) enum Length {
 /// The tables to vacuum before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Vacuum {
-    Nothing,
+    None,
     /// All tables but the accounts.
     SmallTables,
     AllTables,
@@ -216,7 +216,7 @@ impl Benchmark {
             vacuum: vacuum(no_vacuum, benchmark.vacuum_all),
             scripts: benchmark.scripts,
             defines: benchmark.defines,
-            random_seed: benchmark.random_seed.unwrap_or_else(seed::by_time),
+            random_seed: benchmark.random_seed.unwrap_or_else(seed::from_time),
             clients,
             threads: benchmark.threads.unwrap_or(1).min(clients),
             length,
@@ -240,7 +240,7 @@ impl Benchmark {
 
 fn vacuum(no_vacuum: bool, vacuum_all: bool) -> Vacuum {
     if no_vacuum {
-        Vacuum::Nothing
+        Vacuum::None
     } else if vacuum_all {
         Vacuum::AllTables
     } else {

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use model::spec::outdated_keys;
+use model::spec::deprecated_keys;
 use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
 
 use crate::output::note;
@@ -53,7 +53,7 @@ pub(crate) fn text(path: &Path, overrides: &[String]) -> Result<String, Campaign
     let text = std::fs::read_to_string(path)
         .map_err(|source| CampaignFileError::Read { path: path.to_owned(), source })?;
     let text = overrides::apply(&text, overrides)?;
-    for outdated in outdated_keys(&text) {
+    for outdated in deprecated_keys(&text) {
         note(&format!("{}: {outdated}\n", path.display()));
     }
     Ok(text)

@@ -97,7 +97,7 @@ impl CampaignRun<'_> {
 
 /// Path of the pgdyno executable, which driver processes and guests run.
 pub(crate) fn program() -> anyhow::Result<PathBuf> {
-    std::env::current_exe().context("could not find the program file of pgdyno")
+    std::env::current_exe().context("could not find the path of the pgdyno executable")
 }
 
 fn is_interrupted(error: &anyhow::Error) -> bool {
@@ -119,7 +119,7 @@ pub(crate) fn print_tables(store: &Store, run: &Run, format: Format) -> anyhow::
 pub(crate) fn exit(outcome: &RunOutcome) -> Exit {
     match outcome {
         RunOutcome { interrupted: true, .. } => Exit::Interrupted,
-        RunOutcome { progress: Progress { invalid: 0, ahead: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
+        RunOutcome { progress: Progress { invalid: 0, remaining: 0, elsewhere: 0, .. }, .. } => Exit::Ok,
         RunOutcome { progress: Progress { usable: 0, elsewhere: 0, .. }, .. } => Exit::InvalidMeasurement,
         _ => Exit::Partial,
     }
@@ -127,12 +127,12 @@ pub(crate) fn exit(outcome: &RunOutcome) -> Exit {
 
 /// Numbers of trials, and the commands to run next.
 pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
-    let RunOutcome { progress: Progress { usable, invalid, ahead, elsewhere }, interrupted } = outcome;
+    let RunOutcome { progress: Progress { usable, invalid, remaining, elsewhere }, interrupted } = outcome;
     let root = root.display();
     let mut text = if *interrupted { "interrupted: ".to_owned() } else { String::new() };
     text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");
-    if *ahead > 0 {
-        text += &format!("{ahead} are still to be run: pgdyno resume --store {root}\n");
+    if *remaining > 0 {
+        text += &format!("{remaining} remain: pgdyno resume --store {root}\n");
     }
     if *elsewhere > 0 {
         text +=

@@ -31,7 +31,7 @@ use crate::exit::Exit;
 
 /// A dynamometer for PostgreSQL
 ///
-/// Puts a server under a known load, measures what comes out, and says whether it changed: between versions, settings,
+/// Puts a server under a known load, measures throughput and latency, and reports changes between versions, settings,
 /// kernels, builds and machines.
 #[derive(Debug, Parser)]
 #[command(version, propagate_version = true, disable_help_subcommand = true)]

@@ -135,7 +135,7 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         || error.downcast_ref().is_some_and(HistoryError::is_usage)
         || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }))
         || matches!(error.downcast_ref(), Some(ImportError::NoColumn { .. } | ImportError::Level(_)))
-        || matches!(error.downcast_ref(), Some(PersistError::Known { .. }))
+        || matches!(error.downcast_ref(), Some(PersistError::AlreadyStored { .. }))
         || matches!(error.downcast_ref(), Some(NoiseError::Unknown { .. }));
     is_usage.then(|| format!("error: {error}"))
 }

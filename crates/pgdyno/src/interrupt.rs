@@ -27,18 +27,18 @@ pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
             Arc::clone(&interrupt),
         )
         .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupt)))
-        .context("could not watch for Ctrl-C")?;
+        .context("could not handle Ctrl-C")?;
     }
     Ok(interrupt)
 }
 
-/// Runs `first` on a thread of its own at the first signal, and `further` at each later one.
+/// Runs `first` on a thread of its own at the first signal, and `then` at each later one.
 ///
 /// # Errors
 /// The system refuses the handler or the thread.
 pub(crate) fn on_first_signal(
     first: impl FnOnce(i32) + Send + 'static,
-    further: impl Fn(i32) + Send + 'static,
+    then: impl Fn(i32) + Send + 'static,
 ) -> io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM])?;
     let mut first = Some(first);
@@ -46,7 +46,7 @@ pub(crate) fn on_first_signal(
         for signal in signals.forever() {
             match first.take() {
                 Some(first) => drop(thread::spawn(move || first(signal))),
-                None => further(signal),
+                None => then(signal),
             }
         }
     };

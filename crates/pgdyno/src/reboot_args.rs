@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use machine::reboot::{Journal, Loader, carry_out};
+use machine::reboot::{Journal, Loader, execute};
 use plaintext::table::Format;
 use runner::reboots::{PlannedBoot, Preparation, RebootOutcome};
 use store::Store;
@@ -73,7 +73,7 @@ impl RebootArgs {
         let Some(preparation) =
             run.with_reboots(root, Arc::default(), |reboots| Ok(reboots.prepare(file, by)?))?
         else {
-            note("no trial waits for another kernel: nothing is booted\n");
+            note("no trial waits for another kernel: no reboot is needed\n");
             if self.dry_run {
                 return Ok(Exit::Ok);
             }
@@ -101,10 +101,10 @@ impl RebootArgs {
         let boots: String = preparation.boots.iter().map(line).collect();
         note(&format!("This machine will reboot repeatedly, by {}:\n{boots}", preparation.loader()));
         if !io::stdin().is_terminal() {
-            let message = "error: standard input is not a terminal, so nobody can confirm: use --yes";
+            let message = "error: confirmation requires a terminal: use --yes to skip it";
             return Err(Usage(message.to_owned()));
         }
-        note("Everything else that runs on it is ended each time. Continue? [y/N] ");
+        note("Each reboot ends everything else that runs on it. Continue? [y/N] ");
         let mut answer = String::new();
         let _ = io::stdin().lock().read_line(&mut answer);
         match answer.trim() {
@@ -140,7 +140,7 @@ fn conclude(
         RebootOutcome::Booting => Ok(Exit::Partial),
         RebootOutcome::Interrupted { is_restored } => {
             note(if is_restored {
-                "interrupted: the machine is as it was found\n"
+                "interrupted: the machine has been restored\n"
             } else {
                 "interrupted: the run continues after the next boot; `pgdyno kernel restore` prevents that\n"
             });
@@ -151,7 +151,7 @@ fn conclude(
             note(&closing_lines(&outcome, root));
             if let Some(boot) = boot {
                 note("all kernels are done: booting the machine's own\n");
-                carry_out(&[boot])?;
+                execute(&[boot])?;
             }
             Ok(exit(&outcome))
         }

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_are_masked_where_they_stand() {
+    fn passwords_are_masked_in_place() {
         for (text, shown) in [
             ("dsn = \"host=a password=geh€im port=5\"", "dsn = \"host=a password=******** port=5\""),
             ("dsn = \"password = 'it is' user=b\"", "dsn = \"password = '*****' user=b\""),

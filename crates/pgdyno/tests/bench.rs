@@ -32,10 +32,10 @@ struct Bench {
 }
 
 /// Exit code and output of a command.
-struct Ended {
+struct RunOutput {
     code: Option<i32>,
-    out: String,
-    err: String,
+    stdout: String,
+    stderr: String,
 }
 
 struct Quiet;
@@ -91,15 +91,15 @@ impl Bench {
         command
     }
 
-    fn run(&self, args: &str) -> Ended {
-        Ended::new(self.command(args))
+    fn run(&self, args: &str) -> RunOutput {
+        RunOutput::new(self.command(args))
     }
 
     /// Runs a load with `--format json`; returns the exit code and the report.
     fn report(&self, args: &str) -> (Option<i32>, Value) {
         let ended = self.run(&format!("--quiet --format json {args}"));
         let report =
-            serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
+            serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
         (ended.code, report)
     }
 
@@ -113,15 +113,15 @@ impl Bench {
     }
 }
 
-impl Ended {
+impl RunOutput {
     fn new(mut command: Command) -> Self {
         let output = command.output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        Self { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
     fn all(&self) -> String {
-        format!("exit {:?}\n{}{}", self.code, self.out, self.err)
+        format!("exit {:?}\n{}{}", self.code, self.stdout, self.stderr)
     }
 }
 
@@ -185,11 +185,11 @@ fn counts_of_report_intervals_scripts_statements_and_log_are_the_same() {
 }
 
 #[test]
-fn a_number_of_transactions_is_kept_and_the_table_tells_it() {
+fn a_number_of_transactions_is_kept_and_in_the_table() {
     let bench = Bench::new();
     bench.script("one.sql", "\\set n :x + 1\nSELECT :n;\n");
     let ended = bench.run("one.sql -c 3 -t 50 -D x=1 -o report.txt");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{}", ended.all());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{}", ended.all());
     let report = bench.read("report.txt");
     for text in
         ["PostgreSQL 18", "3 clients · closed loop · prepared protocol", "150 transactions in", "p99.99"]
@@ -200,16 +200,16 @@ fn a_number_of_transactions_is_kept_and_the_table_tells_it() {
 }
 
 #[test]
-fn without_a_script_it_is_tpcb_like_and_says_so() {
+fn without_a_script_the_builtin_tpcb_like_runs() {
     let bench = Bench::new();
     let ended = bench.run("-t 5 -c 2");
     assert_eq!(ended.code, Some(0), "{}", ended.all());
-    assert!(ended.err.contains("no script is named: running the built-in tpcb-like"), "{}", ended.err);
-    assert!(ended.out.contains("10 transactions in"), "{}", ended.out);
+    assert!(ended.stderr.contains("no script is named: running the built-in tpcb-like"), "{}", ended.stderr);
+    assert!(ended.stdout.contains("10 transactions in"), "{}", ended.stdout);
 }
 
 #[test]
-fn a_uniform_rate_begins_as_many_as_are_due() {
+fn a_uniform_rate_starts_all_due_transactions() {
     let bench = Bench::new();
     let (code, report) =
         bench.report("select-only -c 4 --rate 100/s --arrivals uniform --warmup 500ms -T 2s --hlog out.hlog");
@@ -249,11 +249,11 @@ fn stages_pause_and_given_arrivals_are_kept() {
     bench.script("arrivals", "0.5\n0.2\n");
     let ended = bench.run("select-only --arrivals file:arrivals");
     assert_eq!(ended.code, Some(2));
-    assert!(ended.err.contains("arrivals:2: `0.2` is before the arrival of the line above"), "{}", ended.err);
+    assert!(ended.stderr.contains("arrivals:2: `0.2` is before the previous arrival"), "{}", ended.stderr);
 }
 
 #[test]
-fn a_schedule_that_the_server_cannot_keep_is_not_kept_quiet() {
+fn a_schedule_that_the_server_cannot_keep_is_reported() {
     let bench = Bench::new();
     bench.script("slow.sql", "SELECT pg_sleep(0.2);\n");
     let (code, report) = bench.report("slow.sql -c 2 --rate 100/s --arrivals uniform -T 1s");
@@ -282,7 +282,7 @@ const EVERY_OTHER: &str = "DO $$ BEGIN IF nextval('SEQUENCE') % 2 = 1 THEN
     RAISE EXCEPTION 'not this time' USING ERRCODE = '40001'; END IF; END $$;\n";
 
 #[test]
-fn errors_are_retried_counted_or_abort_as_the_policy_says() {
+fn errors_are_handled_by_the_policy() {
     let bench = Bench::new();
     bench.client().execute("CREATE SEQUENCE of_errors").unwrap();
     bench.script("e.sql", &EVERY_OTHER.replace("SEQUENCE", "of_errors"));
@@ -315,27 +315,27 @@ fn errors_are_retried_counted_or_abort_as_the_policy_says() {
 }
 
 #[test]
-fn the_load_does_not_shrink_without_a_word() {
+fn a_shrinking_load_is_reported() {
     let bench = Bench::new();
     bench.script("one.sql", "\\if :client_id = 0\nSELECT 1 / 0;\n\\endif\nSELECT 1;\n");
     let (code, report) = bench.report("one.sql -c 3 -t 5 --on-error 22012=abort");
     assert_eq!((code, count(&report["clients_aborted"])), (Some(5), 1), "{report:#}");
     assert_eq!(count(&report["totals"]["transactions"]), 10);
     let ended = bench.run("one.sql -c 3 -t 5 --on-error 22012=abort");
-    assert!(ended.out.contains("1 of 3 clients were aborted"), "{}", ended.out);
-    assert!(ended.err.contains("division by zero"), "{}", ended.err);
+    assert!(ended.stdout.contains("1 of 3 clients were aborted"), "{}", ended.stdout);
+    assert!(ended.stderr.contains("division by zero"), "{}", ended.stderr);
 
     // A misspelt table is an error of the script, not one to count for ten seconds.
     bench.script("wrong.sql", "SELECT 1 FROM no_such_table;\n");
     let ended = bench.run("wrong.sql -c 2");
     assert_eq!(ended.code, Some(1), "{}", ended.all());
-    assert!(ended.out.contains("all 2 clients were aborted"), "{}", ended.out);
-    assert!(ended.out.contains("wrong.sql:1: ERROR: relation \"no_such_table\""), "{}", ended.out);
-    assert!(ended.out.contains("42P01") && ended.out.contains("no_such_table"), "{}", ended.out);
+    assert!(ended.stdout.contains("all 2 clients were aborted"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("wrong.sql:1: ERROR: relation \"no_such_table\""), "{}", ended.stdout);
+    assert!(ended.stdout.contains("42P01") && ended.stdout.contains("no_such_table"), "{}", ended.stdout);
 }
 
 #[test]
-fn lost_connections_are_replaced_where_that_is_asked_for() {
+fn lost_connections_are_replaced_if_requested() {
     let bench = Bench::new();
     bench.script("die.sql", "SELECT pg_terminate_backend(pg_backend_pid());\n");
     let (code, report) = bench.report("die.sql -c 2 -t 3 --reconnect");
@@ -345,7 +345,7 @@ fn lost_connections_are_replaced_where_that_is_asked_for() {
 }
 
 #[test]
-fn what_was_set_up_is_torn_down_whatever_comes_between() {
+fn the_teardown_runs_after_every_outcome() {
     let bench = Bench::new();
     bench.script(
         "make.sql",
@@ -361,11 +361,11 @@ fn what_was_set_up_is_torn_down_whatever_comes_between() {
         assert_eq!(bench.relations("made"), 0, "{args}: {}", ended.all());
     }
     let ended = bench.run("select-only -t 1 --setup wrong.sql");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{}", ended.all());
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{}", ended.all());
     assert!(
-        ended.err.contains("the setup failed: line 1: ") && ended.err.contains("no_such_table"),
+        ended.stderr.contains("the setup failed: line 1: ") && ended.stderr.contains("no_such_table"),
         "{}",
-        ended.err
+        ended.stderr
     );
 }
 
@@ -387,33 +387,33 @@ fn ctrl_c_ends_the_load_and_reports_what_ran() {
 }
 
 #[test]
-fn a_wrong_command_line_starts_nothing_and_says_what_is_right() {
+fn an_invalid_command_line_starts_nothing_and_is_explained() {
     let bench = Bench::new();
     bench.script("bad.sql", "\\set x random(1)\n");
     for (args, expected) in [
-        ("no-such-script", "a database is given by -d no-such-script"),
-        ("select-only -c 2 -j 3", "3 threads have no work with 2 clients"),
-        ("select-only --arrivals uniform", "set one by --rate, --stage or --find-max"),
+        ("no-such-script", "use -d no-such-script for a database"),
+        ("select-only -c 2 -j 3", "3 threads (-j) exceed 2 clients (-c)"),
+        ("select-only --arrivals uniform", "--arrivals requires a rate: use --rate, --stage or --find-max"),
         ("select-only --rate 10 --arrivals often", "expected poisson, uniform or file:PATH"),
         ("select-only --rate 10 --stage 1s:5", "cannot be used with"),
-        ("select-only --stage 1s:0", "nothing would ever start"),
+        ("select-only --stage 1s:0", "the rate of every stage is 0"),
         ("select-only --on-error 40001=ignore", "ACTION is retry, count, reconnect or abort"),
-        ("select-only --duration 5parsecs", "expected such as 30s, 500ms"),
+        ("select-only --duration 5parsecs", "expected a value such as 30s, 500ms"),
         ("select-only --find-max p99", "\"p99 < 10ms\""),
-        ("select-only@0", "none would ever be chosen"),
+        ("select-only@0", "every script has weight 0"),
         ("bad.sql", "bad.sql:1:"),
         ("select-only -d a=b", "invalid connection option \"a\""),
     ] {
         let ended = bench.run(args);
-        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{args}: {}", ended.all());
-        assert!(ended.err.contains(expected), "{args}: {}", ended.err);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{args}: {}", ended.all());
+        assert!(ended.stderr.contains(expected), "{args}: {}", ended.stderr);
     }
     let ended = bench.run("select-only -t 1 -o no/such/directory");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
-    assert!(ended.err.contains("can't be written to no/such/directory"), "{}", ended.err);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""));
+    assert!(ended.stderr.contains("can't be written to no/such/directory"), "{}", ended.stderr);
     let ended = bench.run("-d postgres -t 1");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("pgdyno pgbench -i postgres"), "{}", ended.err);
+    assert!(ended.stderr.contains("pgdyno pgbench -i postgres"), "{}", ended.stderr);
 }
 
 /// Ten clients that sleep for 100 ms per transaction: at most 100 transactions per second on any machine.
@@ -422,12 +422,12 @@ fn the_highest_rate_is_found() {
     let bench = Bench::new();
     bench.script("sleep.sql", "SELECT pg_sleep(0.1);\n");
     let mut command = bench.command("sleep.sql -c 10 -T 1s --warmup 200ms --arrivals uniform --format json");
-    let ended = Ended::new({
+    let ended = RunOutput::new({
         command.args(["--find-max", "p50 < 150ms", "--find-max", "errors < 1%"]);
         command
     });
     let report: Value =
-        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.all()));
     let search = &report["find_max"];
     let rate = search["rate_per_s"].as_f64().unwrap_or_else(|| panic!("{}", ended.all()));
     assert!((25.0..=130.0).contains(&rate), "{search:#}");
@@ -444,12 +444,12 @@ fn the_highest_rate_is_found() {
     assert_eq!(ended.code, Some(if search["confirmed"] == true { 0 } else { 5 }), "{}", ended.all());
 
     let mut command = bench.command("sleep.sql -c 2 -T 300ms --warmup 0");
-    let ended = Ended::new({
+    let ended = RunOutput::new({
         command.args(["--find-max", "max < 50ms"]);
         command
     });
     assert_eq!(ended.code, Some(1), "{}", ended.all());
-    assert!(ended.out.contains("no rate was found that holds max < 50ms"), "{}", ended.out);
+    assert!(ended.stdout.contains("no rate found that meets max < 50ms"), "{}", ended.stdout);
 }
 
 /// Runs a load of 6 s, and locks the table for 2 s after the first second.
@@ -466,7 +466,7 @@ fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
 }
 
 #[test]
-fn an_open_loop_sees_a_stall_and_a_closed_loop_says_that_it_does_not() {
+fn an_open_loop_measures_a_stall_and_a_closed_loop_warns() {
     let bench = Bench::new();
     bench.client().execute("CREATE TABLE stalled AS SELECT 1 AS n").unwrap();
     bench.script("select-only", "SELECT n FROM stalled;\n");

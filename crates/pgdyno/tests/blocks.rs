@@ -16,7 +16,7 @@ fn growth(record: &TrialRecord, metrics: &[&str]) -> f64 {
 }
 
 #[test]
-fn reads_are_those_that_the_server_counts_asked_by_hand() {
+fn reads_are_those_that_the_server_counts() {
     let ask = "psql -XAt -c 'select sum(heap_blks_read + heap_blks_hit), sum(idx_blks_read + idx_blks_hit), \
                (select sum(relpages) from pg_class where relname like $$block__$$) from pg_statio_user_tables' >> asked";
     let bench = Bench::new(&format!(
@@ -77,7 +77,7 @@ fn reads_are_those_that_the_server_counts_asked_by_hand() {
 }
 
 #[test]
-fn updates_that_meet_wait_and_do_not_deadlock() {
+fn concurrent_updates_wait_and_do_not_deadlock() {
     let bench = Bench::new(
         "name = 'deadlocks'\n[factors]\nserver = ['9.6', '18']\nworkload = ['tight']\nclients = [4]\n\
          [run]\nduration = '4s'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\n\

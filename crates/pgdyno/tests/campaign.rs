@@ -62,7 +62,7 @@ fn a_write_trial_begins_with_the_same_state_and_tcp_works() {
 }
 
 #[test]
-fn settings_reach_the_server_and_bad_ones_are_known_before_the_first_trial() {
+fn settings_reach_the_server_and_invalid_ones_are_reported_before_the_first_trial() {
     let campaign = |value: &str| {
         Bench::new(&format!(
             "name = 'settings'\n[factors]\nserver = ['18']\nsettings = ['odd']\nworkload = ['select-only']\n\

@@ -121,8 +121,8 @@ fn every_reading_is_there(record: &TrialRecord, detail: &Detail) {
         if series.kind == Kind::Gauge {
             for (point, value) in series.points.iter().zip(&metric.values) {
                 assert_eq!(point.value.is_some(), value.is_some(), "{}", series.metric);
-                let (read, told) = (point.value.unwrap_or_default(), value.unwrap_or_default());
-                assert!((read - told).abs() <= read.abs() * 1e-4, "{}: {read} {told}", series.metric);
+                let (read, shown) = (point.value.unwrap_or_default(), value.unwrap_or_default());
+                assert!((read - shown).abs() <= read.abs() * 1e-4, "{}: {read} {shown}", series.metric);
             }
         }
     }

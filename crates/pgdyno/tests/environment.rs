@@ -57,7 +57,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
         fs::write(path, planted).unwrap();
     }
     fs::remove_file(machine.path().join("proc/config.gz")).unwrap();
-    let host = collect::Host::look_at(machine.path());
+    let host = collect::Host::read_from(machine.path());
     let cache = host::Cache::open().unwrap();
     let installation = server::install_newest(&cache, "18", &Quiet).unwrap();
     let settings = [
@@ -103,7 +103,7 @@ impl host::Progress for Quiet {
 }
 
 #[test]
-fn the_doctor_judges_this_machine_in_every_format() {
+fn the_doctor_checks_this_machine_in_every_format() {
     let bench = Bench::new("");
     let json = bench.pgdyno(&["doctor", "--format", "json"]);
     let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();

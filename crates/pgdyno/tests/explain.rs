@@ -30,14 +30,14 @@ struct Case {
     server: &'static str,
     /// Part of the campaign that is specific to the case.
     campaign: &'static str,
-    plant: Plant,
+    planted: Planted,
     /// The cause that must be reported, with its minimum share.
     expected: Option<(&'static str, f64)>,
     /// Causes that apply to this trial as well, and may be reported.
-    also: &'static [&'static str],
+    may_be_named: &'static [&'static str],
 }
 
-enum Plant {
+enum Planted {
     /// Nothing beyond the campaign.
     Nothing,
     /// Processes that only burn CPU time, on these processors.
@@ -57,43 +57,43 @@ const CASES: [Case; 11] = [
         what: "nothing: one client, lookups by key",
         server: "18",
         campaign: "workload = ['select-only']\nclients = [1]",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: None,
-        also: &["round-trips", "server-cpu"],
+        may_be_named: &["round-trips", "server-cpu"],
     },
     Case {
         what: "the driver starved: kept to one processor, with four busy processes on it",
         server: "18",
         campaign: "workload = ['select-only']\nclients = [8]\npin = ['apart']\n[pins.apart]\ndriver = '0'\nserver = '1'",
-        plant: Plant::Busy { cpus: "0", processes: 4 },
+        planted: Planted::Busy { cpus: "0", processes: 4 },
         expected: Some(("driver", 0.5)),
-        also: &[FOREIGN],
+        may_be_named: &[FOREIGN],
     },
     Case {
         what: "server CPU: lookups by 16 clients on one processor",
         server: "18",
         campaign: "workload = ['select-only']\nclients = [16]\npin = ['apart']\n[pins.apart]\ndriver = '0'\nserver = '1'",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("server-cpu", 0.33)),
-        also: &[],
+        may_be_named: &[],
     },
     Case {
         what: "row locks: 16 clients update one row",
         server: "18",
         campaign: "workload = ['tpcb-like']\nclients = [16]\nsettings = ['async']\n[settings.async]\n\
                    synchronous_commit = false\nautovacuum = false",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("row-locks", 0.3)),
-        also: &["server-cpu", "internal-locks", "driver"],
+        may_be_named: &["server-cpu", "internal-locks", "driver"],
     },
     Case {
         what: "WAL flush: commit_delay of 20 ms",
         server: "18",
         campaign: "workload = ['simple-update']\nclients = [4]\nsettings = ['delayed']\n[settings.delayed]\n\
                    commit_delay = 20000\ncommit_siblings = 0\nautovacuum = false",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("wal-flush", 0.5)),
-        also: &[],
+        may_be_named: &[],
     },
     Case {
         what: "reads from disk: 235 MB of data in 64 MB of memory, on a disk of 1000 reads a second",
@@ -101,26 +101,26 @@ const CASES: [Case; 11] = [
         campaign: "workload = ['select-only']\nclients = [2]\nscale = [15]\ncache = ['cold']\nsettings = ['small']\n\
                    memory = ['64MB']\ndisk = ['slow']\n\
                    [settings.small]\nio_method = 'sync'\nshared_buffers = '8MB'\n[disks.slow]\nread_iops = 1000",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("disk-reads", 0.5)),
-        also: &[],
+        may_be_named: &[],
     },
     Case {
         what: "a lock that an idle transaction holds three quarters of the time",
         server: "18",
         campaign: "workload = ['tpcb-like']\nclients = [4]\nsettings = ['plain']\n[settings.plain]\nautovacuum = false",
-        plant: Plant::HoldsBranch,
+        planted: Planted::HoldsBranch,
         expected: Some(("idle-transaction", 0.2)),
-        also: &["row-locks", "wal-flush", "server-cpu"],
+        may_be_named: &["row-locks", "wal-flush", "server-cpu"],
     },
     Case {
         what: "a checkpoint storm: max_wal_size of 2 MB",
         server: "small",
         campaign: "workload = ['simple-update']\nclients = [8]\nscale = [10]\nsettings = ['tiny']\n[settings.tiny]\n\
                    max_wal_size = '2MB'\nmin_wal_size = '2MB'\nsynchronous_commit = false\nautovacuum = false",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("checkpoints", 0.2)),
-        also: &["server-cpu", "wal-flush", "internal-locks", "disk-reads", "driver"],
+        may_be_named: &["server-cpu", "wal-flush", "internal-locks", "disk-reads", "driver"],
     },
     Case {
         what: "autovacuum on the tested tables, slowed down by its cost delay",
@@ -128,30 +128,30 @@ const CASES: [Case; 11] = [
         campaign: "workload = ['simple-update']\nclients = [4]\nscale = [5]\nsettings = ['eager']\n[settings.eager]\n\
                    autovacuum_naptime = '1s'\nautovacuum_vacuum_threshold = 50\nautovacuum_vacuum_scale_factor = 0\n\
                    autovacuum_vacuum_cost_delay = '20ms'\nautovacuum_vacuum_cost_limit = 100\nfsync = false",
-        plant: Plant::Nothing,
+        planted: Planted::Nothing,
         expected: Some(("autovacuum", 0.2)),
-        also: &["server-cpu", "round-trips", "driver"],
+        may_be_named: &["server-cpu", "round-trips", "driver"],
     },
     Case {
         what: "CPU taken by others: eight busy processes",
         server: "18",
         campaign: "workload = ['select-only']\nclients = [4]",
-        plant: Plant::Busy { cpus: "0,1", processes: 8 },
+        planted: Planted::Busy { cpus: "0,1", processes: 8 },
         expected: Some((FOREIGN, 0.3)),
-        also: &["driver", "server-cpu"],
+        may_be_named: &["driver", "server-cpu"],
     },
     Case {
         what: "pg_sleep of 5 ms in a trigger",
         server: "18",
         campaign: "workload = ['simple-update']\nclients = [4]\nsettings = ['plain']\n[settings.plain]\n\
                    autovacuum = false\nfsync = false",
-        plant: Plant::Sql(
+        planted: Planted::Sql(
             "create function nap() returns trigger language plpgsql as \
              'begin perform pg_sleep(0.005); return new; end';
              create trigger nap before insert on pgbench_history for each row execute procedure nap()",
         ),
         expected: Some(("sleep", 0.5)),
-        also: &[],
+        may_be_named: &[],
     },
 ];
 
@@ -161,9 +161,9 @@ const WITHOUT_LIMITS: Case = Case {
     server: "18",
     campaign: "workload = ['select-only']\nclients = [2]\nscale = [10]\ncache = ['cold']\nsettings = ['direct']\n\
                [settings.direct]\ndebug_io_direct = 'data'\nio_method = 'sync'\nshared_buffers = '256kB'",
-    plant: Plant::Nothing,
+    planted: Planted::Nothing,
     expected: Some(("disk-reads", 0.15)),
-    also: &["server-cpu", "internal-locks"],
+    may_be_named: &["server-cpu", "internal-locks"],
 };
 
 /// Whether a server's memory and disk can be limited here; prints the reason if not.
@@ -185,7 +185,7 @@ fn alone_planted_causes_are_named_and_others_are_not() {
     for case in &CASES {
         let case = if case.campaign.contains("memory = ") && !limits { &WITHOUT_LIMITS } else { case };
         if processors < 2 && case.campaign.contains("pin") {
-            skip(format!("there is but one processor: {}", case.what));
+            skip(format!("there is only one processor: {}", case.what));
             continue;
         }
         let (explained, gates) = explained(case);
@@ -196,21 +196,21 @@ fn alone_planted_causes_are_named_and_others_are_not() {
         };
         // Other processes use the CPUs although none were planted, or so much that even the collectors were starved.
         let disturbed = found(&["window-mismatch", "collectors"])
-            || !matches!(case.plant, Plant::Busy { .. })
+            || !matches!(case.planted, Planted::Busy { .. })
                 && (share(FOREIGN).is_some() || found(&["foreign-cpu", "cpu-steal", "driver-starved"]));
         if disturbed {
             eprintln!("the machine is in use by others: CPU is not judged in: {}", case.what);
         }
-        if let Some((name, least)) = case.expected
+        if let Some((name, min)) = case.expected
             && !(disturbed && OF_CPU.contains(&name))
-            && share(name).is_none_or(|share| share < least)
+            && share(name).is_none_or(|share| share < min)
         {
-            wrong.push(format!("{}: {name} should be at least {least}, {gates:?}: {explained:#}", case.what));
+            wrong.push(format!("{}: {name} should be at least {min}, {gates:?}: {explained:#}", case.what));
         }
         for cause in causes {
             let name = cause["name"].as_str().unwrap();
             let meant = case.expected.is_some_and(|(expected, _)| expected == name);
-            if !(meant || case.also.contains(&name) || disturbed && OF_CPU.contains(&name)) {
+            if !(meant || case.may_be_named.contains(&name) || disturbed && OF_CPU.contains(&name)) {
                 wrong.push(format!("{}: {name} should not be named, {gates:?}: {explained:#}", case.what));
             }
         }
@@ -224,11 +224,11 @@ fn alone_planted_causes_are_named_and_others_are_not() {
 }
 
 /// Checks that the components add up to the measured latency.
-fn add_up(told: &Value) {
-    let parts = told["parts"].as_array().unwrap();
+fn add_up(explanation: &Value) {
+    let parts = explanation["parts"].as_array().unwrap();
     let sum: f64 = parts.iter().map(|part| part["us"].as_f64().unwrap()).sum();
-    let latency = told["latency_us"].as_f64().unwrap();
-    assert!((sum / latency - 1.0).abs() < 1e-6, "{told:#}");
+    let latency = explanation["latency_us"].as_f64().unwrap();
+    assert!((sum / latency - 1.0).abs() < 1e-6, "{explanation:#}");
 }
 
 /// Runs one trial with a planted cause; returns its explanation, and the gates with findings.
@@ -254,17 +254,17 @@ fn explained(case: &Case) -> (Value, Vec<String>) {
         assert!(ready.exists(), "{}: {}", case.what, text(&run.join().unwrap()));
         let planted = || fs::write(bench.path().join("planted"), "").unwrap();
         let mut busy = Vec::new();
-        match &case.plant {
-            Plant::Nothing => planted(),
-            Plant::Busy { cpus, processes } => {
+        match &case.planted {
+            Planted::Nothing => planted(),
+            Planted::Busy { cpus, processes } => {
                 busy = (0..*processes).map(|_| Busy::start(cpus)).collect();
                 planted();
             }
-            Plant::Sql(sql) => {
+            Planted::Sql(sql) => {
                 connect(&ready, "pgdyno").execute(sql).unwrap();
                 planted();
             }
-            Plant::HoldsBranch => {
+            Planted::HoldsBranch => {
                 planted();
                 wait_until("the load's sessions are there", || {
                     over.load(Ordering::Relaxed) || load_sessions(&ready) == Some(4)
@@ -336,9 +336,10 @@ impl Drop for Busy {
     }
 }
 
-fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Option<f64>) {
+fn row(rows: &mut String, case: &Case, explanation: &Value, share: impl Fn(&str) -> Option<f64>) {
     let cause = |name: &str| {
-        let cause = told["causes"].as_array().unwrap().iter().find(|cause| cause["name"] == name).unwrap();
+        let cause =
+            explanation["causes"].as_array().unwrap().iter().find(|cause| cause["name"] == name).unwrap();
         format!("{:.0}% of {}", 100.0 * share(name).unwrap(), cause["of"].as_str().unwrap())
     };
     let right = match case.expected {
@@ -346,7 +347,7 @@ fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Opt
         Some((name, _)) => format!("`{name}`: **not named**"),
         None => "nothing to be named".to_owned(),
     };
-    let others: Vec<String> = told["causes"]
+    let others: Vec<String> = explanation["causes"]
         .as_array()
         .unwrap()
         .iter()
@@ -355,14 +356,14 @@ fn row(rows: &mut String, case: &Case, told: &Value, share: impl Fn(&str) -> Opt
         .map(|name| format!("`{name}` ({})", cause(name)))
         .collect();
     let unexplained =
-        told["parts"].as_array().unwrap().iter().find(|part| part["place"] == "unexplained").unwrap();
+        explanation["parts"].as_array().unwrap().iter().find(|part| part["place"] == "unexplained").unwrap();
     let _ = writeln!(
         rows,
         "| {} | {right} | {} | {:.1}% | {} |",
         case.what,
         if others.is_empty() { "–".to_owned() } else { others.join(", ") },
         100.0 * unexplained["share"].as_f64().unwrap(),
-        told["verdict"].as_str().unwrap()
+        explanation["verdict"].as_str().unwrap()
     );
 }
 
@@ -377,7 +378,7 @@ fn write(rows: &str) {
 }
 
 #[test]
-fn alone_cells_are_explained_together_and_one_beside_the_other() {
+fn alone_cells_are_explained_and_compared() {
     let bench = Bench::new(
         "name = 'cells'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 4]\n\
          [run]\nduration = '2s'\nwarmup = '0s'\nrepeats = 2\n\
@@ -409,15 +410,15 @@ fn alone_cells_are_explained_together_and_one_beside_the_other() {
     assert!((sum - (latency(1) - latency(0))).abs() < 1e-6, "{both:#}");
     assert!(difference["verdict"].as_str().unwrap().starts_with("a transaction takes "), "{both:#}");
 
-    for (args, code, said) in [
+    for (args, code, message) in [
         (&["clients=7"][..], 1, "clients: 1, 4"),
-        (&["server=18"], 1, "name a level of"),
+        (&["server=18"], 1, "specify a level of"),
         (&["colour=red"], 2, "there is no factor \"colour\""),
         (&["00"], 1, "00"),
     ] {
         let output = bench.pgdyno(&[&["explain"], args].concat());
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", text(&output));
-        assert!(text(&output).contains(said), "{args:?}: {}", text(&output));
+        assert!(text(&output).contains(message), "{args:?}: {}", text(&output));
     }
     let timeline = bench.pgdyno(&["explain", "--timeline", "--format", "csv"]);
     let lines = String::from_utf8(timeline.stdout).unwrap();
@@ -426,7 +427,7 @@ fn alone_cells_are_explained_together_and_one_beside_the_other() {
 }
 
 #[test]
-fn alone_a_trial_beside_which_nothing_was_collected_says_so() {
+fn alone_a_trial_without_collected_data_cannot_be_explained() {
     let bench = Bench::new(
         "name = 'bare'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
          [run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 1\n\

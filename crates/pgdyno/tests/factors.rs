@@ -146,7 +146,7 @@ fn a_server_that_lets_in_by_tls_and_password_is_collected_from_as_any_other() {
 }
 
 #[test]
-fn what_differs_beside_the_factor_is_reported_and_refused_if_asked() {
+fn confounds_are_reported_and_refused_if_requested() {
     let bench = Bench::new(&format!(
         "name = 'confounds'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [1]\n{RUN}"
     ));
@@ -160,11 +160,11 @@ fn what_differs_beside_the_factor_is_reported_and_refused_if_asked() {
     let run = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(run.status.code(), Some(0));
     assert!(text(&run).contains("server 17 and 18 differ in more than server"), "{}", text(&run));
-    assert!(String::from_utf8_lossy(&run.stdout).contains("Differences that are no declared factor"));
+    assert!(String::from_utf8_lossy(&run.stdout).contains("Differences that are not a declared factor"));
 }
 
 #[test]
-fn a_trial_whose_hook_fails_is_invalid_and_says_why() {
+fn a_trial_whose_hook_fails_is_invalid_with_the_reason() {
     let bench = Bench::new(&format!(
         "name = 'hooks'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n{RUN}retries = 1\n\
          [hooks]\nbefore_trial = 'echo no room >&2; exit 1'\n"

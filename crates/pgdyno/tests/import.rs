@@ -33,7 +33,7 @@ fn runs(trials: &[Trial]) -> BTreeSet<&str> {
 }
 
 /// Checks that the sweep is stored once and completely, and that the store is intact.
-fn is_whole(bench: &Bench) {
+fn check_complete(bench: &Bench) {
     let trials = bench.trials();
     assert_eq!((trials.len(), runs(&trials).len()), (299, 1));
     let positions: BTreeSet<u32> = trials.iter().map(|trial| trial.position).collect();
@@ -80,7 +80,7 @@ fn the_sweep_of_2008_is_compared_as_expected() {
         let document: serde_json::Value = serde_json::from_slice(&ended.stdout).unwrap();
         for cell in document["metrics"][0]["cells"].as_array().unwrap() {
             let clients = cell["cell"]["clients"].as_str().unwrap();
-            assert!(cell["cell"]["scale"].is_null(), "nobody said it");
+            assert!(cell["cell"]["scale"].is_null(), "no scale was given");
             if let Some(row) =
                 verdicts.iter().find(|row| row["a"] == a && row["b"] == b && row["clients"] == clients)
             {
@@ -139,9 +139,9 @@ fn the_sweep_of_2008_is_compared_as_expected() {
 #[test]
 fn every_command_reads_what_was_imported() {
     let bench = Bench::new("");
-    let (code, said) = pgdyno(&bench, &sweep(&["--tag", "old", "--format", "json"]));
-    assert_eq!(code, 0, "{said}");
-    is_whole(&bench);
+    let (code, output) = pgdyno(&bench, &sweep(&["--tag", "old", "--format", "json"]));
+    assert_eq!(code, 0, "{output}");
+    check_complete(&bench);
     let trials = bench.trials();
     assert!(trials.iter().all(|trial| trial.run.tags == ["old"] && trial.imported.is_some()));
 
@@ -183,34 +183,38 @@ fn the_same_files_are_not_imported_twice_unless_that_is_wanted() {
     let again = pgdyno(&bench, &sweep(&["--name", "other"]));
     let in_another_way = ["import", "csv", "renamed.csv", "--factor", "kernel"].map(str::to_owned);
     let renamed = pgdyno(&bench, &in_another_way);
-    for (code, said) in [again, renamed] {
-        assert_eq!(code, 2, "{said}");
-        assert!(said.contains(&run) && said.contains("--again"), "{said}");
+    for (code, output) in [again, renamed] {
+        assert_eq!(code, 2, "{output}");
+        assert!(output.contains(&run) && output.contains("--again"), "{output}");
     }
-    is_whole(&bench);
+    check_complete(&bench);
     assert_eq!(pgdyno(&bench, &sweep(&["--again"])).0, 0);
     assert_eq!((bench.trials().len(), runs(&bench.trials()).len()), (598, 2));
 }
 
 #[test]
-fn a_bad_row_keeps_all_others_out() {
+fn an_invalid_row_prevents_the_import() {
     let bench = Bench::new("");
     fs::write(bench.path().join("bad.csv"), "clients,tps\n1,10\n2,much\n").unwrap();
     let import = ["import", "csv", "bad.csv", "--factor", "clients"].map(str::to_owned);
-    let (code, said) = pgdyno(&bench, &import);
+    let (code, output) = pgdyno(&bench, &import);
     assert_eq!(code, 1);
-    assert!(said.contains("bad.csv: nothing was imported") && said.contains("line 3, column tps"), "{said}");
+    assert!(
+        output.contains("bad.csv: nothing was imported") && output.contains("line 3, column tps"),
+        "{output}"
+    );
     assert!(!bench.path().join(".pgdyno").exists());
-    let (code, said) = pgdyno(&bench, &[&import[..], &["--skip-bad".to_owned()]].concat());
-    assert_eq!((code, bench.trials().len()), (0, 1), "{said}");
-    assert!(said.contains("left out: line 3, column tps"), "{said}");
-    let (code, said) = pgdyno(&bench, &["import", "csv", "bad.csv", "--factor", "kernel"].map(str::to_owned));
+    let (code, output) = pgdyno(&bench, &[&import[..], &["--skip-bad".to_owned()]].concat());
+    assert_eq!((code, bench.trials().len()), (0, 1), "{output}");
+    assert!(output.contains("left out: line 3, column tps"), "{output}");
+    let (code, output) =
+        pgdyno(&bench, &["import", "csv", "bad.csv", "--factor", "kernel"].map(str::to_owned));
     assert_eq!(code, 2);
-    assert!(said.contains("no column \"kernel\"; it has clients, tps"), "{said}");
+    assert!(output.contains("no column \"kernel\"; it has clients, tps"), "{output}");
 }
 
 #[test]
-fn an_import_that_lacks_trials_goes_on_with_the_same_run() {
+fn an_incomplete_import_continues_its_run() {
     let bench = Bench::new("");
     assert_eq!(pgdyno(&bench, &sweep(&[])).0, 0);
     let trials = bench.trials();
@@ -218,10 +222,10 @@ fn an_import_that_lacks_trials_goes_on_with_the_same_run() {
     for trial in trials.iter().filter(|trial| trial.position > 100) {
         fs::remove_dir_all(bench.path().join(".pgdyno/trials").join(&trial.id)).unwrap();
     }
-    let (code, said) = pgdyno(&bench, &sweep(&[]));
-    assert_eq!(code, 0, "{said}");
-    assert!(said.contains("continued run"), "{said}");
-    is_whole(&bench);
+    let (code, output) = pgdyno(&bench, &sweep(&[]));
+    assert_eq!(code, 0, "{output}");
+    assert!(output.contains("continued run"), "{output}");
+    check_complete(&bench);
     assert_eq!(runs(&bench.trials()), runs(&trials));
 }
 
@@ -241,10 +245,10 @@ fn an_import_that_is_killed_leaves_no_half_trial() {
     signal(running.pid(), libc::SIGKILL);
     running.end();
     let there = bench.trials().len();
-    let (code, said) = pgdyno(&bench, &sweep(&[]));
+    let (code, output) = pgdyno(&bench, &sweep(&[]));
     // On a very fast machine, the import had ended before the signal.
-    assert_eq!(code, if there == 299 { 2 } else { 0 }, "{said}");
-    is_whole(&bench);
+    assert_eq!(code, if there == 299 { 2 } else { 0 }, "{output}");
+    check_complete(&bench);
 }
 
 #[test]
@@ -254,8 +258,8 @@ fn pgbenchs_files_become_a_trial_with_histograms() {
     let mut args = ["import", "pgbench", "--log"].map(str::to_owned).to_vec();
     args.extend([data("threads.log"), data("threads.log.1"), "--progress".to_owned(), data("threads.err")]);
     args.extend(["--set".to_owned(), "rate=300".to_owned(), "--".to_owned(), data("v15-threads.out")]);
-    let (code, said) = pgdyno(&bench, &args);
-    assert_eq!(code, 0, "{said}");
+    let (code, output) = pgdyno(&bench, &args);
+    assert_eq!(code, 0, "{output}");
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
     let shown = text(&bench.pgdyno(&["store", "show", &bench.trials()[0].id]));

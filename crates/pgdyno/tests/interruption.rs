@@ -18,12 +18,12 @@ fn bench(duration: &str) -> Bench {
 /// same database. Returns all processes at that time.
 fn in_second_load(running: &mut Running) -> Vec<Process> {
     running.wait_for("trial 2/3");
-    let mut family = Vec::new();
+    let mut process_tree = Vec::new();
     wait_until("two clients are connected", || {
-        family = running.family();
-        family.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 3
+        process_tree = running.process_tree();
+        process_tree.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 3
     });
-    family
+    process_tree
 }
 
 /// Status of each trial, with suspect as valid: a busy machine may make a trial suspect.
@@ -45,13 +45,13 @@ fn evidence(trial: &Trial) -> String {
 fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
     let bench = bench("2s");
     let mut running = bench.start();
-    let family = in_second_load(&mut running);
+    let process_tree = in_second_load(&mut running);
     signal(running.pid(), libc::SIGINT);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(130), "{said}");
-    wait_until_gone(&family);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    wait_until_gone(&process_tree);
     let trials = bench.trials();
-    assert_eq!(status(&trials), [Status::Valid, Status::Invalid], "{said}");
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid], "{stderr}");
     assert!(evidence(&trials[1]).contains("interrupted: ended by the user"), "{}", evidence(&trials[1]));
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
@@ -61,47 +61,47 @@ fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
 fn a_server_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
     let bench = bench("2s");
     let mut running = bench.start();
-    let family = in_second_load(&mut running);
+    let process_tree = in_second_load(&mut running);
     signal(running.process("bin/postgres ").pid, libc::SIGKILL);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
     let trials = bench.trials();
-    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{said}");
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{stderr}");
     assert_eq!((trials[3].position, trials[3].attempt), (2, 2), "it was run again");
     assert!(evidence(&trials[1]).contains("server-exited: "), "{}", evidence(&trials[1]));
-    assert!(said.contains("the server ended during the trial: signal: 9"), "{said}");
-    wait_until_gone(&family);
+    assert!(stderr.contains("the server ended during the trial: signal: 9"), "{stderr}");
+    wait_until_gone(&process_tree);
 }
 
 #[test]
 fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
     let bench = bench("2s");
     let mut running = bench.start();
-    let family = in_second_load(&mut running);
+    let process_tree = in_second_load(&mut running);
     signal(running.process("pgdyno driver").pid, libc::SIGKILL);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
     let trials = bench.trials();
-    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{said}");
+    assert_eq!(status(&trials), [Status::Valid, Status::Invalid, Status::Valid, Status::Valid], "{stderr}");
     assert_eq!((trials[3].position, trials[3].attempt), (2, 2), "it was run again");
     assert!(
         evidence(&trials[1]).contains("load-failed: the driver process died (signal: 9"),
         "{}",
         evidence(&trials[1])
     );
-    wait_until_gone(&family);
+    wait_until_gone(&process_tree);
 }
 
 #[test]
 fn a_pgdyno_that_is_killed_leaves_an_intact_store_no_process_and_no_data_for_long() {
     let bench = bench("2s");
     let mut running = bench.start();
-    let family = in_second_load(&mut running);
+    let process_tree = in_second_load(&mut running);
     signal(running.pid(), libc::SIGKILL);
     let (code, _) = running.end();
     assert_eq!(code, None);
-    wait_until_gone(&family);
-    let postgres = family.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
+    wait_until_gone(&process_tree);
+    let postgres = process_tree.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
     let data = postgres.command.split(" -D ").nth(1).unwrap().split(' ').next().unwrap();
     // The next pgdyno that uses servers deletes the remains; one that runs concurrently may have done so already.
     let list = bench.pgdyno(&["server", "list"]);

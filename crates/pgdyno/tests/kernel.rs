@@ -157,13 +157,13 @@ fn holds((code, text): (i32, String), expected: i32, words: &[&str]) {
 }
 
 #[test]
-fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
+fn a_label_keeps_its_kernel_until_it_is_fetched_again() {
     let machine = Machine::new();
     machine.offer_kernel("6.12.9");
     holds(
         machine.kernel(&["fetch", "6.12"]),
         0,
-        &["6.12 stands for Linux 6.12.9 (", &cloud("6.12.9"), "cache/kernels/"],
+        &["6.12: Linux 6.12.9 (", &cloud("6.12.9"), "cache/kernels/"],
     );
     machine.offer_kernel("6.12.10");
     machine.log();
@@ -180,9 +180,9 @@ fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
     assert_eq!(by_name.identity, kernel.identity);
     assert_eq!(machine.log(), "", "apt was asked");
 
-    let old = format!("and no longer for {} 6.12.9-1", cloud("6.12.9"));
-    holds(machine.kernel(&["fetch", "6.12"]), 0, &["6.12 stands for Linux 6.12.10 (", &old]);
-    holds(machine.kernel(&["fetch", "6.12"]), 0, &["6.12 stands for Linux 6.12.10 ("]);
+    let old = format!("previously {} 6.12.9-1", cloud("6.12.9"));
+    holds(machine.kernel(&["fetch", "6.12"]), 0, &["6.12: Linux 6.12.10 (", &old]);
+    holds(machine.kernel(&["fetch", "6.12"]), 0, &["6.12: Linux 6.12.10 ("]);
     assert_eq!(machine.log().matches("get ").count(), 1);
 
     let listed = machine.listed();
@@ -195,28 +195,28 @@ fn a_version_stays_the_kernel_it_was_until_it_is_fetched_again() {
 
     // The older kernel is still in use.
     let remove = ["remove", &cloud("6.12.9")];
-    holds(machine.kernel(&remove), 1, &["is in use by a pgdyno that runs"]);
+    holds(machine.kernel(&remove), 1, &["is in use by another pgdyno"]);
     drop(kernel);
     drop(by_name);
     holds(machine.kernel(&remove), 0, &["removed", "6.12.9-1"]);
     holds(machine.kernel(&remove), 2, &["pgdyno kernel list"]);
-    holds(machine.kernel(&["remove", "6.12"]), 0, &["which 6.12 stood for"]);
+    holds(machine.kernel(&["remove", "6.12"]), 0, &["labelled 6.12"]);
     assert_eq!(machine.kept(), Vec::<String>::new());
     assert!(machine.listed().is_empty());
 }
 
 #[test]
-fn without_apt_what_was_fetched_serves() {
+fn without_apt_fetched_kernels_are_used() {
     let machine = Machine::new();
     machine.offer_kernel("6.1.9");
     holds(machine.kernel(&["fetch", &cloud("6.1.*")]), 0, &[]);
     let needs_apt =
-        "getting them needs apt and dpkg, but this machine has no `apt-cache`; the path of a bzImage";
+        "fetching them requires apt and dpkg, but this machine has no `apt-cache`; the path of a bzImage";
     holds(machine.kernel_without_apt(&["fetch", "6.12"]), 1, &[needs_apt]);
     holds(
         machine.kernel_without_apt(&["fetch", "6.1"]),
         0,
-        &[needs_apt, "which is in the cache", "6.1 stands for Linux 6.1.9"],
+        &[needs_apt, "which is in the cache", "6.1: Linux 6.1.9"],
     );
     assert_eq!(machine.listed()[0]["labels"].as_array().unwrap().len(), 2);
 }
@@ -227,22 +227,26 @@ fn an_apt_without_lists_has_to_be_updated() {
     holds(
         machine.kernel(&["fetch", "6.12"]),
         1,
-        &["apt's lists of packages are empty", "run `apt-get update`"],
+        &["apt's lists of packages contain no kernels", "run `apt-get update`"],
     );
 }
 
 #[test]
-fn what_can_not_be_got_or_is_no_kernel_leaves_nothing() {
+fn unavailable_packages_and_other_packages_leave_nothing() {
     let machine = Machine::new();
     machine.list(&cloud("6.5.1"), "6.5.1-1", "");
-    holds(machine.kernel(&["fetch", "6.5"]), 1, &["404  Not Found", "`apt-get update` gets newer lists"]);
+    holds(
+        machine.kernel(&["fetch", "6.5"]),
+        1,
+        &["404  Not Found", "no longer exists, run `apt-get update`"],
+    );
 
     machine.list(&cloud("6.6.1"), "6.6.1-1", "");
     fs::write(machine.path("pool").join(format!("{}=6.6.1-1.deb", cloud("6.6.1"))), "cut off").unwrap();
     holds(machine.kernel(&["fetch", "6.6"]), 1, &["can't be unpacked: dpkg-deb: error"]);
 
     machine.offer(&cloud("6.7.1"), "6.7.1-1", "", &[("boot/vmlinuz-../x", b""), ("boot/vmlinuz-", b"")]);
-    holds(machine.kernel(&["fetch", "6.7"]), 2, &["there is no boot/vmlinuz-RELEASE in its package"]);
+    holds(machine.kernel(&["fetch", "6.7"]), 2, &["its package contains no boot/vmlinuz-RELEASE"]);
 
     machine.list(&cloud("6.8.1"), "6.8.1-1", "linux-modules-6.8.1 (= 6.8.1-1)");
     holds(machine.kernel(&["fetch", "6.8"]), 1, &["needs linux-modules-6.8.1, which apt does not have"]);
@@ -250,7 +254,7 @@ fn what_can_not_be_got_or_is_no_kernel_leaves_nothing() {
     assert!(machine.listed().is_empty());
 
     holds(machine.kernel(&["fetch", "6.9"]), 2, &["there is no kernel 6.9: apt has", &cloud("6.5.1")]);
-    holds(machine.kernel(&["fetch", "vmlinuz"]), 2, &["\"vmlinuz\" is no kernel"]);
+    holds(machine.kernel(&["fetch", "vmlinuz"]), 2, &["\"vmlinuz\" is not a kernel"]);
     holds(machine.kernel(&["fetch", "./vmlinuz"]), 2, &["can't be found"]);
     holds(machine.kernel(&["fetch"]), 2, &["LABEL"]);
 }
@@ -272,19 +276,19 @@ fn image_and_modules_may_be_in_packages_of_their_own() {
 }
 
 #[test]
-fn two_at_once_fetch_it_once() {
+fn concurrent_fetches_download_a_kernel_once() {
     let machine = Machine::new();
     machine.offer_kernel("6.12.9");
     let children: Vec<Child> = (0..3).map(|_| machine.command(&["fetch", "6.12"]).spawn().unwrap()).collect();
     for child in children {
-        holds(printed(&child.wait_with_output().unwrap()), 0, &["6.12 stands for Linux 6.12.9"]);
+        holds(printed(&child.wait_with_output().unwrap()), 0, &["6.12: Linux 6.12.9"]);
     }
     assert_eq!(machine.log().matches("get ").count(), 1);
     assert_eq!(machine.kept(), [format!("{}_6.12.9-1", cloud("6.12.9"))]);
 }
 
 #[test]
-fn one_that_was_killed_leaves_nothing_that_counts_and_no_process() {
+fn a_killed_fetch_leaves_no_kernel_and_no_process() {
     let machine = Machine::new();
     machine.offer_kernel("6.12.9");
     machine.script("apt-get", "echo $$ > pid.new\nmv pid.new pid\nexec sleep 1000");

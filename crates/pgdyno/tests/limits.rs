@@ -78,7 +78,7 @@ fn a_cell_beyond_its_memory_reads_from_disk_and_its_bundle_says_what_was_in_forc
 }
 
 #[test]
-fn a_plan_says_which_limits_are_tight() {
+fn a_plan_reports_tight_limits() {
     let bench = Bench::new(
         "name = 'tight'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\nmemory = ['none', '64MB']\n",
     );
@@ -100,10 +100,10 @@ fn a_pgdyno_that_is_killed_leaves_no_group_for_long() {
          [run]\nduration = '60s'\nwarmup = '0s'\nrepeats = 1\n",
     );
     let running = bench.start();
-    let mut family = Vec::new();
+    let mut process_tree = Vec::new();
     wait_until("a client is connected", || {
-        family = running.family();
-        family.iter().any(|process| process.command.contains("postgres pgdyno [local]"))
+        process_tree = running.process_tree();
+        process_tree.iter().any(|process| process.command.contains("postgres pgdyno [local]"))
     });
     let postmaster = running.process("bin/postgres ").pid;
     let groups = fs::read_to_string(format!("/proc/{postmaster}/cgroup")).unwrap();
@@ -113,7 +113,7 @@ fn a_pgdyno_that_is_killed_leaves_no_group_for_long() {
     let name = group.unwrap_or_else(|| panic!("not in a group of pgdyno's: {groups}")).1;
     signal(running.pid(), libc::SIGKILL);
     let _ = running.end();
-    wait_until_gone(&family);
+    wait_until_gone(&process_tree);
     assert_eq!(bench.pgdyno(&["server", "list"]).status.code(), Some(0));
     let ours = fs::read_to_string("/proc/self/mountinfo").unwrap();
     let mounts =

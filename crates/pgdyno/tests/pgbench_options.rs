@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 
 use skip::skip;
-use support::pgbench::{Ended, Pgbench, oracle};
+use support::pgbench::{Pgbench, RunOutput, oracle};
 
 /// Command lines that pgbench rejects before it connects to a server.
 const REFUSED: [&str; 62] = [
@@ -77,22 +77,22 @@ const REFUSED: [&str; 62] = [
 ];
 
 #[test]
-fn what_is_refused_is_refused_in_pgbenchs_words() {
+fn refused_options_have_the_messages_of_pgbench() {
     let Some(major) = oracle() else {
         return skip("there is no pgbench here to compare with");
     };
     for line in REFUSED {
         let refused = |pgbench| run(pgbench, line);
         let (ours, theirs) = (refused(Pgbench::Ours(major)), refused(Pgbench::Oracle));
-        assert_eq!((ours.code, &*ours.out), (Some(1), ""), "{line}: {}", ours.all());
+        assert_eq!((ours.code, &*ours.stdout), (Some(1), ""), "{line}: {}", ours.all());
         // glibc's messages name the program by its path.
-        let theirs = theirs.err.replace(&path_in(&theirs.err), "pgbench:");
-        assert_eq!(ours.err, theirs, "{line}");
+        let theirs = theirs.stderr.replace(&path_in(&theirs.stderr), "pgbench:");
+        assert_eq!(ours.stderr, theirs, "{line}");
     }
 }
 
 #[test]
-fn words_that_scripts_rely_on() {
+fn texts_that_scripts_rely_on() {
     let refusals = [
         ("-c three", "pgbench: error: invalid value \"three\" for option -c/--client\n"),
         (
@@ -124,13 +124,13 @@ fn words_that_scripts_rely_on() {
     ];
     for (line, expected) in refusals {
         let ended = run(Pgbench::Ours(18), line);
-        assert_eq!((ended.code, &*ended.out, &*ended.err), (Some(1), "", expected), "{line}");
+        assert_eq!((ended.code, &*ended.stdout, &*ended.stderr), (Some(1), "", expected), "{line}");
     }
 }
 
 #[test]
 fn versions_differ_where_pgbenchs_do() {
-    let error = |major, line| run(Pgbench::Ours(major), line).err;
+    let error = |major, line| run(Pgbench::Ours(major), line).stderr;
     assert!(error(15, "-c three").contains("-c/--clients"));
     assert!(error(15, "--exit-on-abort").contains("unrecognized option"));
     assert!(error(17, "-d").contains("option requires an argument -- 'd'"));
@@ -142,18 +142,22 @@ fn versions_differ_where_pgbenchs_do() {
 #[test]
 fn what_is_only_shown() {
     let help = run(Pgbench::Ours(18), "--help");
-    assert_eq!((help.code, &*help.err), (Some(0), ""));
-    assert!(help.out.starts_with("pgbench is a benchmarking tool for PostgreSQL.\n"), "{}", help.out);
+    assert_eq!((help.code, &*help.stderr), (Some(0), ""));
+    assert!(help.stdout.starts_with("pgbench is a benchmarking tool for PostgreSQL.\n"), "{}", help.stdout);
 
     let version = run(Pgbench::Ours(18), "-V");
-    assert!(version.out.starts_with("pgbench (PostgreSQL) 18 (pgdyno "), "{}", version.out);
+    assert!(version.stdout.starts_with("pgbench (PostgreSQL) 18 (pgdyno "), "{}", version.stdout);
 
     let list = run(Pgbench::Ours(18), "-b list");
-    assert_eq!((list.code, &*list.out), (Some(0), ""));
-    assert!(list.err.starts_with("Available builtin scripts:\n"), "{}", list.err);
+    assert_eq!((list.code, &*list.stdout), (Some(0), ""));
+    assert!(list.stderr.starts_with("Available builtin scripts:\n"), "{}", list.stderr);
 
     let script = run(Pgbench::Ours(18), "--show-script se");
-    assert!(script.err.starts_with("-- select-only: <builtin: select only>\n\\set aid"), "{}", script.err);
+    assert!(
+        script.stderr.starts_with("-- select-only: <builtin: select only>\n\\set aid"),
+        "{}",
+        script.stderr
+    );
 }
 
 #[test]
@@ -161,12 +165,12 @@ fn the_program_answers_to_the_name_of_pgbench() {
     let directory = tempfile::tempdir().unwrap();
     let name = directory.path().join("pgbench");
     symlink(env!("CARGO_BIN_EXE_pgdyno"), &name).unwrap();
-    let ended = Ended::new(Command::new(name).arg("--version").output().unwrap());
-    assert!(ended.out.starts_with("pgbench (PostgreSQL) "), "{}", ended.all());
+    let ended = RunOutput::new(Command::new(name).arg("--version").output().unwrap());
+    assert!(ended.stdout.starts_with("pgbench (PostgreSQL) "), "{}", ended.all());
 }
 
-fn run(pgbench: Pgbench, line: &str) -> Ended {
-    Ended::new(pgbench.command().args(line.split(' ')).output().unwrap())
+fn run(pgbench: Pgbench, line: &str) -> RunOutput {
+    RunOutput::new(pgbench.command().args(line.split(' ')).output().unwrap())
 }
 
 /// `/…/pgbench:` in a message, or a text that no message contains.

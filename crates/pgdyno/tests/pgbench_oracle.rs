@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use skip::skip;
-use support::pgbench::{Bench, Ended, Pgbench, form, oracle};
+use support::pgbench::{Bench, Pgbench, RunOutput, form, oracle};
 
 /// Every function and operator, every kind of value, and the predefined variables. Each result is sent to the server,
 /// whose log the test reads.
@@ -99,7 +99,7 @@ fn reports_have_the_same_form() {
         let output = |pgbench| {
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(0), "{line}: {}", ended.all());
-            (report(&ended).join("\n"), ended.err)
+            (report(&ended).join("\n"), ended.stderr)
         };
         assert_eq!(output(ours), output(Pgbench::Oracle), "{line}");
     }
@@ -117,7 +117,7 @@ fn progress_lines_have_the_same_form() {
         let forms = |pgbench| {
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(0), "{line}: {}", ended.all());
-            ended.err.lines().map(form).collect::<BTreeSet<_>>()
+            ended.stderr.lines().map(form).collect::<BTreeSet<_>>()
         };
         let (ours, theirs) = (forms(ours), forms(Pgbench::Oracle));
         assert_eq!(theirs.len(), 1, "{line}: {theirs:?}");
@@ -181,7 +181,7 @@ fn failures_are_reported_in_the_same_words() {
             assert_eq!(ended.code, Some(code), "{line}: {}", ended.all());
             // The process that a server's message blames depends on the timing.
             let messages: BTreeSet<String> =
-                ended.err.lines().filter(|line| line.starts_with("pgbench: ")).map(form).collect();
+                ended.stderr.lines().filter(|line| line.starts_with("pgbench: ")).map(form).collect();
             (report(&ended), messages)
         };
         let (ours, theirs) = (output(ours), output(Pgbench::Oracle));
@@ -204,7 +204,7 @@ fn initialization_sends_the_same_statements_and_says_the_same() {
             let since = bench.log_length();
             let ended = run(&bench, pgbench, line);
             assert_eq!(ended.code, Some(0), "{line}: {}", ended.all());
-            (initialization(&bench, since), form(&ended.err))
+            (initialization(&bench, since), form(&ended.stderr))
         };
         assert_eq!(done(ours), done(Pgbench::Oracle), "{line}");
     }
@@ -225,15 +225,15 @@ fn start() -> Option<(Bench, Pgbench)> {
     Some((Bench::new("18"), Pgbench::Ours(major)))
 }
 
-fn run(bench: &Bench, pgbench: Pgbench, line: &str) -> Ended {
+fn run(bench: &Bench, pgbench: Pgbench, line: &str) -> RunOutput {
     bench.run(pgbench, &line.split(' ').collect::<Vec<_>>())
 }
 
 /// Forms of a report's lines except the first, which names the program.
-fn report(ended: &Ended) -> Vec<String> {
+fn report(ended: &RunOutput) -> Vec<String> {
     // pgbench prints a share of zero transactions as NaN.
     ended
-        .out
+        .stdout
         .lines()
         .skip(1)
         .map(|line| unpadded(&line.replace("-NaN%", "0.000%").replace("NaN%", "0.000%")))

@@ -7,7 +7,7 @@ mod support;
 use std::io::{BufRead, BufReader, Read};
 use std::process::Stdio;
 
-use support::pgbench::{Bench, Ended, Pgbench, form};
+use support::pgbench::{Bench, Pgbench, RunOutput, form};
 use support::{signal, wait_until};
 
 const OURS: Pgbench = Pgbench::Ours(18);
@@ -24,8 +24,8 @@ fn initialization_makes_the_tables_in_every_way() {
     ];
     for way in ways {
         let ended = run(&bench, way);
-        assert_eq!((ended.code, &*ended.out), (Some(0), ""), "{way}: {}", ended.all());
-        assert!(ended.err.contains("\ndone in "), "{way}: {}", ended.err);
+        assert_eq!((ended.code, &*ended.stdout), (Some(0), ""), "{way}: {}", ended.all());
+        assert!(ended.stderr.contains("\ndone in "), "{way}: {}", ended.stderr);
         let mut client = bench.client();
         let counts: Vec<u64> = client
             .query_one("select (select count(*) from pgbench_branches where filler is null),
@@ -35,7 +35,7 @@ fn initialization_makes_the_tables_in_every_way() {
                         (select count(*) from pgbench_history)")
             .unwrap();
         assert_eq!(counts, [2, 20, 200_000, 0], "{way}");
-        let report = run(&bench, "-S -t 1 -n").out;
+        let report = run(&bench, "-S -t 1 -n").stdout;
         let partitions = |method: &str, count: u32| {
             report.contains(&format!("scaling factor: 2\npartition method: {method}\npartitions: {count}\n"))
         };
@@ -47,27 +47,27 @@ fn initialization_makes_the_tables_in_every_way() {
 }
 
 #[test]
-fn without_tables_it_says_how_to_make_them() {
+fn without_tables_the_hint_is_initialization() {
     let bench = Bench::new("18");
     bench.client().execute("drop table pgbench_branches").unwrap();
     let ended = run(&bench, "-S");
     assert_eq!(ended.code, Some(1), "{}", ended.all());
     assert!(
-        ended.err.contains(
+        ended.stderr.contains(
             "pgbench: error: could not count number of branches: ERROR:  relation \"pgbench_branches\" does not exist"
-        ) && ended.err.contains("pgbench: hint: Perhaps you need to do initialization (\"pgbench -i\")"),
+        ) && ended.stderr.contains("pgbench: hint: Perhaps you need to do initialization (\"pgbench -i\")"),
         "{}",
-        ended.err
+        ended.stderr
     );
 }
 
 #[test]
-fn a_run_reports_what_it_did() {
+fn a_run_reports_its_settings_and_results() {
     let bench = Bench::new("18");
     let ended =
         run(&bench, "-c 3 -j 2 -t 20 -b tpcb-like -b select-only@0 -r --max-tries=3 --failures-detailed");
     assert_eq!(ended.code, Some(0), "{}", ended.all());
-    assert_eq!(ended.err, "starting vacuum...end.\n");
+    assert_eq!(ended.stderr, "starting vacuum...end.\n");
     for line in [
         "transaction type: multiple scripts",
         "number of clients: 3",
@@ -81,10 +81,10 @@ fn a_run_reports_what_it_did() {
         " - 0 transactions (0.0% of total)",
         " - statement latencies in milliseconds, failures and retries:",
     ] {
-        assert!(ended.out.lines().any(|said| said == line), "{line} in\n{}", ended.out);
+        assert!(ended.stdout.lines().any(|output_line| output_line == line), "{line} in\n{}", ended.stdout);
     }
-    let commands: Vec<_> = ended.out.lines().filter(|line| line.starts_with("   ")).collect();
-    assert_eq!(commands.len(), 11 + 2, "{}", ended.out);
+    let commands: Vec<_> = ended.stdout.lines().filter(|line| line.starts_with("   ")).collect();
+    assert_eq!(commands.len(), 11 + 2, "{}", ended.stdout);
     assert!(
         commands[10].ends_with(" END;") && form(commands[10]).trim_start().starts_with("#.###"),
         "{commands:?}"
@@ -93,29 +93,29 @@ fn a_run_reports_what_it_did() {
 }
 
 #[test]
-fn every_interval_is_reported_and_so_is_the_last_part_of_one() {
+fn every_interval_is_reported_including_the_last_incomplete_one() {
     let bench = Bench::new("18");
     bench.script("nap.sql", "\\sleep 300 ms\nSELECT 1;");
     let ended = run(&bench, "-n -f nap.sql -t 5 -P 1");
     let form_of_all = "progress: #.# s, #.# tps, lat #.### ms stddev #.###, # failed";
-    assert!(ended.err.lines().all(|line| form(line) == form_of_all), "{}", ended.all());
+    assert!(ended.stderr.lines().all(|line| form(line) == form_of_all), "{}", ended.all());
     let figures: Vec<Vec<f64>> = ended
-        .err
+        .stderr
         .lines()
         .map(|line| line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect())
         .collect();
     // The run takes at least 1.5 s on any machine.
-    assert!(figures.len() >= 2 && figures[0][0] < 1.5, "{}", ended.err);
+    assert!(figures.len() >= 2 && figures[0][0] < 1.5, "{}", ended.stderr);
     let mut before = 0.0;
     let mut transactions = 0.0;
     for interval in &figures {
-        let [at, tps, latency, _, failed] = interval[..] else { panic!("{}", ended.err) };
+        let [at, tps, latency, _, failed] = interval[..] else { panic!("{}", ended.stderr) };
         transactions += tps * (at - before);
         before = at;
-        assert!((tps == 0.0 || latency >= 300.0) && failed == 0.0, "{}", ended.err);
+        assert!((tps == 0.0 || latency >= 300.0) && failed == 0.0, "{}", ended.stderr);
     }
     // Times are reported to a tenth of a second.
-    assert!((transactions - 5.0).abs() < 1.0, "{transactions}: {}", ended.err);
+    assert!((transactions - 5.0).abs() < 1.0, "{transactions}: {}", ended.stderr);
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn variables_are_those_of_the_options() {
     let ended = run(&bench, "-n -f variables.sql -t 1 -s 7 -D a=3 -D b=4 -D unused=x --random-seed=11");
     assert_eq!(ended.code, Some(0), "{}", ended.all());
     assert_eq!(
-        ended.err,
+        ended.stderr,
         "pgbench: setting random seed to 11\ndebug(script=0,command=2): int 7\n\
          debug(script=0,command=3): int 11\ndebug(script=0,command=4): int 7\n"
     );
-    assert!(ended.out.contains("scaling factor: 7\n"), "{}", ended.out);
+    assert!(ended.stdout.contains("scaling factor: 7\n"), "{}", ended.stdout);
 }
 
 #[test]
@@ -142,16 +142,16 @@ fn an_aborted_client_makes_the_results_incomplete() {
     bench.script("bad.sql", "SELECT 1/:client_id;");
     let ended = run(&bench, "-n -f bad.sql -t 5 -c 2");
     assert_eq!(ended.code, Some(2), "{}", ended.all());
-    assert!(ended.out.contains("number of transactions actually processed: 5/10\n"), "{}", ended.out);
+    assert!(ended.stdout.contains("number of transactions actually processed: 5/10\n"), "{}", ended.stdout);
     assert!(
-        ended.err.contains("client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero")
-            && ended.err.ends_with("pgbench: error: Run was aborted; the above results are incomplete.\n"),
+        ended.stderr.contains("client 0 script 0 aborted in command 0 query 0: ERROR:  division by zero")
+            && ended.stderr.ends_with("pgbench: error: Run was aborted; the above results are incomplete.\n"),
         "{}",
-        ended.err
+        ended.stderr
     );
     let ended = run(&bench, "-n -f bad.sql -T 60 -c 2 -j 2 --exit-on-abort");
-    assert_eq!((ended.code, ended.out.lines().count()), (Some(2), 1), "{}", ended.all());
-    assert!(ended.err.ends_with("Run was aborted due to an error in thread 0\n"), "{}", ended.err);
+    assert_eq!((ended.code, ended.stdout.lines().count()), (Some(2), 1), "{}", ended.all());
+    assert!(ended.stderr.ends_with("Run was aborted due to an error in thread 0\n"), "{}", ended.stderr);
 }
 
 #[test]
@@ -167,14 +167,14 @@ fn an_interrupted_run_reports_what_ran() {
     signal(child.id() as i32, libc::SIGINT);
     let mut rest = String::new();
     stderr.read_to_string(&mut rest).unwrap();
-    let ended = Ended::new(child.wait_with_output().unwrap());
+    let ended = RunOutput::new(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.all());
     assert!(rest.contains("Run was interrupted"), "{rest}");
-    assert!(ended.out.contains("\ntps = "), "{}", ended.out);
+    assert!(ended.stdout.contains("\ntps = "), "{}", ended.stdout);
 }
 
 #[test]
-fn what_waits_for_a_lock_does_not_hold_up_the_end() {
+fn waiting_for_a_lock_does_not_delay_the_end() {
     let bench = Bench::new("18");
     let mut locker = bench.client();
     locker.execute("begin; lock pgbench_accounts").unwrap();
@@ -188,10 +188,10 @@ fn what_waits_for_a_lock_does_not_hold_up_the_end() {
     let waiting = "select count(*) from pg_stat_activity where wait_event_type = 'Lock'";
     wait_until("all wait", || client.query_one::<u64>(waiting).unwrap() == 3);
     signal(child.id() as i32, libc::SIGINT);
-    let ended = Ended::new(child.wait_with_output().unwrap());
+    let ended = RunOutput::new(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{}", ended.all());
-    assert!(ended.out.contains("number of transactions actually processed: 0\n"), "{}", ended.out);
-    assert_eq!(ended.err.lines().count(), 1, "{}", ended.err);
+    assert!(ended.stdout.contains("number of transactions actually processed: 0\n"), "{}", ended.stdout);
+    assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
 }
 
 #[test]
@@ -216,19 +216,19 @@ fn an_interrupted_initialization_is_cancelled_in_the_server() {
 }
 
 #[test]
-fn a_bad_way_to_the_server_is_reported_as_libpq_tells_it() {
+fn a_failed_connection_is_reported_with_the_message_of_libpq() {
     let bench = Bench::new("18");
     let ended = run(&bench, "-n no-such-database");
-    assert_eq!((ended.code, &*ended.out), (Some(1), ""), "{}", ended.all());
+    assert_eq!((ended.code, &*ended.stdout), (Some(1), ""), "{}", ended.all());
     assert!(
-        ended.err.starts_with("pgbench: error: connection to server on socket \"")
-            && ended.err.contains("failed: FATAL:  database \"no-such-database\" does not exist\n")
-            && ended.err.ends_with("pgbench: error: could not create connection for setup\n"),
+        ended.stderr.starts_with("pgbench: error: connection to server on socket \"")
+            && ended.stderr.contains("failed: FATAL:  database \"no-such-database\" does not exist\n")
+            && ended.stderr.ends_with("pgbench: error: could not create connection for setup\n"),
         "{}",
-        ended.err
+        ended.stderr
     );
 }
 
-fn run(bench: &Bench, line: &str) -> Ended {
+fn run(bench: &Bench, line: &str) -> RunOutput {
     bench.run(OURS, &line.split(' ').collect::<Vec<_>>())
 }

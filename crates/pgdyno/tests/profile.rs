@@ -50,7 +50,7 @@ fn stacks_of<'a>(record: &'a TrialRecord, role: &str) -> &'a Stacks {
 }
 
 #[test]
-fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
+fn a_trial_has_the_stacks_of_each_role_and_their_method() {
     if !can_profile() {
         return;
     }
@@ -111,7 +111,7 @@ fn a_trial_has_the_stacks_of_each_role_and_says_how_they_were_taken() {
 }
 
 #[test]
-fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
+fn a_part_of_the_window_is_profiled_if_requested() {
     if !can_profile() {
         return;
     }
@@ -120,7 +120,7 @@ fn a_part_of_the_window_is_profiled_where_it_is_asked_for() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let profile = bench.trials()[0].profile.clone().unwrap();
     assert_eq!(profile.callgraph, Unwinding::FramePointers);
-    assert_eq!(profile.callgraph_reason, "the campaign says so");
+    assert_eq!(profile.callgraph_reason, "requested by the campaign");
     // On a busy machine, both ends may be late.
     let length_us = profile.to_us - profile.from_us;
     assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
@@ -219,23 +219,23 @@ fn ctrl_c_leaves_neither_perf_nor_its_recording() {
         bench.start_command(command)
     };
     running.wait_for("trial 1/1");
-    let mut family = Vec::new();
+    let mut process_tree = Vec::new();
     wait_until("the load runs beside perf", || {
-        family = running.family();
-        family.iter().any(|process| process.command.contains("perf record"))
-            && family.iter().any(|process| process.command.contains("postgres pgdyno [local]"))
+        process_tree = running.process_tree();
+        process_tree.iter().any(|process| process.command.contains("perf record"))
+            && process_tree.iter().any(|process| process.command.contains("postgres pgdyno [local]"))
     });
     signal(running.pid(), libc::SIGINT);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(130), "{said}");
-    wait_until_gone(&family);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    wait_until_gone(&process_tree);
     assert_eq!(temporary_files(&bench), 0);
     let check = pgdyno(&bench, &["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
 }
 
 #[test]
-fn without_perf_the_plan_says_so_and_nothing_is_begun() {
+fn without_perf_the_plan_reports_it_and_nothing_starts() {
     let bench = bench("1s", "");
     let without = |args: &[&str]| bench.command(args).env("PATH", bench.path()).output().unwrap();
     let plan = without(&["plan", "campaign.toml"]);
@@ -251,7 +251,7 @@ fn without_perf_the_plan_says_so_and_nothing_is_begun() {
 }
 
 #[test]
-fn a_perf_that_is_refused_says_what_would_let_it() {
+fn refused_access_to_perf_is_reported_with_the_remedy() {
     let bench = bench("1s", "");
     // The kernel's refusal can't be provoked at will, but perf's message about it is known.
     let perf = bench.path().join("perf");
@@ -261,7 +261,7 @@ fn a_perf_that_is_refused_says_what_would_let_it() {
     fs::set_permissions(&perf, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let run = bench.command(&["run", "campaign.toml"]).env("PATH", bench.path()).output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));
-    for part in ["perf may not take 99 samples a second", "kernel.perf_event_paranoid=1", "is limited"] {
+    for part in ["perf may not take 99 samples per second", "kernel.perf_event_paranoid=1", "is limited"] {
         assert!(text(&run).contains(part), "{part}: {}", text(&run));
     }
     let only_running = script
@@ -270,9 +270,12 @@ fn a_perf_that_is_refused_says_what_would_let_it() {
     let args = ["run", "campaign.toml", "--set", "duration=10s", "--set", "profile.off_cpu=2s"];
     let run = bench.command(&args).env("PATH", bench.path()).output().unwrap();
     assert_eq!(run.status.code(), Some(1), "{}", text(&run));
-    for part in
-        ["perf may not record switches", "kernel.perf_event_paranoid=1", "leave off_cpu out", "is limited"]
-    {
+    for part in [
+        "perf may not record context switches",
+        "kernel.perf_event_paranoid=1",
+        "leave off_cpu out",
+        "is limited",
+    ] {
         assert!(text(&run).contains(part), "{part}: {}", text(&run));
     }
     let old = script.replace("6.1.0", "4.19.1");

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use bundles::{Bundles, cell, judged, record, ten_minutes};
+use bundles::{Bundles, cell, record, ten_minutes, with_validity};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::record::{Status, TrialRecord};
@@ -27,12 +27,12 @@ impl Progress for Quiet {
 }
 
 /// A server to publish to, and a store to publish.
-struct Ground {
+struct Fixture {
     server: Server,
     bundles: Bundles,
 }
 
-impl Ground {
+impl Fixture {
     fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
         let installation = server::install_newest(&cache, major, &Quiet).unwrap();
@@ -42,11 +42,11 @@ impl Ground {
         let mut bundles = Bundles::new();
         bundles.write(full());
         bundles.runs(&cell("17", 8), &[500.5, 510.25]);
-        bundles.write(judged(record(cell("17", 8), 9e9), Status::Invalid, "x'\\"));
+        bundles.write(with_validity(record(cell("17", 8), 9e9), Status::Invalid, "x'\\"));
         Self { server, bundles }
     }
 
-    fn place(&self) -> (String, u16) {
+    fn address(&self) -> (String, u16) {
         let Endpoint::Unix { directory, port } = self.server.endpoint(Transport::Unix) else {
             panic!("not a socket")
         };
@@ -58,7 +58,7 @@ impl Ground {
     }
 
     fn command_as(&self, user: &str, args: &[&str]) -> Command {
-        let (host, port) = self.place();
+        let (host, port) = self.address();
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.args(["publish", &format!("host={host} port={port} user={user} dbname=postgres")]).args(args);
         command.current_dir(self.bundles.directory.path()).env_remove("PGDYNO_STORE");
@@ -94,9 +94,9 @@ impl Ground {
                 rows += 1;
                 Ok(())
             };
-            table.of_heads(&heads, &mut add).unwrap();
+            table.rows_of_runs(&heads, &mut add).unwrap();
             for trial in &trials {
-                table.of_trial(&self.bundles.store.load(&trial.id).unwrap(), &mut add).unwrap();
+                table.rows_of_trial(&self.bundles.store.load(&trial.id).unwrap(), &mut add).unwrap();
             }
             rows
         };
@@ -126,45 +126,45 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn published_again_and_again_each_trial_is_there_once() {
+fn trials_published_repeatedly_are_stored_once() {
     for major in MAJORS {
-        let mut ground = Ground::new(major);
-        let foretold = ground.publish(&["--dry-run"]);
-        assert!(foretold.contains("4 of 4 trials would be copied"), "{foretold}");
-        assert!(foretold.contains("which would be created") && foretold.contains("sweep"), "{foretold}");
-        let made: i64 = ground
+        let mut fixture = Fixture::new(major);
+        let dry_run = fixture.publish(&["--dry-run"]);
+        assert!(dry_run.contains("4 of 4 trials would be copied"), "{dry_run}");
+        assert!(dry_run.contains("which would be created") && dry_run.contains("sweep"), "{dry_run}");
+        let schemas: i64 = fixture
             .client()
             .query_one(&format!("SELECT count(*) FROM pg_namespace WHERE nspname = '{SCHEMA}'"))
             .unwrap();
-        assert_eq!(made, 0, "a dry run makes nothing");
+        assert_eq!(schemas, 0, "a dry run makes nothing");
 
-        ground.publish(&["server=17"]);
-        assert_eq!(ground.counts()["trials"], 3);
-        assert!(ground.publish(&[]).ends_with("1 trial published, 3 there already\n"));
-        let counts = ground.counts();
-        assert_eq!(counts, ground.expected(), "{major}");
-        assert!(ground.publish(&[]).ends_with("0 trials published, 4 there already\n"));
-        assert_eq!(ground.counts(), counts);
+        fixture.publish(&["server=17"]);
+        assert_eq!(fixture.counts()["trials"], 3);
+        assert!(fixture.publish(&[]).ends_with("1 trial published, 3 already present\n"));
+        let counts = fixture.counts();
+        assert_eq!(counts, fixture.expected(), "{major}");
+        assert!(fixture.publish(&[]).ends_with("0 trials published, 4 already present\n"));
+        assert_eq!(fixture.counts(), counts);
 
-        ground.bundles.write(record(cell("17", 8), 700.0));
-        ground.publish(&[]);
-        let more = ground.counts();
+        fixture.bundles.write(record(cell("17", 8), 700.0));
+        fixture.publish(&[]);
+        let more = fixture.counts();
         assert_eq!((more["trials"], more["cells"]), (5, 2));
-        assert_eq!(more, ground.expected(), "{major}");
-        assert!(ground.publish(&["--dry-run"]).starts_with("0 of 5 trials would be copied"));
+        assert_eq!(more, fixture.expected(), "{major}");
+        assert!(fixture.publish(&["--dry-run"]).starts_with("0 of 5 trials would be copied"));
     }
 }
 
 #[test]
 fn figures_are_those_of_the_bundles() {
     for major in MAJORS {
-        let ground = Ground::new(major);
-        ground.publish(&[]);
-        let mut client = ground.client();
+        let fixture = Fixture::new(major);
+        fixture.publish(&[]);
+        let mut client = fixture.client();
         // Before PostgreSQL 12, numbers are rounded to 15 digits by default.
         client.execute("SET extra_float_digits = 3").unwrap();
-        for trial in ground.bundles.store.trials().unwrap() {
-            let record = ground.bundles.store.load(&trial.id).unwrap();
+        for trial in fixture.bundles.store.trials().unwrap() {
+            let record = fixture.bundles.store.load(&trial.id).unwrap();
             type Row = (f64, Option<f64>, i64, String, i64, String);
             let (tps, p99_us, clients, validity, load_started, findings): Row = client
                 .query_one(&format!(
@@ -203,9 +203,9 @@ fn figures_are_those_of_the_bundles() {
 #[test]
 fn views_have_time_metric_and_value() {
     for major in MAJORS {
-        let ground = Ground::new(major);
-        ground.publish(&[]);
-        let mut client = ground.client();
+        let fixture = Fixture::new(major);
+        fixture.publish(&[]);
+        let mut client = fixture.client();
         for view in ["grafana_tps", "grafana_latency", "grafana_series", "grafana_waits"] {
             let types: Vec<String> = client
                 .query_one(&format!("SELECT pg_typeof(\"time\")::text, pg_typeof(metric)::text, pg_typeof(value)::text FROM {SCHEMA}.{view} LIMIT 1"))
@@ -233,22 +233,22 @@ fn views_have_time_metric_and_value() {
                  WHERE n.nspname = 'pgdyno' AND c.relkind = 'r' AND a.attnum > 0 AND c.relname <> 'pgdyno_schema' \
                    AND col_description(c.oid, a.attnum) IS NULL")
             .unwrap();
-        assert_eq!(commented, 0, "every column says what it means");
+        assert_eq!(commented, 0, "every column has a comment");
     }
 }
 
 /// Killed while a trial is being copied: nothing of that trial is published, and the next run copies it.
 #[test]
-fn killed_in_the_middle_whole_trials_are_there_and_no_parts() {
+fn a_killed_publish_leaves_only_complete_trials() {
     for major in MAJORS {
-        let ground = Ground::new(major);
-        ground.publish(&["server=17"]);
-        let before = ground.counts();
+        let fixture = Fixture::new(major);
+        fixture.publish(&["server=17"]);
+        let before = fixture.counts();
         // The trial's waits follow its intervals and metrics: the lock stops the copy in the middle of the trial.
-        let mut holder = ground.client();
+        let mut holder = fixture.client();
         holder.execute("BEGIN; LOCK TABLE pgdyno.waits IN ACCESS EXCLUSIVE MODE").unwrap();
-        let mut child = ground.command(&[]).stderr(Stdio::null()).spawn().unwrap();
-        let mut observer = ground.client();
+        let mut child = fixture.command(&[]).stderr(Stdio::null()).spawn().unwrap();
+        let mut observer = fixture.client();
         wait_until("it waits for the lock", || {
             let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
             observer.query_one::<i64>(waiting).unwrap() > 0
@@ -260,17 +260,17 @@ fn killed_in_the_middle_whole_trials_are_there_and_no_parts() {
             let sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'pgdyno publish'";
             observer.query_one::<i64>(sessions).unwrap() == 0
         });
-        assert_eq!(ground.counts(), before, "{major}");
-        ground.publish(&[]);
-        assert_eq!(ground.counts(), ground.expected());
+        assert_eq!(fixture.counts(), before, "{major}");
+        fixture.publish(&[]);
+        assert_eq!(fixture.counts(), fixture.expected());
     }
 }
 
 #[test]
-fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
-    let ground = Ground::new("18");
-    ground.publish(&[]);
-    let mut client = ground.client();
+fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
+    let fixture = Fixture::new("18");
+    fixture.publish(&[]);
+    let mut client = fixture.client();
     let mut rows = || -> Vec<String> {
         let sql = "SELECT row(trial, cell, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
                    FROM pgdyno.trials UNION ALL
@@ -284,7 +284,7 @@ fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
         "{before:?}"
     );
     for table in ["trials", "cells"] {
-        ground
+        fixture
             .client()
             .execute(&format!(
                 "UPDATE pgdyno.{table} SET kernel = 'any', cell = replace(cell,
@@ -296,40 +296,40 @@ fn tables_of_before_virtual_machines_are_brought_up_and_keep_their_rows() {
             ))
             .unwrap();
     }
-    ground.publish(&[]);
+    fixture.publish(&[]);
     assert_eq!(rows(), before);
-    let version: i32 = ground.client().query_one("SELECT version FROM pgdyno.pgdyno_schema").unwrap();
+    let version: i32 = fixture.client().query_one("SELECT version FROM pgdyno.pgdyno_schema").unwrap();
     assert_eq!(version, 2);
 }
 
 #[test]
-fn what_can_not_be_published_to_is_reported_and_left_alone() {
-    let ground = Ground::new("18");
-    let mut client = ground.client();
-    let refused = |command: &mut Command, said: &str| {
+fn unsuitable_targets_are_reported_and_left_unchanged() {
+    let fixture = Fixture::new("18");
+    let mut client = fixture.client();
+    let refused = |command: &mut Command, message: &str| {
         let output = command.output().unwrap();
         assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-        assert!(text(&output).contains(said), "{}", text(&output));
+        assert!(text(&output).contains(message), "{}", text(&output));
     };
     client.execute("CREATE SCHEMA other; CREATE TABLE other.t (); CREATE ROLE guest LOGIN").unwrap();
-    refused(&mut ground.command(&["--schema", "other"]), "it has tables that are not pgdyno's");
-    refused(&mut ground.command_as("guest", &[]), "permission denied for database postgres");
-    refused(&mut ground.command_as("guest", &[]), "needs CREATE on the database");
-    refused(&mut ground.command_as("nobody", &[]), "role \"nobody\" does not exist");
+    refused(&mut fixture.command(&["--schema", "other"]), "it has tables that are not pgdyno's");
+    refused(&mut fixture.command_as("guest", &[]), "permission denied for database postgres");
+    refused(&mut fixture.command_as("guest", &[]), "needs CREATE on the database");
+    refused(&mut fixture.command_as("nobody", &[]), "role \"nobody\" does not exist");
     let mut nowhere = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
-    nowhere.args(["publish", "host=/nowhere dbname=x user=y"]).current_dir(ground.bundles.directory.path());
+    nowhere.args(["publish", "host=/nowhere dbname=x user=y"]).current_dir(fixture.bundles.directory.path());
     refused(&mut nowhere, "/nowhere/.s.PGSQL.5432");
 
     // A name that needs quoting, and an empty schema that was created for the guest.
     client.execute("CREATE SCHEMA \"My \"\"tables\" AUTHORIZATION guest").unwrap();
-    let output = ground.command_as("guest", &["--schema", "My \"tables"]).output().unwrap();
+    let output = fixture.command_as("guest", &["--schema", "My \"tables"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
 
-    ground.publish(&[]);
+    fixture.publish(&[]);
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
-    let before = ground.counts();
-    refused(&mut ground.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 2");
+    let before = fixture.counts();
+    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 2");
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 2; SET application_name = 'pgdyno'").unwrap();
-    refused(&mut ground.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
-    assert_eq!(ground.counts(), before);
+    refused(&mut fixture.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
+    assert_eq!(fixture.counts(), before);
 }

@@ -1,7 +1,7 @@
 //! A campaign that boots its kernels without intervention, in a virtual machine with systemd, GRUB, two kernels and
 //! one that panics.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
-#![allow(clippy::print_stdout, reason = "what the machine said is what a failure is found by")]
+#![allow(clippy::print_stdout, reason = "failures are diagnosed from the output of the machine")]
 
 use std::fs;
 use std::io::{Write, stdout};
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 /// Offset of the file system on the boot disk, in bytes.
 const ROOT_OFFSET: u64 = 2048 * 512;
 /// Several times the duration under emulation.
-const PATIENCE: Duration = Duration::from_secs(45 * 60);
+const TIMEOUT: Duration = Duration::from_secs(45 * 60);
 
 /// The virtual machine, and access to its disks once it is off.
 struct Vm {
@@ -111,14 +111,14 @@ impl Vm {
             .current_dir(self.directory.path())
             .stdin(Stdio::null());
         let mut qemu = Qemu(qemu.spawn().unwrap());
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while qemu.0.try_wait().unwrap().is_none() {
             assert!(Instant::now() < end, "it never powered off; its console:\n{}", self.console());
             std::thread::sleep(Duration::from_millis(200));
         }
         let mut out = stdout();
-        for said in ["log", "dry-run", ".pgdyno/kernels-by-reboot.log"] {
-            writeln!(out, "--- {said}\n{}", self.work(said)).unwrap();
+        for file in ["log", "dry-run", ".pgdyno/kernels-by-reboot.log"] {
+            writeln!(out, "--- {file}\n{}", self.work(file)).unwrap();
         }
     }
 
@@ -161,7 +161,7 @@ fn release(kernels: &[String], begin: &str) -> String {
 /// Boots: the usual kernel (6.12), twice the one that panics followed by the usual one, 6.1, the usual one.
 #[test]
 #[ignore = "boots a virtual machine seven times, for minutes: make test-reboot"]
-fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
+fn a_campaign_boots_its_kernels_and_continues_after_one_that_panics() {
     let vm = Vm::new(
         "name = 'walk'\n[factors]\nkernel = ['6.6', '6.1', '6.12']\nserver = ['18']\nworkload = ['select-only']\n\
          scale = [1]\nclients = [1]\n[run]\nduration = '2s'\nwarmup = '500ms'\nrepeats = 1\nretries = 1\nseed = 1\n",
@@ -174,7 +174,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     // A kernel that panics never records its boot.
     assert_eq!(boots, [&usual, &usual, &usual, &older, &usual].map(String::clone));
     let panics = vm.console().matches("Kernel panic - not syncing").count();
-    assert_eq!(panics, 2, "asked for once and once again");
+    assert_eq!(panics, 2, "one attempt and one retry");
 
     let store = vm.store();
     let trials = store.trials().unwrap();
@@ -195,7 +195,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
         assert_eq!(finding.gate, "kernel");
         let begin = "the kernel 6.6.0-broken was booted by grub and did not come up: \"Kernel panic - not syncing: VFS";
         assert!(finding.evidence.starts_with(begin), "{}", finding.evidence);
-        assert!(finding.evidence.ends_with(&format!("; {usual} runs now")), "{}", finding.evidence);
+        assert!(finding.evidence.ends_with(&format!("; now running: {usual}")), "{}", finding.evidence);
         let kept = store.load(&trial.id).unwrap();
         assert!(kept.logs.iter().any(|log| log.name == "kernel" && log.text.contains("Call Trace")));
         assert_eq!(kept.environment.kernel, None, "it ran on no machine");
@@ -207,8 +207,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
     assert_eq!(vm.work("after-dry-run"), before);
     assert_eq!(vm.work("after-refused"), before);
     assert!(
-        vm.work("refused")
-            .ends_with("error: standard input is not a terminal, so nobody can confirm: use --yes\n2\n")
+        vm.work("refused").ends_with("error: confirmation requires a terminal: use --yes to skip it\n2\n")
     );
     assert_eq!(vm.work("after"), before);
     assert!(vm.work("units").contains("0 unit files listed"), "{}", vm.work("units"));
@@ -219,7 +218,7 @@ fn a_campaign_walks_through_kernels_by_itself_and_past_one_that_panics() {
         "  write /etc/systemd/system/pgdyno-campaign.service: ",
         "  set next_entry=pgdyno-kernel in /boot/grub/grubenv\n",
         "  run systemctl reboot\n",
-        "  take next_entry out of /boot/grub/grubenv\n",
+        "  remove next_entry from /boot/grub/grubenv\n",
     ] {
         assert!(vm.work("dry-run").contains(step), "{step}");
     }

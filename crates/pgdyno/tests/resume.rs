@@ -35,14 +35,14 @@ fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
         let running = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]);
         std::thread::sleep(Duration::from_millis(random.below(longest.as_millis() as u64)));
         // The run may have ended already.
-        if running.family().first().is_some_and(|first| first.pid == running.pid()) {
+        if running.process_tree().first().is_some_and(|first| first.pid == running.pid()) {
             signal(running.pid(), libc::SIGKILL);
         }
         running.end();
     }
     let begun = !bench.trials().is_empty();
-    let (code, said) = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]).end();
-    assert_eq!(code, Some(0), "seed {seed}: {said}");
+    let (code, stderr) = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]).end();
+    assert_eq!(code, Some(0), "seed {seed}: {stderr}");
 
     let plan = Plan::new(&Campaign::parse(campaign).unwrap(), 0).unwrap();
     let mut usable: BTreeMap<(String, u32), usize> = BTreeMap::new();
@@ -82,7 +82,7 @@ const SHORT: &str = "name = 'edited'\n[factors]\nserver = ['18']\nworkload = ['s
                      [run]\nduration = '200ms'\nwarmup = '50ms'\nrepeats = 1\nseed = 1\n";
 
 #[test]
-fn an_edited_campaign_is_explained_and_goes_on_if_asked_to() {
+fn changes_of_an_edited_campaign_are_listed_and_it_continues_if_requested() {
     let bench = Bench::new(SHORT);
     let first = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(first.status.code(), Some(0), "{}", text(&first));
@@ -138,8 +138,8 @@ fn one_run_is_executed_by_one_pgdyno_at_a_time() {
     running.wait_for("trial 1/1");
     let second = bench.pgdyno(&["resume", "campaign.toml"]);
     assert_eq!(second.status.code(), Some(1));
-    assert!(text(&second).contains("is being run by another pgdyno"), "{}", text(&second));
+    assert!(text(&second).contains("another pgdyno is executing run"), "{}", text(&second));
     signal(running.pid(), libc::SIGINT);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(130), "{said}");
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
 }

@@ -13,7 +13,7 @@ use skip::skip;
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 #[test]
-fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
+fn a_cold_trial_has_the_throughput_of_a_raw_read_of_the_table() {
     let ask = "psql -XAt -c 'select pg_relation_size($$scanned$$)' >> asked";
     let bench = Bench::new(&format!(
         "name = 'raw'\n[factors]\nserver = ['9.6', '18']\nworkload = ['small']\nclients = [1]\n\
@@ -34,7 +34,7 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
         let record = bench.store().load(&trial.id).unwrap();
         let context = format!("{}: {:?} {:?}", trial.cell, trial.raw_read, record.events);
         assert_eq!(trial.accounting.surplus(), Some(0), "{context}");
-        let note = record.events.iter().find(|event| event.message.contains("not read past the server"));
+        let note = record.events.iter().find(|event| event.message.contains("no raw read"));
         match &trial.raw_read {
             Some(read) => {
                 assert_eq!(trial.cell.cache, model::factor::cache::CacheState::Cold, "{context}");
@@ -51,7 +51,7 @@ fn a_cold_trial_knows_what_the_disk_gives_of_all_of_the_table() {
 }
 
 #[test]
-fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to_stop() {
+fn raw_reads_respect_limits_and_interrupts() {
     let disk = DiskLimit { name: "slow".to_owned(), read_bytes_s: Some(4 << 20), ..DiskLimit::none() };
     let limits = Limits { disk, ..Limits::none() };
     if let Err(why) = server::check_limits(&Cache::open().unwrap(), &limits) {
@@ -62,10 +62,10 @@ fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to
          disk = ['slow']\n[disks.slow]\nread = '4MB/s'\n[run]\nduration = '1s'\nwarmup = '0s'\nrepeats = 1\n",
     );
     let running = bench.start();
-    let mut family = Vec::new();
+    let mut process_tree = Vec::new();
     wait_until("the table is read", || {
-        family = running.family();
-        family.iter().any(|process| process.command.contains("read-files"))
+        process_tree = running.process_tree();
+        process_tree.iter().any(|process| process.command.contains("read-files"))
     });
     let reader = running.process("read-files").pid;
     let groups = |pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();
@@ -73,9 +73,9 @@ fn reading_past_the_server_is_held_to_its_limits_and_ends_when_the_user_wants_to
     assert!(of_server.contains("pgdyno-c-"), "{of_server}");
     assert_eq!(groups(reader), of_server);
     signal(running.pid(), libc::SIGINT);
-    let (code, said) = running.end();
-    assert_eq!(code, Some(130), "{said}");
-    wait_until_gone(&family);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    wait_until_gone(&process_tree);
     assert!(bench.trials().iter().all(|trial| trial.raw_read.is_none()));
 }
 

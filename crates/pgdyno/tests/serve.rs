@@ -15,10 +15,10 @@ use store::Store;
 use support::{Bench, signal, text, wait_until_gone};
 
 /// Longer than any step takes.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A running `pgdyno serve`.
-struct Served {
+struct Server {
     child: Child,
     /// `127.0.0.1:PORT`
     address: String,
@@ -26,7 +26,7 @@ struct Served {
     url: String,
 }
 
-impl Served {
+impl Server {
     fn start(bench: &Bench, args: &[&str]) -> Self {
         let mut command = bench.command(&["serve"]);
         command.args(args).env_remove("PGDYNO_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
@@ -38,18 +38,18 @@ impl Served {
     }
 
     /// Sends an HTTP 1.0 request, whose response has no chunks and ends with the connection.
-    fn ask(&self, path: &str, headers: &str) -> BufReader<TcpStream> {
+    fn request(&self, path: &str, headers: &str) -> BufReader<TcpStream> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n{headers}\r\n", self.address).unwrap();
         BufReader::new(stream)
     }
 
     /// Status and body of a response.
     fn get(&self, path: &str, headers: &str) -> (u16, String) {
-        let mut answer = String::new();
-        self.ask(path, headers).read_to_string(&mut answer).unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        let mut response = String::new();
+        self.request(path, headers).read_to_string(&mut response).unwrap();
+        let (head, body) = response.split_once("\r\n\r\n").unwrap();
         (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
     }
 
@@ -60,7 +60,7 @@ impl Served {
     }
 
     fn listen(&self) -> Listener {
-        Listener(self.ask("/api/live", ""))
+        Listener(self.request("/api/live", ""))
     }
 
     fn end(mut self, with: libc::c_int) -> ExitStatus {
@@ -69,7 +69,7 @@ impl Served {
     }
 }
 
-impl Drop for Served {
+impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -115,7 +115,7 @@ fn live_files(bench: &Bench) -> usize {
 }
 
 /// Whether an interval has all its figures.
-fn is_whole(interval: &Value) -> bool {
+fn has_all_figures(interval: &Value) -> bool {
     let positive = |name: &str| interval[name].as_f64().is_some_and(|value| value > 0.0);
     let waits = interval["waits"].as_array();
     ["tps", "p50_us", "p95_us", "p99_us", "max_us"].into_iter().all(positive)
@@ -124,13 +124,13 @@ fn is_whole(interval: &Value) -> bool {
 }
 
 #[test]
-fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
+fn a_running_campaign_is_reported_also_by_a_restarted_server() {
     let bench = bench();
-    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
-    let (status, page) = served.get("/", "");
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let (status, page) = server.get("/", "");
     assert!(status == 200 && page.contains("<!--PGDYNO_DATA-->"), "{status}");
-    assert_eq!(served.runs(), serde_json::json!([]));
-    let mut listener = served.listen();
+    assert_eq!(server.runs(), serde_json::json!([]));
+    let mut listener = server.listen();
     assert_eq!(listener.next()["event"], serde_json::json!({ "kind": "hello", "running": [] }));
 
     let running = bench.start();
@@ -143,19 +143,19 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     assert_eq!((&begun["position"], &begun["of"], &begun["cell_index"]), (&1.into(), &2.into(), &0.into()));
     assert_eq!(begun["cell"], cells[0]["cell"]);
     assert!(begun["remaining_us"].as_u64().unwrap() > 5_000_000, "{begun}");
-    while !is_whole(&listener.wait_for("interval")["event"]) {}
+    while !has_all_figures(&listener.wait_for("interval")["event"]) {}
 
     // The server is killed during the first trial. Its successor reports the state so far.
-    served.end(libc::SIGKILL);
-    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
-    let mut listener = served.listen();
+    server.end(libc::SIGKILL);
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let mut listener = server.listen();
     let hello = listener.next();
     assert_eq!(hello["event"]["running"], serde_json::json!([run]), "{hello}");
     assert_eq!(listener.next()["event"]["kind"], "run");
     assert_eq!(listener.next()["event"], begun);
     let first = listener.wait_for("interval");
     assert_eq!((&first["event"]["start_us"], &first["event"]["phase"]), (&0.into(), &"warmup".into()));
-    let here = served.runs();
+    let here = server.runs();
     assert_eq!(
         (&here[0]["id"], &here[0]["running"], &here[0]["valid"]),
         (&run.as_str().into(), &true.into(), &0.into())
@@ -168,25 +168,25 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     assert!(stored["event"]["tps"].as_f64().unwrap() > 0.0);
     assert_eq!(stored["event"]["tps"], ended["event"]["tps"]);
     assert_eq!(bench.trials()[0].id, stored["event"]["id"].as_str().unwrap());
-    let (status, view) = served.get(&format!("/api/runs/{run}"), "");
+    let (status, view) = server.get(&format!("/api/runs/{run}"), "");
     assert!(status == 200 && view.contains(stored["event"]["id"].as_str().unwrap()), "{status}");
 
     // A killed run is reported as dead, and reappears when it is resumed.
     assert_eq!(listener.wait_for("trial_begins")["event"]["position"], 2);
-    while !is_whole(&listener.wait_for("interval")["event"]) {}
+    while !has_all_figures(&listener.wait_for("interval")["event"]) {}
     for command in ["check", "reindex"] {
         let done = bench.pgdyno(&["store", command]);
         assert_eq!(done.status.code(), Some(0), "beside a live file: {}", text(&done));
     }
     assert_eq!(live_files(&bench), 1);
-    let family = running.family();
+    let process_tree = running.process_tree();
     signal(running.pid(), libc::SIGKILL);
     assert_eq!(running.end().0, None);
     let died = listener.wait_for("ended");
     assert_eq!((&died["run"], &died["event"]["how"]), (&run.as_str().into(), &"died".into()));
-    assert_eq!(served.runs()[0]["running"], false);
-    assert_eq!(served.listen().next()["event"]["running"], serde_json::json!([]));
-    wait_until_gone(&family);
+    assert_eq!(server.runs()[0]["running"], false);
+    assert_eq!(server.listen().next()["event"]["running"], serde_json::json!([]));
+    wait_until_gone(&process_tree);
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
     assert_eq!(live_files(&bench), 0, "what it left is swept");
@@ -201,43 +201,43 @@ fn a_campaign_is_seen_while_it_runs_and_by_a_server_that_was_started_anew() {
     assert_eq!(cells.iter().map(done).collect::<Vec<_>>(), [1, 0]);
     let ended = listener.wait_for("ended");
     assert_eq!(ended["event"]["how"], "finished");
-    let (code, said) = resumed.end();
-    assert_eq!(code, Some(0), "{said}");
+    let (code, stderr) = resumed.end();
+    assert_eq!(code, Some(0), "{stderr}");
     assert_eq!(live_files(&bench), 0);
 
     // Ctrl-C ends the server at once, even with a client connected.
-    assert_eq!(served.end(libc::SIGINT).code(), Some(0));
+    assert_eq!(server.end(libc::SIGINT).code(), Some(0));
 }
 
 #[test]
-fn elsewhere_than_on_loopback_the_url_has_the_token_that_is_needed() {
+fn outside_loopback_the_url_has_the_required_token() {
     let bench = bench();
-    let served = Served::start(&bench, &["--listen", "0.0.0.0:0"]);
-    let token = served.url.split_once("/?token=").unwrap().1;
-    assert!(token.len() == 32, "{}", served.url);
-    assert_eq!(served.get("/api/runs", "").0, 401);
-    assert_eq!(served.get("/api/runs", &format!("Authorization: Bearer {token}\r\n")).0, 200);
-    assert_eq!(served.get(&format!("/?token={token}"), "").0, 303);
-    let another = Served::start(&bench, &["--listen", "0.0.0.0:0"]);
+    let server = Server::start(&bench, &["--listen", "0.0.0.0:0"]);
+    let token = server.url.split_once("/?token=").unwrap().1;
+    assert!(token.len() == 32, "{}", server.url);
+    assert_eq!(server.get("/api/runs", "").0, 401);
+    assert_eq!(server.get("/api/runs", &format!("Authorization: Bearer {token}\r\n")).0, 200);
+    assert_eq!(server.get(&format!("/?token={token}"), "").0, 303);
+    let another = Server::start(&bench, &["--listen", "0.0.0.0:0"]);
     assert_ne!(another.url.split_once("/?token=").unwrap().1, token);
-    assert_eq!(served.end(libc::SIGTERM).code(), Some(0));
+    assert_eq!(server.end(libc::SIGTERM).code(), Some(0));
 
     let file = bench.path().join("token");
     std::fs::write(&file, "0123456789abcdef0123\n").unwrap();
-    let served = Served::start(&bench, &["--listen", "127.0.0.1:0", "--token-file", "token"]);
-    assert!(!served.url.contains("token"), "{}", served.url);
-    assert_eq!(served.get("/api/runs", "").0, 401);
-    assert_eq!(served.get("/api/runs", "Authorization: Bearer 0123456789abcdef0123\r\n").0, 200);
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0", "--token-file", "token"]);
+    assert!(!server.url.contains("token"), "{}", server.url);
+    assert_eq!(server.get("/api/runs", "").0, 401);
+    assert_eq!(server.get("/api/runs", "Authorization: Bearer 0123456789abcdef0123\r\n").0, 200);
 }
 
 #[test]
-fn what_can_not_be_served_is_reported() {
+fn errors_of_serving_are_reported() {
     let bench = bench();
-    let served = Served::start(&bench, &["--listen", "127.0.0.1:0"]);
-    let taken = bench.pgdyno(&["serve", "--listen", &served.address]);
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let taken = bench.pgdyno(&["serve", "--listen", &server.address]);
     assert_eq!(taken.status.code(), Some(1));
     assert!(
-        text(&taken).contains(&served.address) && text(&taken).contains("another port"),
+        text(&taken).contains(&server.address) && text(&taken).contains("another port"),
         "{}",
         text(&taken)
     );

@@ -8,7 +8,7 @@ use model::record::Status;
 use support::{Bench, text};
 
 #[test]
-fn each_of_them_runs_and_its_commits_are_the_servers() {
+fn each_shipped_workload_runs_and_its_commits_are_the_servers() {
     let names: Vec<String> = workload::shipped().map(|name| format!("'{name}'")).collect();
     let bench = Bench::new(&format!(
         "name = 'shipped'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nworkload = [{}]\nclients = [4]\n\
@@ -26,7 +26,7 @@ fn each_of_them_runs_and_its_commits_are_the_servers() {
         assert_ne!(trial.validity.status, Status::Invalid, "{context}");
         assert!(trial.accounting.driver_transactions.unwrap() > 0, "{context}");
         assert_eq!(
-            (trial.accounting.surplus(), trial.accounting.untold_commits),
+            (trial.accounting.surplus(), trial.accounting.has_unreported_commits),
             (Some(0), false),
             "{context}"
         );

@@ -78,7 +78,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
         match cell.workload.known().unwrap().name() {
             // Commits that can't be counted are reported, without an alarm.
             "procedure" | "workers" => {
-                assert!(trial.accounting.untold_commits && surplus > 0, "{context}");
+                assert!(trial.accounting.has_unreported_commits && surplus > 0, "{context}");
                 assert_eq!(finding.unwrap().status, Status::Valid, "{context} {finding:?}");
             }
             _ => assert_eq!((surplus, finding), (0, None), "{context}"),
@@ -95,7 +95,7 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
 }
 
 #[test]
-fn the_bundle_has_all_it_takes_to_run_it_again() {
+fn the_bundle_is_sufficient_to_run_the_trial_again() {
     let campaign = "name = 'own'\n[factors]\nserver = ['18']\nworkload = ['jobs']\nclients = [2]\nscale = [2]\n\
          [run]\nduration = '200ms'\nrepeats = 1\nseed = 1\n\
          [workloads.jobs]\ndirectory = 'workloads/jobs'\nparameters = { jobs = 50 }\n";
@@ -147,7 +147,7 @@ fn the_bundle_has_all_it_takes_to_run_it_again() {
 }
 
 #[test]
-fn other_scripts_of_one_name_are_another_workload() {
+fn different_scripts_of_one_name_are_different_workloads() {
     let campaign = "name = 'same'\n[factors]\nserver = ['18']\nworkload = ['w.sql']\nclients = [1]\n\
          [run]\nduration = '100ms'\nrepeats = 1\nseed = 1\n";
     let bench = bench(campaign, &[("w.sql", "select 1;\n")]);
@@ -165,7 +165,7 @@ fn other_scripts_of_one_name_are_another_workload() {
 }
 
 #[test]
-fn mistakes_in_scripts_are_reported_before_anything_is_started() {
+fn mistakes_in_scripts_are_reported_before_any_server_starts() {
     let campaign = "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w.sql']\nclients = [1]\n";
     let wrong = bench(campaign, &[("w.sql", "select 1;\n\\set x random(1\n")]);
     let planned = wrong.pgdyno(&["plan", "campaign.toml"]);
@@ -185,7 +185,7 @@ fn mistakes_in_scripts_are_reported_before_anything_is_started() {
 }
 
 #[test]
-fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_reported_before_anything_is_started() {
+fn errors_in_setup_expressions_are_reported_before_any_server_starts() {
     let campaign = |key: &str, exclude: &str| {
         format!(
             "name = 'bad'\n[factors]\nserver = ['18']\nworkload = ['w', 'select-only']\nclients = [1]\n\
@@ -204,7 +204,7 @@ fn statements_that_can_not_be_computed_at_the_scale_of_a_cell_are_reported_befor
     }
 }
 
-const BESIDE: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nclients = [2]\nscale = [2]\n\
+const BACKGROUND: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nclients = [2]\nscale = [2]\n\
      workload = ['alone', 'mixed']\n[run]\nduration = '3s'\nwarmup = '500ms'\nrepeats = 1\nseed = 1\n\
      [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n\
      [workloads.alone]\nbuiltin = 'select-only'\nspans = false\n\
@@ -212,7 +212,7 @@ const BESIDE: &str = "name = 'beside'\n[factors]\nserver = ['9.6', '18']\nsettin
      background = [{ workload = 'busy', clients = 5, start = '200ms' }, { workload = 'once.sql' }, { workload = 'long.sql' }]\n\
      [workloads.busy]\nscript = 'scan.sql'\nwrites = false\nspans = true\nstagger = '100ms'\nparameters = { rounds = 20 }\n";
 
-const BESIDE_FILES: [(&str, &str); 3] = [
+const BACKGROUND_FILES: [(&str, &str); 3] = [
     ("long.sql", "select pg_sleep(600);\n"),
     (
         "scan.sql",
@@ -222,8 +222,8 @@ const BESIDE_FILES: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause() {
-    let bench = bench(BESIDE, &BESIDE_FILES);
+fn background_workloads_have_their_own_figures_and_are_named_as_causes() {
+    let bench = bench(BACKGROUND, &BACKGROUND_FILES);
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
     let beside = "mixed: in the background busy (clients: 5 from 200ms on), once.sql (clients: 1), long.sql (clients: 1)";
     assert!(planned.contains(beside), "{planned}");
@@ -281,7 +281,7 @@ fn workloads_beside_another_have_figures_of_their_own_and_are_named_as_its_cause
 }
 
 #[test]
-fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
+fn a_load_ends_after_its_iterations_or_reports_that_time_was_too_short() {
     let campaign = "name = 'ends'\n[factors]\nserver = ['18']\nclients = [3]\nworkload = ['done', 'late']\n\
          [run]\nrepeats = 1\nretries = 0\nseed = 1\nduration = '60s'\nwarmup = '10s'\n\
          [workloads.done]\nscript = 'nap.sql'\nparameters = { ms = 100 }\niterations = 4\nstagger = '150ms'\n\
@@ -301,5 +301,8 @@ fn a_load_ends_after_its_iterations_or_tells_that_there_was_no_time_for_them() {
     assert!(summary.statistics.is_none());
     assert_eq!(late.validity.status, Status::Invalid);
     let evidence = &late.validity.findings[0].evidence;
-    assert!(evidence.contains("not every client had done its iterations (100) after 1s"), "{evidence}");
+    assert!(
+        evidence.contains("some clients had not completed their iterations (100) after 1s"),
+        "{evidence}"
+    );
 }

@@ -14,7 +14,7 @@ mod fixture;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use analysis::history::{Over, Request, history};
+use analysis::history::{HistoryAxis, Request, history};
 use analysis::metric::Metric;
 use analysis::overview::{read, view::View};
 use analysis::select::{RunSelection, Selector};
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
     let thinned = fixture::detailed::trials().into_iter().map(|record| detail(&record, Points::AtMost(20)));
     let all: Vec<String> = whole.iter().cloned().chain(thinned).map(|detail| json(&detail)).collect();
     let typed = format!(
-        "import type {{ Detail }} from '../src/data/generated/detail';\n\n/** Whole, then thinned. */\n\
+        "import type {{ Detail }} from '../src/data/generated/detail';\n\n/** Complete, then downsampled. */\n\
          export const details: Detail[] = [{}];\n",
         all.join(",\n")
     );
@@ -99,7 +99,7 @@ fn kernels(folder: &Path) -> Result<(), Failure> {
     let view = read(&bundles.store, &RunSelection::Latest)?;
     let request = Request {
         metric: Metric::Tps,
-        over: Over::Kernel,
+        over: HistoryAxis::Kernel,
         selector: Selector::default(),
         control: None,
         without: Vec::new(),

@@ -22,10 +22,10 @@ pub struct Terminal {
 impl Terminal {
     /// Columns left for a chart next to `used` columns; none if they are too few.
     pub(crate) fn width_left(self, used: usize) -> Option<usize> {
-        const LEAST: usize = 8;
-        const MOST: usize = 60;
+        const MIN_WIDTH: usize = 8;
+        const MAX_WIDTH: usize = 60;
         let left = self.width.saturating_sub(used);
-        (left >= LEAST).then_some(left.min(MOST))
+        (left >= MIN_WIDTH).then_some(left.min(MAX_WIDTH))
     }
 
     /// A text in an SGR rendition, such as `1;31`, if output is coloured.

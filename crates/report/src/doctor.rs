@@ -87,9 +87,9 @@ fn summary(checks: &[Check], style: Style) -> String {
         })
         .collect();
     let verdict = match checks.iter().map(|check| check.state).max() {
-        Some(State::Bad) => "not fit to measure on until what is bad is mended",
-        Some(State::Warn) => "fit to compare on, with the warnings in mind",
-        _ => "fit to measure on",
+        Some(State::Bad) => "not fit for measurements: fix the bad checks first",
+        Some(State::Warn) => "fit for comparisons, with the warnings in mind",
+        _ => "fit for measurements",
     };
     format!("{}: {verdict}", counts.join(", "))
 }
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_seen_and_what_to_do_stand_below_each_other() {
+    fn evidence_and_advice_are_aligned() {
         let page = page(&Facts::default(), &checks(), Style { width: 60, colours: false });
         let expected = "
 
@@ -191,7 +191,7 @@ Disk
                      words so many words
                      → make room or look elsewhere
 
-1 bad, 1 ok: not fit to measure on until what is bad is mended
+1 bad, 1 ok: not fit for measurements: fix the bad checks first
 ";
         let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         assert_eq!(lines(&page), lines(expected));

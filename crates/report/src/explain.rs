@@ -47,7 +47,7 @@ fn heading(explained: &CellExplanation) -> String {
     };
     let status = match explained.status {
         Status::Valid => String::new(),
-        status => format!(", {}: `pgdyno store show` says why", status.as_str()),
+        status => format!(", {}: see `pgdyno store show`", status.as_str()),
     };
     format!(
         "{} ({trials}{status})\n{:.1} transactions/s, {:.3} ms each; the server's sessions were sampled {} times",
@@ -59,7 +59,7 @@ fn heading(explained: &CellExplanation) -> String {
 }
 
 /// Parts with a smaller share are shown as one.
-pub(crate) const SMALL: f64 = 0.005;
+pub(crate) const MIN_SHARE: f64 = 0.005;
 
 fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
     let mut table = Table::new(["where the time goes", "#ms", "#%", ""]);
@@ -70,10 +70,10 @@ fn parts(explained: &CellExplanation, terminal: Option<Terminal>) -> Table {
         table.push(vec![name, format!("{:.4}", us / 1e3), format!("{:.1}", 100.0 * share), String::new()]);
         shares.push(share);
     };
-    let is_small = |us: f64| us / budget.latency_us < SMALL;
+    let is_below_min = |us: f64| us / budget.latency_us < MIN_SHARE;
     let (mut small_us, mut small) = (0.0, 0);
     for part in budget.parts.iter().filter(|part| part.component != Component::Unexplained) {
-        match is_small(part.us) {
+        match is_below_min(part.us) {
             true => {
                 small_us += part.us;
                 small += 1;
@@ -127,7 +127,7 @@ pub fn difference_text(
             difference.changes.iter().map(|change| change.after_us - change.before_us).collect();
         let largest = more.iter().copied().map(f64::abs).fold(0.0, f64::max);
         table.columns.push(Column { name: String::new(), numeric: false });
-        let all = more.into_iter().chain([difference.more_us()]);
+        let all = more.into_iter().chain([difference.increase_us()]);
         for (row, more) in table.rows.iter_mut().zip(all) {
             row.push(chart::signed_bar(if largest > 0.0 { more / largest } else { 0.0 }, width));
         }
@@ -174,7 +174,7 @@ impl Document {
             let difference = Difference::new(&first.budget, &second.budget);
             DifferenceDocument {
                 verdict: difference.verdict(),
-                more_us: difference.more_us(),
+                more_us: difference.increase_us(),
                 parts: difference
                     .changes
                     .iter()

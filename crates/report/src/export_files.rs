@@ -12,7 +12,7 @@ use model::record::Trial;
 use store::{Store, StoreError};
 
 use crate::export_tables::{Table, Value};
-use file::Pending;
+use file::PendingFile;
 
 /// Error of an export. Incomplete files are removed.
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +26,11 @@ pub enum ExportError {
         source: io::Error,
     },
     /// The directory is a file.
-    #[error("{} is there and no directory", .0.display())]
-    NoDirectory(PathBuf),
+    #[error("{} exists and is not a directory", .0.display())]
+    NotADirectory(PathBuf),
     /// The directory could not be created.
-    #[error("could not make the directory {}", directory.display())]
-    MakeDirectory {
+    #[error("could not create the directory {}", directory.display())]
+    CreateDirectory {
         /// The directory.
         directory: PathBuf,
         /// Reason.
@@ -63,7 +63,7 @@ impl FileFormat {
     const ALL: [Self; 3] = [Self::Parquet, Self::Csv, Self::Json];
 
     /// File name extensions, the default first.
-    const fn endings(self) -> &'static [&'static str] {
+    const fn extensions(self) -> &'static [&'static str] {
         match self {
             Self::Parquet => &["parquet"],
             Self::Csv => &["csv"],
@@ -72,9 +72,9 @@ impl FileFormat {
     }
 
     /// Format by a path's extension.
-    pub fn by_ending(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        Self::ALL.into_iter().find(|format| format.endings().contains(&ending.as_str()))
+    pub fn from_extension(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Self::ALL.into_iter().find(|format| format.extensions().contains(&extension.as_str()))
     }
 }
 
@@ -93,9 +93,9 @@ pub struct Export {
 
 /// Outcome of an export.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Written {
+pub enum ExportOutcome {
     /// All files are complete.
-    Whole(Vec<WrittenFile>),
+    Complete(Vec<WrittenFile>),
     /// The user interrupted the export: there is no file.
     Interrupted,
 }
@@ -121,7 +121,7 @@ trait Rows {
 /// A table with its file.
 struct Output {
     table: Table,
-    pending: Pending,
+    pending: PendingFile,
     rows: Box<dyn Rows>,
     count: u64,
 }
@@ -136,36 +136,36 @@ impl Export {
         store: &Store,
         trials: &[&Trial],
         is_interrupted: &dyn Fn() -> bool,
-    ) -> Result<Written, ExportError> {
+    ) -> Result<ExportOutcome, ExportError> {
         if !self.is_file {
-            make_directory(&self.output)?;
+            create_directory(&self.output)?;
         }
         let mut outputs = self.tables.iter().map(|table| self.open(*table)).collect::<Result<Vec<_>, _>>()?;
         let added = add_all(&mut outputs, store, trials, is_interrupted);
         if is_interrupted() {
-            return Ok(Written::Interrupted);
+            return Ok(ExportOutcome::Interrupted);
         }
         added?;
         // Files are renamed only when all are complete.
-        let mut whole = Vec::new();
+        let mut complete = Vec::new();
         for Output { table, pending, rows, count } in outputs {
             rows.end().map_err(|source| pending.failed(source))?;
-            whole.push((table, pending, count));
+            complete.push((table, pending, count));
         }
-        let named = whole
+        let renamed = complete
             .into_iter()
             .map(|(table, pending, rows)| Ok(WrittenFile { path: pending.publish()?, table, rows }));
-        Ok(Written::Whole(named.collect::<Result<_, ExportError>>()?))
+        Ok(ExportOutcome::Complete(renamed.collect::<Result<_, ExportError>>()?))
     }
 
     fn open(&self, table: Table) -> Result<Output, ExportError> {
         let pending = if self.output == Path::new("-") {
-            Pending::stdout()
+            PendingFile::stdout()
         } else if self.is_file {
-            Pending::file(&self.output)?
+            PendingFile::file(&self.output)?
         } else {
-            let ending = self.format.endings().first().unwrap_or(&"");
-            Pending::file(&self.output.join(format!("{}.{ending}", table.name())))?
+            let extension = self.format.extensions().first().unwrap_or(&"");
+            PendingFile::file(&self.output.join(format!("{}.{extension}", table.name())))?
         };
         let out = pending.writer()?;
         let rows = match self.format {
@@ -186,7 +186,7 @@ fn add_all(
 ) -> Result<(), ExportError> {
     for output in &mut *outputs {
         let table = output.table;
-        let added = table.of_heads(trials, &mut |values| output.add(values, is_interrupted));
+        let added = table.rows_of_runs(trials, &mut |values| output.add(values, is_interrupted));
         added.map_err(|source| output.pending.failed(source))?;
     }
     if outputs.iter().all(|output| matches!(output.table, Table::Runs | Table::Cells)) {
@@ -196,7 +196,7 @@ fn add_all(
         let record = store.load(&trial.id)?;
         for output in &mut *outputs {
             let table = output.table;
-            let added = table.of_trial(&record, &mut |values| output.add(values, is_interrupted));
+            let added = table.rows_of_trial(&record, &mut |values| output.add(values, is_interrupted));
             added.map_err(|source| output.pending.failed(source))?;
         }
     }
@@ -214,10 +214,10 @@ impl Output {
     }
 }
 
-fn make_directory(path: &Path) -> Result<(), ExportError> {
+fn create_directory(path: &Path) -> Result<(), ExportError> {
     if path.exists() && !path.is_dir() {
-        return Err(ExportError::NoDirectory(path.to_owned()));
+        return Err(ExportError::NotADirectory(path.to_owned()));
     }
     std::fs::create_dir_all(path)
-        .map_err(|source| ExportError::MakeDirectory { directory: path.to_owned(), source })
+        .map_err(|source| ExportError::CreateDirectory { directory: path.to_owned(), source })
 }

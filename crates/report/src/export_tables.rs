@@ -49,8 +49,8 @@ pub struct Column {
 /// Type of a column's values. Each may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Whole numbers.
-    Whole,
+    /// Integers.
+    Integer,
     /// Numbers.
     Real,
     /// Texts.
@@ -66,8 +66,8 @@ pub enum Kind {
 pub enum Value<'a> {
     /// An unknown or missing value, which is never zero instead.
     Null,
-    /// A value of [`Kind::Whole`].
-    Whole(i64),
+    /// A value of [`Kind::Integer`].
+    Integer(i64),
     /// A value of [`Kind::Real`].
     Real(f64),
     /// A value of [`Kind::Text`] or [`Kind::Json`].
@@ -77,7 +77,7 @@ pub enum Value<'a> {
 }
 
 /// Receives the values of a row, in the order of the columns.
-pub type Each<'e, E> = &'e mut dyn FnMut(&[Value<'_>]) -> Result<(), E>;
+pub type OnRow<'e, E> = &'e mut dyn FnMut(&[Value<'_>]) -> Result<(), E>;
 
 impl Table {
     /// All of them.
@@ -145,28 +145,28 @@ impl Table {
     /// Passes on the rows of a trial; none of [`Table::Runs`] and [`Table::Cells`], whose rows are of several trials.
     ///
     /// # Errors
-    /// Errors of `each`.
-    pub fn of_trial<E>(self, record: &TrialRecord, each: Each<'_, E>) -> Result<(), E> {
+    /// Errors of `on_row`.
+    pub fn rows_of_trial<E>(self, record: &TrialRecord, on_row: OnRow<'_, E>) -> Result<(), E> {
         match self {
             Self::Runs | Self::Cells => Ok(()),
-            Self::Trials => rows(&head::trials(), [record], each),
-            Self::Intervals => rows(&second::intervals(), second::all_intervals(record), each),
-            Self::Scripts => rows(&second::scripts(), second::all_scripts(record), each),
-            Self::Series => rows(&reading::series(), reading::all_readings(record), each),
-            Self::Waits => rows(&reading::waits(), reading::all_waits(record), each),
-            Self::Events => rows(&reading::events(), reading::all_events(record), each),
-            Self::Statements => rows(&reading::statements(), reading::all_statements(record), each),
+            Self::Trials => rows(&head::trials(), [record], on_row),
+            Self::Intervals => rows(&second::intervals(), second::all_intervals(record), on_row),
+            Self::Scripts => rows(&second::scripts(), second::all_scripts(record), on_row),
+            Self::Series => rows(&reading::series(), reading::all_readings(record), on_row),
+            Self::Waits => rows(&reading::waits(), reading::all_waits(record), on_row),
+            Self::Events => rows(&reading::events(), reading::all_events(record), on_row),
+            Self::Statements => rows(&reading::statements(), reading::all_statements(record), on_row),
         }
     }
 
     /// Passes on the rows of the trials in [`Table::Runs`] and [`Table::Cells`]; none of other tables.
     ///
     /// # Errors
-    /// Errors of `each`.
-    pub fn of_heads<E>(self, trials: &[&Trial], each: Each<'_, E>) -> Result<(), E> {
+    /// Errors of `on_row`.
+    pub fn rows_of_runs<E>(self, trials: &[&Trial], on_row: OnRow<'_, E>) -> Result<(), E> {
         match self {
-            Self::Runs => rows(&head::runs(), head::all_runs(trials), each),
-            Self::Cells => rows(&head::cells(), head::all_cells(trials), each),
+            Self::Runs => rows(&head::runs(), head::all_runs(trials), on_row),
+            Self::Cells => rows(&head::cells(), head::all_cells(trials), on_row),
             _ => Ok(()),
         }
     }
@@ -175,22 +175,26 @@ impl Table {
 /// A column, and its value in a row.
 struct Field<R> {
     column: Column,
-    of: fn(&R) -> Value<'_>,
+    value: fn(&R) -> Value<'_>,
 }
 
 /// A column of this name.
-fn field<R>(name: &'static str, kind: Kind, about: &'static str, of: fn(&R) -> Value<'_>) -> Field<R> {
-    Field { column: Column { name, kind, about }, of }
+fn field<R>(name: &'static str, kind: Kind, about: &'static str, value: fn(&R) -> Value<'_>) -> Field<R> {
+    Field { column: Column { name, kind, about }, value }
 }
 
 fn columns<R>(fields: Vec<Field<R>>) -> Vec<Column> {
     fields.into_iter().map(|field| field.column).collect()
 }
 
-fn rows<R, E>(fields: &[Field<R>], things: impl IntoIterator<Item = R>, each: Each<'_, E>) -> Result<(), E> {
-    for thing in things {
-        let values: Vec<Value<'_>> = fields.iter().map(|field| (field.of)(&thing)).collect();
-        each(&values)?;
+fn rows<R, E>(
+    fields: &[Field<R>],
+    items: impl IntoIterator<Item = R>,
+    on_row: OnRow<'_, E>,
+) -> Result<(), E> {
+    for item in items {
+        let values: Vec<Value<'_>> = fields.iter().map(|field| (field.value)(&item)).collect();
+        on_row(&values)?;
     }
     Ok(())
 }
@@ -203,25 +207,25 @@ impl<'a, T: Into<Value<'a>>> From<Option<T>> for Value<'a> {
 
 impl From<i64> for Value<'_> {
     fn from(value: i64) -> Self {
-        Self::Whole(value)
+        Self::Integer(value)
     }
 }
 
 impl From<u64> for Value<'_> {
     fn from(value: u64) -> Self {
-        i64::try_from(value).map_or(Self::Null, Self::Whole)
+        i64::try_from(value).map_or(Self::Null, Self::Integer)
     }
 }
 
 impl From<u32> for Value<'_> {
     fn from(value: u32) -> Self {
-        Self::Whole(value.into())
+        Self::Integer(value.into())
     }
 }
 
 impl From<usize> for Value<'_> {
     fn from(value: usize) -> Self {
-        i64::try_from(value).map_or(Self::Null, Self::Whole)
+        i64::try_from(value).map_or(Self::Null, Self::Integer)
     }
 }
 
@@ -255,7 +259,7 @@ fn json(value: &impl serde::Serialize) -> Value<'static> {
 }
 
 /// Wall-clock time of `at_us` after the load's start.
-fn moment(trial: &Trial, at_us: i64) -> Value<'static> {
+fn wall_clock_time(trial: &Trial, at_us: i64) -> Value<'static> {
     let start_us = trial.load_started.map(Timestamp::as_microsecond);
     let at = start_us.and_then(|start_us| Timestamp::from_microsecond(start_us.checked_add(at_us)?).ok());
     at.into()

@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 use crate::history;
 use crate::html::{compressed, page};
 use crate::json::json;
-use analysis::history::histories_of_run;
+use analysis::history::run_histories;
 use analysis::overview::view::View;
 use analysis::trial::{Points, detail};
 
@@ -86,11 +86,11 @@ fn write_synced(path: &Path, text: &str) -> io::Result<()> {
 /// Most bytes that the details of all trials take in a file, so that it can be sent by mail.
 pub const MAX_DETAIL_BYTES: usize = 20_000_000;
 /// Fewest points of a series: with less room, trials lose their detail instead.
-const LEAST_POINTS: usize = 60;
+const MIN_POINTS: usize = 60;
 /// Most points of a series: more than the width of a screen.
-const MOST_POINTS: usize = 2000;
+const MAX_POINTS: usize = 2000;
 /// Share of the room that is planned for, because trials differ.
-const PLANNED: f64 = 0.85;
+const TARGET_SHARE: f64 = 0.85;
 
 /// Creates the file of a view, with details of trials in at most `room_bytes`. Series are thinned until every trial
 /// fits; if even the fewest points do not fit, only the trials nearest to their cell's median have detail.
@@ -98,15 +98,15 @@ const PLANNED: f64 = 0.85;
 /// # Errors
 /// The store can't be read.
 pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile, FileError> {
-    let trials = by_nearness(view);
+    let trials = by_distance_from_median(view);
     let mut histories = Vec::new();
     for run in &view.runs {
-        let found = histories_of_run(store, &run.id)?;
+        let found = run_histories(store, &run.id)?;
         histories.extend(found.iter().map(history::Document::new));
     }
     let points = match trials.first() {
         Some(first) => points(store, first, trials.len(), room_bytes)?,
-        None => MOST_POINTS,
+        None => MAX_POINTS,
     };
     let (mut details, mut left) = (Vec::new(), room_bytes);
     let mut is_thinned = false;
@@ -115,7 +115,7 @@ pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile,
         is_thinned |=
             detail.load.tps_low.is_some() || detail.metrics.iter().any(|metric| metric.low.is_some());
         let data = compressed(&json(&detail))?;
-        match left.checked_sub(in_base64(data.len())) {
+        match left.checked_sub(base64_len(data.len())) {
             Some(rest) => left = rest,
             None => break,
         }
@@ -126,28 +126,28 @@ pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile,
     Ok(ReportFile { html, thinned_to: is_thinned.then_some(points), left_out })
 }
 
-fn in_base64(bytes: usize) -> usize {
+fn base64_len(bytes: usize) -> usize {
     bytes.div_ceil(3) * 4
 }
 
 /// Points of each series at which all trials fit if they are like this one, found by compressing its detail.
 fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usize, FileError> {
     let record = store.load(trial)?;
-    let each = PLANNED * room as f64 / trials as f64;
-    let mut points = MOST_POINTS;
-    while points > LEAST_POINTS {
+    let each = TARGET_SHARE * room as f64 / trials as f64;
+    let mut points = MAX_POINTS;
+    while points > MIN_POINTS {
         let data = compressed(&json(&detail(&record, Points::AtMost(points))))?;
-        if in_base64(data.len()) as f64 <= each {
+        if base64_len(data.len()) as f64 <= each {
             return Ok(points);
         }
         // Thinned series have extremes in addition to the mean: slight thinning takes more room, not less.
         points = points * 3 / 4;
     }
-    Ok(LEAST_POINTS)
+    Ok(MIN_POINTS)
 }
 
 /// Ids of all trials: of each cell the nearest to its median, then the second, and so on; a cell's invalid ones last.
-fn by_nearness(view: &View) -> Vec<String> {
+fn by_distance_from_median(view: &View) -> Vec<String> {
     let mut by_rank: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let points = view.panels.iter().flat_map(|panel| &panel.rows).flat_map(|row| row.points.iter().flatten());
     for point in points {

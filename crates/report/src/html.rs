@@ -17,7 +17,7 @@ use crate::json::json;
 pub(crate) const PAGE: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../web/dist/index.html"));
 
 /// Placeholder of the figures in the page.
-pub(crate) const PLACE: &str = "<!--PGDYNO_DATA-->";
+pub(crate) const PLACEHOLDER: &str = "<!--PGDYNO_DATA-->";
 
 /// Creates a page that needs no network and no other file. The figures in it are JSON, compressed by gzip and encoded
 /// in base64, so that nothing in them is treated as markup.
@@ -35,7 +35,7 @@ pub(crate) fn page(
     histories: &[history::Document],
     details: Vec<(String, Vec<u8>)>,
 ) -> io::Result<String> {
-    let (before, after) = PAGE.split_once(PLACE).unwrap_or((PAGE, ""));
+    let (before, after) = PAGE.split_once(PLACEHOLDER).unwrap_or((PAGE, ""));
     let mut page = before.to_owned();
     embed(&mut page, "view", &compressed(&json(view))?);
     embed(&mut page, "histories", &compressed(&json(&histories))?);
@@ -87,7 +87,7 @@ mod tests {
         assert_eq!(embedded(&page, "view"), json(&view));
         assert_eq!(embedded(&page, "histories"), "[]");
         assert_eq!(embedded(&page, "trial-01A"), "{}");
-        assert!(!page.contains(PLACE));
+        assert!(!page.contains(PLACEHOLDER));
         assert!(page.trim_end().ends_with("</html>"));
     }
 }

@@ -128,10 +128,10 @@ impl Publisher {
             same_run.iter().copied().filter(|other| other.cell == trial.cell).collect();
         session.execute("BEGIN")?;
         for (table, trials) in [(Table::Runs, &same_run), (Table::Cells, &same_cell)] {
-            table.of_heads(trials, &mut |values| session.execute(&schema.upsert(table, values)))?;
+            table.rows_of_runs(trials, &mut |values| session.execute(&schema.upsert(table, values)))?;
         }
         let mut is_inserted = false;
-        Table::Trials.of_trial(&record, &mut |values| -> Result<(), SessionError> {
+        Table::Trials.rows_of_trial(&record, &mut |values| -> Result<(), SessionError> {
             is_inserted = !session.query::<Vec<Option<String>>>(&schema.insert_once(values))?.is_empty();
             Ok(())
         })?;
@@ -141,7 +141,7 @@ impl Publisher {
         }
         for table in schema::TABLES_PER_TRIAL {
             session.copy_in(&schema.copy(table), |out| {
-                table.of_trial(&record, &mut |values| rows::write_row(out, values))
+                table.rows_of_trial(&record, &mut |values| rows::write_row(out, values))
             })?;
         }
         let committed = session.execute("COMMIT");

@@ -1,12 +1,12 @@
 //! The report as a server: the page, and the data behind it: runs, their views, trials, and the runs in progress.
 //!
 //! A request passes `guard` (access), `routes`, `report_cache` (data read from the store) or `watch` (events in the
-//! store), and `answer`. Nothing is ever written.
+//! store), and `response`. Nothing is ever written.
 
-mod answer;
 mod guard;
 mod page;
 mod report_cache;
+mod response;
 mod routes;
 mod watch;
 

@@ -8,11 +8,11 @@ use plaintext::table::{Format, GAP, Table};
 /// Characters of a bar that is as long as all of the transactions together.
 const WIDTH: u64 = 56;
 /// Most clients of a chart; of more, the first are shown.
-const MOST_CLIENTS: usize = 40;
+const MAX_CLIENTS: usize = 40;
 /// Legend of the table.
 pub(crate) const LEGEND: [&str; 2] = [
-    "lone: against the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
-    "meanwhile; raw read: the table's files past the server; together: how many ended together, though they began apart",
+    "lone: ratio to the mean with 1 client, all else equal; total: from the first start to the last end; read: from disk",
+    "meanwhile; raw read: the table's files, bypassing the server; together: ended together, although they started apart",
 ];
 
 /// One row per trial of a panel; none if no trial's transactions were kept.
@@ -89,7 +89,7 @@ pub fn gantt(spans: &Spans) -> String {
     let lines: Vec<_> = spans.each.chunk_by(|a, b| a.client == b.client).collect();
     let digits = lines.last().map_or(1, |line| line[0].client.to_string().len());
     let mut out = String::new();
-    for line in lines.iter().take(MOST_CLIENTS) {
+    for line in lines.iter().take(MAX_CLIENTS) {
         let mut bar = vec![' '; WIDTH as usize];
         let mut lengths = Vec::new();
         for span in *line {
@@ -108,8 +108,8 @@ pub fn gantt(spans: &Spans) -> String {
         let (bar, lengths) = (bar.into_iter().collect::<String>(), lengths.join(", "));
         out += &format!("  client {:>digits$} │{bar}│ {lengths}\n", line[0].client);
     }
-    if lines.len() > MOST_CLIENTS {
-        out += &format!("  and {} more clients\n", lines.len() - MOST_CLIENTS);
+    if lines.len() > MAX_CLIENTS {
+        out += &format!("  and {} more clients\n", lines.len() - MAX_CLIENTS);
     }
     for (at, clump) in spans.clumps.iter().enumerate() {
         let within = (clump.last_end_us - clump.first_end_us) as f64;

@@ -75,8 +75,8 @@ fn kernels(view: &View, format: Format) -> String {
         let Some(level) = column.levels.get(Factor::Kernel.name()).filter(|level| *level != HOST) else {
             continue;
         };
-        let is_said = |kernel: &String| kernel.strip_prefix("Linux ") == Some(level.as_str());
-        if !column.kernels.is_empty() && !column.kernels.iter().all(is_said) {
+        let is_level = |kernel: &String| kernel.strip_prefix("Linux ") == Some(level.as_str());
+        if !column.kernels.is_empty() && !column.kernels.iter().all(is_level) {
             let line = format!("kernel {level}: {}", column.kernels.join(", "));
             if !lines.contains(&line) {
                 lines.push(line);
@@ -102,19 +102,19 @@ fn comparisons(view: &View, format: Format) -> String {
 
 /// Differences that confound the comparison. Long values (build options) are cut.
 fn confounds(view: &View, format: Format) -> String {
-    const LONGEST: usize = 40;
+    const MAX_CHARS: usize = 40;
     let confounds = &view.environment.confounds;
     if confounds.is_empty() {
         return String::new();
     }
-    let title = "Differences that are no declared factor";
+    let title = "Differences that are not a declared factor";
     let heading = match format {
         Format::Markdown => format!("### {title}\n\n"),
         _ => format!("{title}\n"),
     };
     let mut table = Table::new(["between", "and", "what", "is", "became"]);
     for Confound { baseline, level, what, before, after, .. } in confounds {
-        let shown = |value: &String| match value.char_indices().nth(LONGEST) {
+        let shown = |value: &String| match value.char_indices().nth(MAX_CHARS) {
             Some((end, _)) => format!("{}…", &value[..end]),
             None => value.clone(),
         };
@@ -237,7 +237,7 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
         [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]
     {
         for (row, column, trial) in panel.trials().filter(|(_, _, trial)| trial.validity == validity) {
-            let at = place(row, &view.columns[column]);
+            let at = location(row, &view.columns[column]);
             lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
         }
     }
@@ -245,8 +245,8 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
         for (column, point) in view.columns.iter().zip(&row.points) {
             if let Some(apart) = point.as_ref().and_then(|point| point.first_run_apart) {
                 lines.push(format!(
-                    "the first run is unlike the others, as of a cold start: {} ({})",
-                    place(row, column),
+                    "the first run differs from the others, as after a cold start: {} ({})",
+                    location(row, column),
                     figures::change(apart)
                 ));
             }
@@ -256,7 +256,7 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
 }
 
 /// `8 clients, PostgreSQL 18.1`.
-fn place(row: &Row, column: &Column) -> String {
+fn location(row: &Row, column: &Column) -> String {
     let clients = row.clients.map(|clients| counted(clients as usize, "client") + ", ");
     format!("{}{}", clients.unwrap_or_default(), column.label)
 }

@@ -27,7 +27,7 @@ pub fn timeline(record: &TrialRecord) -> Table {
     ]);
     let disks = data_disks(record);
     // Every trial of pgdyno begins with one, unless its log was not read.
-    let tells_checkpoints = record.events.iter().any(|event| event.kind.starts_with("checkpoint-"));
+    let has_checkpoint_events = record.events.iter().any(|event| event.kind.starts_with("checkpoint-"));
     for interval in &record.intervals {
         let from_us = signed(interval.start_us);
         let to_us = from_us + signed(interval.width_us);
@@ -41,13 +41,9 @@ pub fn timeline(record: &TrialRecord) -> Table {
         table.push(vec![
             format!("{:.1}", interval.start_us as f64 / 1e6),
             phase(interval.phase).to_owned(),
-            if seconds > 0.0 {
-                format!("{:.0}", transactions as f64 / seconds)
-            } else {
-                NOT_KNOWN.to_owned()
-            },
+            if seconds > 0.0 { format!("{:.0}", transactions as f64 / seconds) } else { UNKNOWN.to_owned() },
             shown(cpu.map(|cpu| 100.0 * cpu.busy()).filter(|percent| percent.is_finite()), 0),
-            shown(tells_checkpoints.then(|| share(record.checkpoint_us(from_us, to_us))), 0),
+            shown(has_checkpoint_events.then(|| share(record.checkpoint_us(from_us, to_us))), 0),
             shown(growth("pg.checkpoint.buffers_written", None), 0),
             shown(growth("pg.bgwriter.buffers_written", None), 0),
             shown(growth("pg.backend.buffers_written", None), 0),
@@ -61,10 +57,10 @@ pub fn timeline(record: &TrialRecord) -> Table {
     table
 }
 
-const NOT_KNOWN: &str = "–";
+const UNKNOWN: &str = "–";
 
 fn shown(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| NOT_KNOWN.to_owned(), |value| format!("{value:.decimals$}"))
+    value.map_or_else(|| UNKNOWN.to_owned(), |value| format!("{value:.decimals$}"))
 }
 
 fn phase(phase: Phase) -> &'static str {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use analysis::compare::{Compared, Request, compare};
 use analysis::judgement::{Outcome, Row};
 use analysis::select::{RunSelection, Selector};
-use bundles::{Bundles, cell, judged, record, run, with_metric, with_setting};
+use bundles::{Bundles, cell, record, run, with_metric, with_setting, with_validity};
 use model::cell::Cell;
 use model::environment::KernelConfig;
 use model::metrics::{Better, Kind};
@@ -192,10 +192,10 @@ fn several_variants_are_each_compared_with_the_first() {
 }
 
 #[test]
-fn what_is_invalid_is_left_out_and_what_is_suspect_is_not() {
+fn invalid_trials_are_left_out_and_suspect_ones_are_not() {
     let mut bundles = sweep();
-    bundles.write(judged(record(cell("18", 1), 1.0), Status::Invalid, "server-exited"));
-    bundles.write(judged(record(cell("18", 1), 1003.0), Status::Suspect, "steal"));
+    bundles.write(with_validity(record(cell("18", 1), 1.0), Status::Invalid, "server-exited"));
+    bundles.write(with_validity(record(cell("18", 1), 1003.0), Status::Suspect, "steal"));
     let compared = compared(&bundles, &["server=17", "server=18"]);
     let row = &compared.metrics[0].rows[0];
     assert_eq!((row.b.values.len(), row.b.suspect, row.b.invalid), (6, 1, 1));
@@ -211,7 +211,7 @@ fn what_is_invalid_is_left_out_and_what_is_suspect_is_not() {
 fn a_side_without_a_usable_trial_is_invalid_and_in_no_family() {
     let mut bundles = sweep();
     bundles.runs(&cell("17", 16), &STEADY);
-    bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    bundles.write(with_validity(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
     let compared = compared(&bundles, &["server=17", "server=18"]);
     assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION", "INVALID"]);
     assert!(compared.is_invalid());
@@ -244,7 +244,7 @@ fn a_gate_takes_a_change_and_a_size() {
 }
 
 #[test]
-fn nothing_shared_is_reported_with_the_levels_of_both_sides() {
+fn without_shared_cells_the_levels_of_both_sides_are_reported() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 2), &STEADY);
@@ -266,32 +266,32 @@ fn an_empty_selection_lists_what_exists() {
 }
 
 #[test]
-fn what_would_be_compared_with_itself_is_refused() {
+fn comparing_a_side_with_itself_is_refused() {
     let bundles = sweep();
     let error = compare(&bundles.store, &request(&["server=17", "server=17"], &["tps"], &[])).unwrap_err();
     assert!(error.is_usage());
-    assert_eq!(
-        error.to_string(),
-        "A and B are the same selector, \"server=17\": there is nothing to compare"
-    );
+    assert_eq!(error.to_string(), "A and B are the same selector, \"server=17\"");
     let error = refused(&bundles, &["server=17", "latest"]);
-    assert!(error.contains("A (server=17) and B (latest) both have 10 of the trials"), "{error}");
+    assert!(error.contains("A (server=17) and B (latest) have 10 trials in common"), "{error}");
 }
 
 #[test]
-fn of_a_side_that_has_several_levels_one_has_to_be_named() {
+fn a_side_with_several_levels_needs_a_named_level() {
     let mut bundles = sweep();
     let mut big = cell("17", 1);
     big.settings.name = "big".to_owned();
     bundles.runs(&big, &STEADY);
     let error = refused(&bundles, &["server=17", "server=18,settings=default"]);
-    assert!(error.starts_with("A (server=17) has settings default, big where one is needed"), "{error}");
+    assert!(
+        error.starts_with("A (server=17) has several levels of settings (default, big) for one cell"),
+        "{error}"
+    );
     // With the sides swapped, the one that names none has only one.
     assert_eq!(verdicts(&compared(&bundles, &["server=17,settings=big", "server=18"])), ["EQUIVALENT"]);
 }
 
 #[test]
-fn settings_of_one_name_and_another_content_are_not_one_cell() {
+fn settings_with_equal_names_and_different_content_are_different_cells() {
     let mut bundles = Bundles::new();
     let with = |value: &str, server: &str| {
         let mut cell = cell(server, 1);
@@ -306,7 +306,7 @@ fn settings_of_one_name_and_another_content_are_not_one_cell() {
 }
 
 #[test]
-fn what_else_differs_is_reported() {
+fn other_differences_are_reported() {
     let mut bundles = Bundles::new();
     for tps in STEADY {
         let trial = |server: &str, checksums: &str| {
@@ -327,7 +327,7 @@ fn what_else_differs_is_reported() {
 }
 
 #[test]
-fn what_the_kernels_bring_is_told_of_kernels_and_confounds_servers() {
+fn kernel_options_are_reported_for_kernels_and_confound_servers() {
     let mut bundles = Bundles::new();
     for (server, kernel, facts, config) in [
         ("17", "6.1", ["6.1.140", "CFS"], "CONFIG_HZ=250\nCONFIG_A=y\nCONFIG_PREEMPT_VOLUNTARY=y\n"),
@@ -424,19 +424,22 @@ fn collected_metrics_are_rates_means_and_sums() {
             .unwrap_err()
             .to_string()
     };
-    assert!(error("disk.wites").ends_with("of disk there are disk.writes"), "{}", error("disk.wites"));
+    assert!(error("disk.wites").ends_with("the metrics of disk are disk.writes"), "{}", error("disk.wites"));
     assert!(error("disk.writes{vdz}").contains("it was collected, but not of \"vdz\""));
 }
 
 /// As after a cold start: it is reported, and no run is left out.
 #[test]
-fn a_first_run_unlike_the_others_is_named() {
+fn an_unusual_first_run_is_reported() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 1), &[880.0, 1000.0, 1001.0, 999.0, 1000.5]);
     let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
     let printed = text(&compared, Format::Table, None).replace("\n    ", " ");
-    assert!(printed.contains("the first run is unlike the others, as of a cold start: B at"), "{printed}");
+    assert!(
+        printed.contains("the first run differs from the others, as after a cold start: B at"),
+        "{printed}"
+    );
     assert!(printed.contains("(-12.0%)"), "{printed}");
     assert_eq!(compared.metrics[0].rows[0].b.values.len(), 5);
 }
@@ -478,7 +481,7 @@ fn a_trial_without_the_figure_is_left_out() {
 }
 
 #[test]
-fn json_is_versioned_and_says_the_same() {
+fn json_is_versioned_and_has_the_same_figures() {
     let bundles = sweep();
     let compared =
         compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &["tps < -5%"])).unwrap();

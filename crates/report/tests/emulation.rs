@@ -5,7 +5,7 @@
 mod bundles;
 
 use analysis::compare::{Request, compare};
-use analysis::history::{Over, Tested, history};
+use analysis::history::{HistoryAxis, Tested, history};
 use analysis::metric::Metric;
 use analysis::overview::{read, view::View};
 use analysis::select::{RunSelection, Selector};
@@ -163,7 +163,7 @@ fn instructions_are_compared_and_fewer_are_better() {
     assert!(page.contains("instructions per transaction") && page.contains(PATH_LENGTH), "{page}");
     let sides = ["kernel=6.1,acceleration=kvm", "kernel=6.12,acceleration=kvm"];
     let error = compare(&bundles.store, &request(&sides, "instructions", &[])).unwrap_err().to_string();
-    assert!(error.contains("no trial that is compared has the metric instructions"), "{error}");
+    assert!(error.contains("no compared trial has the metric instructions"), "{error}");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
     }
     let asked = |control: Option<&str>| analysis::history::Request {
         metric: Metric::Tps,
-        over: Over::Kernel,
+        over: HistoryAxis::Kernel,
         selector: Selector::default(),
         control: control.map(|text| text.parse().unwrap()),
         without: Vec::new(),

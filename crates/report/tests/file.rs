@@ -10,7 +10,7 @@ mod fixture;
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use analysis::history::histories_of_run;
+use analysis::history::run_histories;
 use analysis::overview::read;
 use analysis::select::RunSelection;
 use base64::Engine;
@@ -43,7 +43,7 @@ fn five() -> (Bundles, Vec<String>) {
         record.trial.repeat = repeat;
         record.trial.summary.as_mut().unwrap().tps = tps;
         if repeat == 2 {
-            record = bundles::judged(record, Status::Invalid, "server-exited");
+            record = bundles::with_validity(record, Status::Invalid, "server-exited");
         }
         ids.push(bundles.write(record));
     }
@@ -69,7 +69,7 @@ fn in_detail<'a>(page: &str, ids: &'a [String]) -> BTreeSet<&'a str> {
 }
 
 #[test]
-fn with_room_enough_every_trial_is_there_whole() {
+fn with_enough_room_all_trials_are_complete() {
     let (bundles, ids) = five();
     let file = written(&bundles, MAX_DETAIL_BYTES);
     assert_eq!((file.thinned_to, file.left_out), (None, 0));
@@ -81,7 +81,7 @@ fn with_room_enough_every_trial_is_there_whole() {
 }
 
 #[test]
-fn with_less_room_every_trial_is_there_thinner() {
+fn with_less_room_all_trials_are_thinned() {
     let (bundles, ids) = five();
     let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 94 / 100);
@@ -92,7 +92,7 @@ fn with_less_room_every_trial_is_there_thinner() {
 }
 
 #[test]
-fn with_too_little_room_those_nearest_to_the_median_are_there() {
+fn with_too_little_room_only_trials_nearest_to_the_median_are_included() {
     let (bundles, ids) = five();
     let whole = written(&bundles, MAX_DETAIL_BYTES).html.len() - written(&bundles, 0).html.len();
     let file = written(&bundles, whole * 2 / 5);
@@ -110,7 +110,7 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
 }
 
 fn offered_histories(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
-    let histories = histories_of_run(&bundles.store, run).unwrap();
+    let histories = run_histories(&bundles.store, run).unwrap();
     histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
 

@@ -6,17 +6,17 @@ mod bundles;
 
 use std::path::Path;
 
-use analysis::history::{Decision, History, Order, Over, Request, Shift, Tested, history};
+use analysis::history::{Decision, History, HistoryAxis, Order, Request, Shift, Tested, history};
 use analysis::levels::Levels;
 use analysis::metric::Metric;
 use analysis::select::Selector;
-use bundles::{Bundles, cell, judged, record, run};
+use bundles::{Bundles, cell, record, run, with_validity};
 use model::cell::{Cell, Level};
 use model::record::{Commit, Imported, ImportedFile, Status, TrialRecord};
 use plaintext::table::Format;
 use report::history::{Document, text};
 
-fn request(over: Over) -> Request<'static> {
+fn request(over: HistoryAxis) -> Request<'static> {
     Request {
         metric: Metric::Tps,
         over,
@@ -29,7 +29,7 @@ fn request(over: Over) -> Request<'static> {
     }
 }
 
-fn history_over(bundles: &Bundles, over: Over) -> History {
+fn history_over(bundles: &Bundles, over: HistoryAxis) -> History {
     history(&bundles.store, &request(over)).unwrap()
 }
 
@@ -75,10 +75,10 @@ fn kernels() -> Bundles {
 const SECOND_BUILDS: [&str; 4] = ["3.10.101-stats", "3.11.10-stats", "3.12.58-stats", "4.6.0-stats"];
 
 #[test]
-fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
+fn the_kernels_of_2016_shift_where_expected() {
     let bundles = kernels();
     let without = SECOND_BUILDS.map(str::to_owned).into();
-    let found = history(&bundles.store, &Request { without, ..request(Over::Kernel) }).unwrap();
+    let found = history(&bundles.store, &Request { without, ..request(HistoryAxis::Kernel) }).unwrap();
     assert_eq!((found.steps.len(), found.series.len(), found.order), (29, 9, Order::Version));
     let cells = |all: &[&str]| all.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
     // docs/validation.md justifies the last of these and the first.
@@ -93,13 +93,13 @@ fn the_kernels_of_2016_shift_where_a_reader_sees_it() {
         ]
     );
     let page = text(&found, Format::Table, false);
-    for said in [
+    for part in [
         "B  between 3.7.10 and 3.8.13: REGRESSION -10.7% in 6 of 9 cells (-11.9% to -9.3%)\n",
         "C  between 3.10.101 and 3.11.10: IMPROVEMENT +9.8% in 2 of 9 cells (+2.4% to +17.7%)\n",
         "D  between 3.11.10 and 3.12.58: IMPROVEMENT +72.7% in 3 of 9 cells (+21.8% to +148%)\n",
         "5 shifts in 9 cells: 1 regression, 4 improvements\n",
     ] {
-        assert!(page.contains(said), "{said} is not in\n{page}");
+        assert!(page.contains(part), "{part} is not in\n{page}");
     }
     assert!(page.lines().all(|line| line.chars().count() <= 100), "{page}");
     insta::assert_snapshot!(page);
@@ -142,13 +142,13 @@ fn changes(history: &History) -> Vec<(&str, &str)> {
 }
 
 #[test]
-fn a_control_takes_out_what_the_machine_does() {
+fn a_control_cancels_drift_of_the_machine() {
     let bundles = nights();
-    let raw = history_over(&bundles, Over::Date);
+    let raw = history_over(&bundles, HistoryAxis::Date);
     assert_eq!(changes(&raw), [("2026-11-30", "2026-12-01"), ("2026-12-10", "2026-12-11")]);
     assert_eq!(raw.shifts[0].event.changes.len(), 2);
     let control = Some("server=old".parse().unwrap());
-    let relative = history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap();
+    let relative = history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!(changes(&relative), [("2026-12-10", "2026-12-11")]);
     assert_eq!(relative.series.len(), 1, "the control has no series");
     let ratio = relative.shifts[0].event.ratio;
@@ -164,7 +164,7 @@ fn a_night_without_its_control_has_no_point() {
     let mut bundles = nights();
     bundles.write(night(30, cell("new", 8), 1000.0));
     let control = Some("server=old".parse().unwrap());
-    let found = history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap();
+    let found = history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.without_control, found.series[0].medians[30]), (1, None));
     assert!(text(&found, Format::Table, false).contains("1 without a control in their run, not used\n"));
 }
@@ -176,11 +176,11 @@ fn accept(history: &mut History, bundles: &Bundles, at: &str) -> Result<(), Stri
 }
 
 #[test]
-fn what_is_accepted_hits_no_gate_and_says_who_and_why() {
+fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     let bundles = nights();
     let selector = || "server=new".parse().unwrap();
     let gates = vec!["tps < -5%".parse().unwrap()];
-    let asked = || Request { selector: selector(), gates: gates.clone(), ..request(Over::Date) };
+    let asked = || Request { selector: selector(), gates: gates.clone(), ..request(HistoryAxis::Date) };
     let mut found = history(&bundles.store, &asked()).unwrap();
     assert_eq!(found.gates[0].hit, [(0, 0), (0, 1)]);
     accept(&mut found, &bundles, "2026-12-11").unwrap();
@@ -205,15 +205,15 @@ fn what_is_accepted_hits_no_gate_and_says_who_and_why() {
     again.decide(&bundles.store, Decision::Withdraw { at: "2026-12-11".to_owned() }).unwrap();
     assert_eq!(again.gates[0].hit, [(0, 1)]);
     let error = again.decide(&bundles.store, Decision::Withdraw { at: "2026-12-11".to_owned() }).unwrap_err();
-    assert_eq!(error.to_string(), "what shifted with 2026-12-11 is not accepted");
+    assert_eq!(error.to_string(), "the shift at 2026-12-11 is not accepted");
     let error = accept(&mut again, &bundles, "2026-12-05").unwrap_err();
-    assert_eq!(error, "nothing shifted with 2026-12-05: there are shifts with 2026-12-01, 2026-12-11");
+    assert_eq!(error, "there is no shift at 2026-12-05: shifts are at 2026-12-01, 2026-12-11");
     assert!(accept(&mut again, &bundles, "yesterday").unwrap_err().contains("no step \"yesterday\""));
 }
 
 /// Later runs may locate a shift more exactly: it stays accepted.
 #[test]
-fn what_is_accepted_stays_so_when_steps_come_between() {
+fn accepted_shifts_stay_accepted_when_steps_are_inserted() {
     let mut bundles = Bundles::new();
     let write = |bundles: &mut Bundles, minor: usize, tps: f64| {
         let mut trial = record(cell("18", 8), tps * wobble(minor * 11));
@@ -223,21 +223,21 @@ fn what_is_accepted_stays_so_when_steps_come_between() {
     for minor in (0..40).step_by(2) {
         write(&mut bundles, minor, if minor < 20 { 1000.0 } else { 900.0 });
     }
-    let mut found = history_over(&bundles, Over::Version);
+    let mut found = history_over(&bundles, HistoryAxis::Version);
     assert_eq!(changes(&found), [("18.18", "18.20")]);
     accept(&mut found, &bundles, "18.20").unwrap();
     write(&mut bundles, 19, 900.0);
-    let found = history_over(&bundles, Over::Version);
+    let found = history_over(&bundles, HistoryAxis::Version);
     assert_eq!(changes(&found), [("18.18", "18.19")]);
     assert_eq!(found.series[0].accepted, [Some(0)]);
 }
 
 #[test]
-fn gates_may_look_at_the_newest_steps_alone() {
+fn gates_can_be_limited_to_the_newest_steps() {
     let bundles = nights();
     let hit = |gate: &str, newest: usize| {
         let gates = vec![gate.parse().unwrap()];
-        let asked = Request { gates, newest: Some(newest), ..request(Over::Date) };
+        let asked = Request { gates, newest: Some(newest), ..request(HistoryAxis::Date) };
         history(&bundles.store, &asked).unwrap().hits_a_gate()
     };
     assert!(hit("tps < -5%", 10));
@@ -245,15 +245,15 @@ fn gates_may_look_at_the_newest_steps_alone() {
     assert!(!hit("tps < -20%", 30));
     assert!(!hit("tps > 5%", 30));
     let gates = vec!["latency.p99 > 5%".parse().unwrap()];
-    let error = history(&bundles.store, &Request { gates, ..request(Over::Date) }).unwrap_err();
+    let error = history(&bundles.store, &Request { gates, ..request(HistoryAxis::Date) }).unwrap_err();
     assert!(error.is_usage());
-    assert!(error.to_string().contains("is of latency.p99, and the history of tps"), "{error}");
+    assert!(error.to_string().contains("is for latency.p99, but the history is of tps"), "{error}");
 }
 
 #[test]
-fn more_latency_is_a_regression() {
+fn higher_latency_is_a_regression() {
     let bundles = nights();
-    let asked = Request { metric: "latency.p99".parse().unwrap(), ..request(Over::Date) };
+    let asked = Request { metric: "latency.p99".parse().unwrap(), ..request(HistoryAxis::Date) };
     let found = history(&bundles.store, &asked).unwrap();
     let page = text(&found, Format::Table, false);
     assert!(page.contains("between 2026-12-10 and 2026-12-11: REGRESSION +11.2%"), "{page}");
@@ -261,7 +261,7 @@ fn more_latency_is_a_regression() {
 
 /// A kernel is the machine's if no campaign names it.
 #[test]
-fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
+fn the_kernel_is_the_machines_unless_the_factor_names_it() {
     let mut bundles = Bundles::new();
     for minor in (0..12).rev() {
         let mut trial = record(cell("18", 8), if minor < 6 { 1000.0 } else { 1300.0 } * wobble(minor));
@@ -269,14 +269,14 @@ fn the_kernel_is_the_machines_where_the_factor_does_not_say_it() {
         bundles.write(trial);
     }
     bundles.write(record(cell("18", 8), 1000.0));
-    let found = history_over(&bundles, Over::Kernel);
+    let found = history_over(&bundles, HistoryAxis::Kernel);
     assert_eq!(changes(&found), [("Linux 6.5.0-7-amd64", "Linux 6.6.0-7-amd64")]);
     assert_eq!(found.trials.without_step, 1);
 }
 
 /// A label stands for a kernel; one kernel is one step, however it was requested.
 #[test]
-fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_one() {
+fn trials_under_one_kernel_are_one_step_with_its_label_if_there_is_one() {
     let mut bundles = Bundles::new();
     let mut write = |kernel: Option<&str>, release: Option<&str>| {
         let mut trial = record(cell("18", 8), 1000.0);
@@ -293,7 +293,7 @@ fn trials_under_one_kernel_are_one_step_and_labels_are_shown_where_they_are_of_o
     write(Some("./bzImage"), Some("6.5.0"));
     // It never booted: only its label is known.
     write(Some("6.6"), None);
-    let found = history_over(&bundles, Over::Kernel);
+    let found = history_over(&bundles, HistoryAxis::Kernel);
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
     let expected =
         ["Linux 6.1.140-cloud", "Linux 6.1.147-cloud", "6.2", "Linux 6.5.0", "6.6", "6.12", "Linux 6.18.44"];
@@ -312,22 +312,22 @@ fn versions_are_in_their_order_and_of_one_server() {
         trial.trial.server_version = Some(version.to_owned());
         bundles.write(trial);
     }
-    let found = history_over(&bundles, Over::Version);
+    let found = history_over(&bundles, HistoryAxis::Version);
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
     assert_eq!((labels, found.order, found.series.len()), (versions.into(), Order::Version, 1));
     assert_eq!((found.series[0].tested, changes(&found)), (Tested::Yes, vec![]));
     assert!(text(&found, Format::Table, false).contains("\nno shift in 1 cell\n"));
 
     // It never answered: the trial is counted with the others of its run.
-    bundles.write(judged(record(cell("12", 8), 1.0), Status::Invalid, "server-exited"));
-    let found = history_over(&bundles, Over::Version);
+    bundles.write(with_validity(record(cell("12", 8), 1.0), Status::Invalid, "server-exited"));
+    let found = history_over(&bundles, HistoryAxis::Version);
     assert_eq!((found.steps.len(), found.series[0].points[3].invalid), (11, 1));
 
     let mut patched = record(cell("patched", 8), 500.0);
     patched.trial.server_version = Some("18.1".to_owned());
     bundles.write(patched);
-    let error = refused(&bundles, &request(Over::Version));
-    assert!(error.starts_with("18.1 has the servers 18, patched in one cell (select-only"), "{error}");
+    let error = refused(&bundles, &request(HistoryAxis::Version));
+    assert!(error.starts_with("18.1 has several servers (18, patched) for one cell (select-only"), "{error}");
 }
 
 /// Nightly builds of branches `a0` to `a11`, one run each; measured in the order of `measured`.
@@ -350,25 +350,26 @@ fn commits(measured: &[usize], is_recorded: bool) -> Bundles {
 #[test]
 fn commits_are_in_the_recorded_order_else_of_their_measurement() {
     let measured = [11, 3, 7, 0, 5, 9, 1, 10, 2, 8, 4, 6];
-    let found = history_over(&commits(&measured, true), Over::Commit);
+    let found = history_over(&commits(&measured, true), HistoryAxis::Commit);
     assert_eq!((found.order, changes(&found)), (Order::Git, vec![("a5", "a6")]));
     let bundles = commits(&measured, false);
-    let unknown = history_over(&bundles, Over::Commit);
+    let unknown = history_over(&bundles, HistoryAxis::Commit);
     assert_eq!((unknown.order, unknown.steps[0].label.as_str()), (Order::FirstSeen, "a11"));
-    let elsewhere = Request { repository: Some(Path::new("/no-such-repository")), ..request(Over::Commit) };
+    let elsewhere =
+        Request { repository: Some(Path::new("/no-such-repository")), ..request(HistoryAxis::Commit) };
     let error = refused(&bundles, &elsewhere);
     assert!(
-        error.starts_with("git finds no order of a11, a3, a7") && error.contains("/no-such-repository"),
+        error.starts_with("git could not order a11, a3, a7") && error.contains("/no-such-repository"),
         "{error}"
     );
     assert!(
-        refused(&nights(), &request(Over::Commit))
-            .starts_with("none of 180 trials says its commit: a commit is")
+        refused(&nights(), &request(HistoryAxis::Commit))
+            .starts_with("none of 180 trials has a commit: a commit is")
     );
 }
 
 #[test]
-fn what_can_not_be_searched_says_why() {
+fn cells_that_cannot_be_searched_have_reasons() {
     let mut bundles = Bundles::new();
     for number in 0..12 {
         let mut stopped = night(number, cell("18", 1), 100.0);
@@ -377,63 +378,63 @@ fn what_can_not_be_searched_says_why() {
             (summary.tps, summary.latency) = (0.0, None);
         }
         bundles.write(stopped);
-        bundles.write(judged(night(number, cell("18", 2), 100.0), Status::Invalid, "server-exited"));
+        bundles.write(with_validity(night(number, cell("18", 2), 100.0), Status::Invalid, "server-exited"));
         if number < 9 {
             bundles.write(night(number, cell("18", 4), 100.0));
         }
     }
     let gates = vec!["tps < -5%".parse().unwrap()];
-    let found = history(&bundles.store, &Request { gates, ..request(Over::Date) }).unwrap();
+    let found = history(&bundles.store, &Request { gates, ..request(HistoryAxis::Date) }).unwrap();
     let tested: Vec<Tested> = found.series.iter().map(|series| series.tested).collect();
     assert_eq!(tested, [Tested::NoRatio, Tested::Invalid, Tested::FewPoints]);
     assert!(found.is_invalid());
     assert_eq!(found.gates[0].undecided, [0, 1, 2]);
     let page = text(&found, Format::Table, false);
-    for said in [
+    for part in [
         "12 invalid, not used: server-exited 12\n",
-        "a change takes 10 steps to be found, and clients 4 has too few of them\n",
-        "clients 1 has a figure of zero or less, to which there is no ratio\n",
+        "clients 4 has fewer than 10 steps: too few to find a change\n",
+        "clients 1 has a figure of zero or less: no ratio\n",
         "clients 2 has no trial that may be used",
         "gate tps < -5%: not decided for clients 1; clients 2; clients 4\n",
     ] {
-        assert!(page.contains(said), "{said} is not in\n{page}");
+        assert!(page.contains(part), "{part} is not in\n{page}");
     }
 }
 
 #[test]
-fn what_can_not_be_meant_is_reported() {
+fn ambiguous_requests_are_reported() {
     let bundles = nights();
     let control = |text: &str| {
         let control = Some(text.parse().unwrap());
-        history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap_err()
+        history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap_err()
     };
-    assert!(control("latest").is_usage() && control("latest").to_string().contains("is no control"));
+    assert!(control("latest").is_usage() && control("latest").to_string().contains("is not a control"));
     assert!(control("clients=8").to_string().starts_with("all trials are of the control clients=8"));
     assert!(
         control("server=older").to_string().starts_with("no trial has a control server=older in its run")
     );
     let without = vec!["2027-01-01".to_owned()];
     assert!(
-        refused(&bundles, &Request { without, ..request(Over::Date) })
+        refused(&bundles, &Request { without, ..request(HistoryAxis::Date) })
             .starts_with("there is no step \"2027-01-01\"; there are 2026-11-21, ")
     );
     let selector = "server=oldest".parse().unwrap();
     assert!(
-        refused(&bundles, &Request { selector, ..request(Over::Date) })
+        refused(&bundles, &Request { selector, ..request(HistoryAxis::Date) })
             .starts_with("no trial of the store has server=oldest; there are\n  server: new, old")
     );
     let metric = "pg.wal.bytes".parse().unwrap();
     assert!(
-        refused(&bundles, &Request { metric, ..request(Over::Date) })
-            .starts_with("no trial of this history has the metric pg.wal.bytes: nothing was collected")
+        refused(&bundles, &Request { metric, ..request(HistoryAxis::Date) })
+            .starts_with("no trial of this history has the metric pg.wal.bytes: no metrics were collected")
     );
     let empty = Bundles::new();
-    assert!(refused(&empty, &request(Over::Date)).starts_with("the store has no trials yet"));
+    assert!(refused(&empty, &request(HistoryAxis::Date)).starts_with("the store has no trials yet"));
 }
 
 /// An import may span many years: then a day is a step, and the measurements of a day are a session.
 #[test]
-fn of_imported_trials_a_step_of_time_is_a_day() {
+fn time_steps_of_imported_trials_are_days() {
     let mut bundles = Bundles::new();
     for number in 0..30 {
         let machine = if number < 10 { 1.0 } else { 0.92 };
@@ -450,11 +451,14 @@ fn of_imported_trials_a_step_of_time_is_a_day() {
             bundles.write(trial);
         }
     }
-    let found = history_over(&bundles, Over::Date);
+    let found = history_over(&bundles, HistoryAxis::Date);
     assert_eq!((found.steps.len(), found.steps[3].key.as_str()), (30, "2026-11-24"));
     assert_eq!(changes(&found), [("2026-11-30", "2026-12-01")]);
     let control = Some("server=old".parse().unwrap());
-    assert_eq!(changes(&history(&bundles.store, &Request { control, ..request(Over::Date) }).unwrap()), []);
+    assert_eq!(
+        changes(&history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap()),
+        []
+    );
 }
 
 /// A campaign's history includes all of its runs.
@@ -463,17 +467,17 @@ fn a_campaign_means_all_its_runs() {
     let mut bundles = nights();
     bundles.write(record(cell("new", 8), 1.0));
     let selector = "campaign:nightly".parse().unwrap();
-    let found = history(&bundles.store, &Request { selector, ..request(Over::Date) }).unwrap();
+    let found = history(&bundles.store, &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.runs, found.trials.trials), (30, 180));
     let selector = "latest".parse().unwrap();
-    let found = history(&bundles.store, &Request { selector, ..request(Over::Date) }).unwrap();
+    let found = history(&bundles.store, &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!(found.trials.runs, 1);
 }
 
 #[test]
-fn data_are_whole_in_json_and_csv() {
+fn json_and_csv_are_complete() {
     let bundles = nights();
-    let found = history_over(&bundles, Over::Date);
+    let found = history_over(&bundles, HistoryAxis::Date);
     let json = serde_json::to_value(Document::new(&found)).unwrap();
     assert_eq!((&json["schema"], json["steps"].as_array().unwrap().len()), (&1.into(), 30));
     assert_eq!(json["shifts"][1]["cells"], serde_json::json!([0]));
@@ -494,7 +498,7 @@ fn data_are_whole_in_json_and_csv() {
 #[test]
 fn markdown_says_what_shifted_first() {
     let bundles = nights();
-    let page = text(&history_over(&bundles, Over::Date), Format::Markdown, false);
+    let page = text(&history_over(&bundles, HistoryAxis::Date), Format::Markdown, false);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in\n{page}"));
     let shift = place("- **between 2026-11-30 and 2026-12-01: REGRESSION -7.9% in 2 of 2 cells");
     assert!(place("2 shifts in 2 cells") < shift && shift < place("<summary>2 cells</summary>"));

@@ -5,7 +5,7 @@
 mod bundles;
 
 use analysis::power::{CellNoise, PowerCheck, Question, noise_of, noise_on, power_check};
-use bundles::{Bundles, RUN, cell, judged, record, run};
+use bundles::{Bundles, RUN, cell, record, run, with_validity};
 use model::plan::Plan;
 use model::record::Status;
 use model::spec::Campaign;
@@ -55,7 +55,7 @@ fn noise_is_of_this_host_and_of_the_latest_run_with_three_usable_trials() {
 fn an_invalid_trial_is_no_noise() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 8), &QUIET);
-    bundles.write(judged(record(cell("18", 8), 1.0), Status::Invalid, "server-exited"));
+    bundles.write(with_validity(record(cell("18", 8), 1.0), Status::Invalid, "server-exited"));
     assert!(known(&bundles)[0].log_sd < 0.006);
 }
 
@@ -94,7 +94,7 @@ fn where_every_cell_is_unstable_no_runs_are_reported() {
 }
 
 #[test]
-fn a_noise_that_is_given_needs_no_store() {
+fn given_noise_needs_no_store() {
     let answer = question().at(0.02);
     let csv = text(&answer, Format::Csv);
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
@@ -111,21 +111,21 @@ fn foreseen(bundles: &Bundles, run: &str) -> Option<PowerCheck> {
 }
 
 #[test]
-fn a_campaign_with_too_few_repeats_for_its_effect_is_warned_of() {
+fn a_campaign_with_too_few_repeats_for_its_effect_causes_a_warning() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("16", 8), &NOISY);
     bundles.runs(&cell("16", 4), &QUIET);
     let three = foreseen(&bundles, "repeats = 3").unwrap();
     assert_eq!((three.effect, three.runs, three.cells, three.short), (0.05, 3, 4, 2));
     let warning = three.warning().unwrap();
-    assert!(warning.starts_with("with 3 runs a side and 1.9% noise only changes beyond 18"), "{warning}");
-    assert!(warning.ends_with("for 5% it takes 8 (in the noisiest cell; 2 of 4 fall short)"), "{warning}");
+    assert!(warning.starts_with("with 3 runs a side and 1.9% noise, only changes above 18"), "{warning}");
+    assert!(warning.ends_with("5% needs 8 (in the noisiest cell; 2 of 4 fall short)"), "{warning}");
     assert_eq!(foreseen(&bundles, "repeats = 8").unwrap().warning(), None);
     assert_eq!(foreseen(&bundles, "repeats = 3\neffect = '30%'").unwrap().warning(), None);
     let adaptive = foreseen(&bundles, "repeats = { min = 5, max = 20 }").unwrap();
     assert!(adaptive.in_two_stages && adaptive.warning().is_none(), "{adaptive:?}");
     let two = foreseen(&bundles, "repeats = 2").unwrap();
-    assert!(two.warning().unwrap().contains("there is no verdict; for 5% it takes 8"), "{two:?}");
+    assert!(two.warning().unwrap().contains("there is no verdict; 5% needs 8"), "{two:?}");
 }
 
 #[test]

@@ -4,12 +4,12 @@
 #[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 
-use analysis::profile::{Difference, Kind, Profile, ProfileError, groups_of, profile};
+use analysis::profile::{Difference, Kind, Profile, ProfileError, parse_groups, profile};
 use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, record};
 use diagnose::profile::Groups;
 use model::message::ScriptInterval;
-use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
+use model::profile::{OffCpu, ProfileSummary, Scope, Stacks, Unwinding};
 use model::record::TrialRecord;
 use plaintext::table::Format;
 use report::profile::{Document, difference_svg, difference_text, function_text, svg, text};
@@ -26,7 +26,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
     let mut record = record(cell(server, 4), 500.0);
     let load = Stacks::from_folded("load", load).unwrap();
     let driver = Stacks::from_folded("driver", "driver-0;event_loop;wait 20\n").unwrap();
-    record.trial.profile = Some(Profiled {
+    record.trial.profile = Some(ProfileSummary {
         event: Some("cycles".to_owned()),
         hz: 100,
         callgraph: Unwinding::FramePointers,
@@ -63,7 +63,7 @@ fn row(table: &str, begins: &str) -> String {
 }
 
 #[test]
-fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
+fn shares_are_computed_by_role_group_function_and_transaction() {
     let mut bundles = Bundles::new();
     bundles.write(profiled("18", LOAD));
     let profile = shown(&bundles, "server=18").unwrap();
@@ -76,7 +76,7 @@ fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
     assert!(text.contains("callers by frame pointers (96% of 2000 functions"), "{text}");
     assert!(
         text.contains(
-            "2,500 transactions, 500 a second (500 in the rest of the window); perf itself took 1.00%"
+            "2,500 transactions, 500 a second (500 in the rest of the window); perf itself used 1.00%"
         ),
         "{text}"
     );
@@ -101,7 +101,7 @@ fn shares_are_of_roles_groups_and_functions_and_of_a_transaction() {
 }
 
 #[test]
-fn a_function_is_shown_with_what_calls_it_and_what_it_calls() {
+fn a_function_is_shown_with_its_callers_and_callees() {
     let mut bundles = Bundles::new();
     bundles.write(profiled("18", LOAD));
     let profile = shown(&bundles, "server=18").unwrap();
@@ -128,7 +128,7 @@ fn trials_of_a_cell_are_one_profile_and_those_without_one_are_left_out() {
     assert_eq!(profile.us_per_transaction(200), Some(400.0));
     let error = shown(&bundles, &bare).unwrap_err().to_string();
     assert!(
-        error.starts_with(&format!("trial {bare} has no profile: the campaign had no [profile]")),
+        error.starts_with(&format!("trial {bare} has no profile: the campaign has no [profile]")),
         "{error}"
     );
     let error = shown(&bundles, "server=17").unwrap_err().to_string();
@@ -140,7 +140,7 @@ fn trials_of_a_cell_are_one_profile_and_those_without_one_are_left_out() {
 }
 
 #[test]
-fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
+fn waits_are_shown_as_time_and_compared_with_the_rest_of_the_window() {
     let mut bundles = Bundles::new();
     let mut record = profiled("18", LOAD);
     record.trial.profile.as_mut().unwrap().off_cpu = Some(OffCpu {
@@ -165,9 +165,9 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
     assert_eq!((profile.transactions, profile.tps_outside), (Some(1000.0), Some(500.0)));
     let table = text(&profile, &Groups::default(), Format::Table);
     for part in [
-        "what waited: 700 switches in 2.0 s, 500 with a stack, none lost; perf itself took 5.00% of a processor",
+        "waits: 700 switches in 2.0 s, 500 with a stack, none lost; perf itself used 5.00% of a CPU",
         "1,000 transactions, 500 a second (500 in the rest of the window)",
-        "Time of threads without a processor: of 8000.0 ms",
+        "Off-CPU time of threads, 8000.0 ms in all",
     ] {
         assert!(table.contains(part), "{part}: {table}");
     }
@@ -181,21 +181,18 @@ fn what_waited_is_shown_in_time_and_beside_the_rest_of_the_window() {
     let csv = text(&profile, &Groups::default(), Format::Csv);
     assert!(csv.starts_with("role,function,self_us,") && csv.contains("load,[preempted],500000,"), "{csv}");
     let drawn = svg(&profile).unwrap();
-    assert!(
-        drawn.contains("8000.0 ms without a processor") && drawn.contains("ProcSleep (6,000,000 µs"),
-        "{drawn}"
-    );
+    assert!(drawn.contains("8000.0 ms off the CPU") && drawn.contains("ProcSleep (6,000,000 µs"), "{drawn}");
     let json = serde_json::to_value(Document::new(&[&profile], &Groups::default(), None)).unwrap();
     assert_eq!(
         (&json["profiles"][0]["kind"], &json["profiles"][0]["taken"][0]["off_cpu"]["switches"]),
         (&"off-cpu".into(), &700.into())
     );
     let error = profile_of("server=17").unwrap_err().to_string();
-    assert!(error.contains("no off-CPU stacks: [profile] had no off_cpu"), "{error}");
+    assert!(error.contains("no off-CPU stacks: [profile] has no off_cpu"), "{error}");
 }
 
 #[test]
-fn a_difference_is_of_a_transaction_and_says_what_may_be_chance() {
+fn a_difference_is_per_transaction_with_its_sampling_error() {
     let mut bundles = Bundles::new();
     bundles.write(profiled("17", LOAD));
     let slower = LOAD.replace("ReadBuffer 15", "ReadBuffer;LWLockAcquire 115");
@@ -247,12 +244,13 @@ fn groups_are_added_by_a_file() {
     let mut bundles = Bundles::new();
     bundles.write(profiled("18", LOAD));
     let profile = shown(&bundles, "server=18").unwrap();
-    let groups = groups_of("[groups]\ntables = ['heap_*']\nprotocol = ['PostgresMain']\n", "g.toml").unwrap();
+    let groups =
+        parse_groups("[groups]\ntables = ['heap_*']\nprotocol = ['PostgresMain']\n", "g.toml").unwrap();
     let text = text(&profile, &groups, Format::Table);
     assert_eq!(row(&text, "tables"), "tables 30.0% 30.0% 120.00");
     assert_eq!(row(&text, "protocol"), "protocol 55.0% 100.0% 220.00");
     for wrong in ["groups = 1", "[group]\na = []", "[groups]\na = 'b'"] {
-        let error = groups_of(wrong, "g.toml").unwrap_err().to_string();
+        let error = parse_groups(wrong, "g.toml").unwrap_err().to_string();
         assert!(error.contains("g.toml") && error.contains("expected a table [groups]"), "{error}");
     }
 }

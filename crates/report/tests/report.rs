@@ -65,7 +65,7 @@ fn without_a_campaign_that_can_be_read_versions_are_in_their_own_order() {
 }
 
 #[test]
-fn an_invalid_trial_is_shown_and_in_no_figure() {
+fn invalid_trials_are_shown_but_in_no_figure() {
     let view = fixture::view();
     let point = point(&view, "tpcb-like", 8, 0).unwrap();
     let invalid = point.runs.iter().find(|trial| trial.validity == "invalid").unwrap();
@@ -82,34 +82,34 @@ fn an_invalid_trial_is_shown_and_in_no_figure() {
 
 #[test]
 fn the_memory_of_a_panel_is_the_machine_s_or_the_limit_and_none_where_trials_differ() {
-    let (mut trials, mut surroundings) = fixture::trials();
-    for known in surroundings.values_mut() {
+    let (mut trials, mut contexts) = fixture::trials();
+    for known in contexts.values_mut() {
         known.environment.memory_bytes = Some(16 << 30);
     }
-    let memory = |trials: &[Trial], surroundings: &BTreeMap<String, TrialContext>| {
-        overview(trials, surroundings).panels[0].memory_bytes
+    let memory = |trials: &[Trial], contexts: &BTreeMap<String, TrialContext>| {
+        overview(trials, contexts).panels[0].memory_bytes
     };
-    assert_eq!(memory(&trials, &surroundings), Some(16 << 30));
+    assert_eq!(memory(&trials, &contexts), Some(16 << 30));
     let limits = model::limits::LimitsInForce { memory_bytes: Some(1 << 30), ..Default::default() };
     trials.iter_mut().for_each(|trial| trial.limits = Some(limits.clone()));
-    assert_eq!(memory(&trials, &surroundings), Some(1 << 30));
+    assert_eq!(memory(&trials, &contexts), Some(1 << 30));
     let workload = trials[0].cell.workload.clone();
     trials.retain(|trial| trial.cell.workload == workload);
     trials[0].limits = None;
-    assert_eq!(memory(&trials, &surroundings), None);
+    assert_eq!(memory(&trials, &contexts), None);
     assert_eq!(memory(&trials, &BTreeMap::new()), None);
 }
 
 #[test]
 fn facts_are_reported_by_column_and_columns_by_their_factors() {
-    let (mut trials, mut surroundings) = fixture::trials();
+    let (mut trials, mut contexts) = fixture::trials();
     for trial in &mut trials {
         let kernel = if trial.cell.server == "18" { "6.12" } else { "6.1" };
         trial.cell.set(Factor::Kernel, kernel).unwrap();
-        let known = surroundings.get_mut(&trial.id).unwrap();
+        let known = contexts.get_mut(&trial.id).unwrap();
         known.environment.kernel = Factor::Kernel.known_level(&trial.cell);
     }
-    let view = overview(&trials, &surroundings);
+    let view = overview(&trials, &contexts);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(kernels, ["6.1", "6.12"]);
     let kernel = view.environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
@@ -121,23 +121,23 @@ fn facts_are_reported_by_column_and_columns_by_their_factors() {
 }
 
 #[test]
-fn what_guests_kernels_make_of_their_machines_comes_with_them() {
-    let (trials, mut surroundings) = fixture::trials();
+fn machine_facts_of_guests_are_those_of_their_kernels() {
+    let (trials, mut contexts) = fixture::trials();
     let (first, rest) = trials.split_first().unwrap();
     for (trial, memory_bytes) in std::iter::once((first, 1)).chain(rest.iter().map(|trial| (trial, 2))) {
-        let environment = &mut surroundings.get_mut(&trial.id).unwrap().environment;
+        let environment = &mut contexts.get_mut(&trial.id).unwrap().environment;
         environment.sysctl.insert("fs.file-max".to_owned(), memory_bytes.to_string());
         environment.virtual_machine = Some(VirtualMachine { memory_bytes, ..VirtualMachine::default() });
     }
-    let of_kernel = |surroundings: &BTreeMap<String, TrialContext>| {
-        let facts = overview(&trials, surroundings).environment.facts;
+    let of_kernel = |contexts: &BTreeMap<String, TrialContext>| {
+        let facts = overview(&trials, contexts).environment.facts;
         ["kernel", "fs.file-max", "memory", "kernel command line", "virtual_machine.memory_bytes"]
             .map(|name| facts.iter().find(|fact| fact.name == name).unwrap().of_kernel)
     };
-    assert_eq!(of_kernel(&surroundings), [true, true, true, false, false]);
-    let machine = &mut surroundings.get_mut(&first.id).unwrap().environment;
+    assert_eq!(of_kernel(&contexts), [true, true, true, false, false]);
+    let machine = &mut contexts.get_mut(&first.id).unwrap().environment;
     machine.virtual_machine = None;
-    assert_eq!(of_kernel(&surroundings)[..4], [true, false, false, false]);
+    assert_eq!(of_kernel(&contexts)[..4], [true, false, false, false]);
 }
 
 fn imported() -> Imported {
@@ -147,7 +147,7 @@ fn imported() -> Imported {
 
 #[test]
 fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
-    let (mut trials, mut surroundings) = fixture::trials();
+    let (mut trials, mut contexts) = fixture::trials();
     trials.retain(|trial| trial.cell.server == "18");
     // In the order of the import: `6.12` comes first, and is the baseline.
     let asked = ["6.12", "./bzImage", "6.2", "linux-image-6.1.*-amd64", "./older", "6.1"];
@@ -160,9 +160,9 @@ fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
             "./older" => "Linux 5.4.0",
             label => label,
         };
-        surroundings.get_mut(&trial.id).unwrap().environment.kernel = Some(release.to_owned());
+        contexts.get_mut(&trial.id).unwrap().environment.kernel = Some(release.to_owned());
     }
-    let view = overview(&trials, &surroundings);
+    let view = overview(&trials, &contexts);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(kernels, ["6.12", "6.1", "linux-image-6.1.*-amd64", "6.2", "./older", "./bzImage"]);
     let page = tables(&view, Format::Table);
@@ -197,15 +197,15 @@ fn the_kernels_of_2016_are_columns_in_natural_order() {
 
 #[test]
 fn options_of_kernels_are_reported_by_column_where_they_differ() {
-    let (mut trials, mut surroundings) = fixture::trials();
+    let (mut trials, mut contexts) = fixture::trials();
     let [old, new] = ["CONFIG_A=y\nCONFIG_HZ=250\nCONFIG_SAME=y\n", "CONFIG_HZ=1000\nCONFIG_SAME=y\n"]
-        .map(|text| Arc::new(KernelOptions::read(text)));
+        .map(|text| Arc::new(KernelOptions::parse(text)));
     for trial in &mut trials {
-        let known = surroundings.get_mut(&trial.id).unwrap();
+        let known = contexts.get_mut(&trial.id).unwrap();
         known.kernel_options = Some(Arc::clone(if trial.cell.server == "18" { &new } else { &old }));
     }
-    let shown = |surroundings: &BTreeMap<String, TrialContext>| {
-        let options = overview(&trials, surroundings).environment.kernel_options;
+    let shown = |contexts: &BTreeMap<String, TrialContext>| {
+        let options = overview(&trials, contexts).environment.kernel_options;
         let line = |option: &analysis::overview::view::KernelOption| {
             let values: Vec<&str> =
                 option.values.iter().map(|value| value.as_deref().unwrap_or("?")).collect();
@@ -213,16 +213,16 @@ fn options_of_kernels_are_reported_by_column_where_they_differ() {
         };
         options.iter().map(line).collect::<Vec<_>>()
     };
-    assert_eq!(shown(&surroundings), ["HZ true 250 1000", "A false y n"]);
+    assert_eq!(shown(&contexts), ["HZ true 250 1000", "A false y n"]);
     let first = trials.iter().find(|trial| trial.cell.server == "18").unwrap();
-    surroundings.get_mut(&first.id).unwrap().kernel_options = Some(Arc::clone(&old));
-    let mut both = shown(&surroundings);
+    contexts.get_mut(&first.id).unwrap().kernel_options = Some(Arc::clone(&old));
+    let mut both = shown(&contexts);
     both.iter_mut().for_each(|option| *option = option.replace("1000, 250", "250, 1000"));
     assert_eq!(both[0], "HZ true 250 250, 1000", "one level of a factor, two kernels");
-    for known in surroundings.values_mut() {
+    for known in contexts.values_mut() {
         known.kernel_options = Some(Arc::clone(&old));
     }
-    assert_eq!(shown(&surroundings), [""; 0]);
+    assert_eq!(shown(&contexts), [""; 0]);
 }
 
 #[test]
@@ -295,7 +295,7 @@ fn a_verdict_needs_both_sides() {
 }
 
 #[test]
-fn a_first_run_unlike_the_others_is_named_with_its_cell() {
+fn an_unusual_first_run_is_reported_with_its_cell() {
     let (mut trials, _) = fixture::trials();
     let mut more = Vec::new();
     for trial in trials.iter_mut().filter(|t| t.cell.server == "18" && t.cell.clients == 8) {
@@ -312,7 +312,8 @@ fn a_first_run_unlike_the_others_is_named_with_its_cell() {
     assert!((apart + 0.1017).abs() < 0.001, "{apart}");
     assert_eq!(point(&view, "select-only", 8, 0).unwrap().first_run_apart, None);
     let printed = tables(&view, Format::Table);
-    let line = "the first run is unlike the others, as of a cold start: 8 clients, PostgreSQL 18.1 (-10.2%)";
+    let line =
+        "the first run differs from the others, as after a cold start: 8 clients, PostgreSQL 18.1 (-10.2%)";
     assert!(printed.contains(line), "{printed}");
 }
 
@@ -354,25 +355,25 @@ fn the_settings_shown_were_set_or_differ() {
 
 #[test]
 fn a_fact_that_changed_between_trials_shows_each_value() {
-    let (trials, mut surroundings) = fixture::trials();
-    surroundings.values_mut().take(7).for_each(|s| s.environment.kernel = Some("Linux 6.12.1".to_owned()));
-    let environment = overview(&trials, &surroundings).environment;
+    let (trials, mut contexts) = fixture::trials();
+    contexts.values_mut().take(7).for_each(|s| s.environment.kernel = Some("Linux 6.12.1".to_owned()));
+    let environment = overview(&trials, &contexts).environment;
     assert_eq!(environment.machine, None);
     let kernel = environment.facts.iter().find(|fact| fact.name == "kernel").unwrap();
     assert_eq!(kernel.values.iter().map(|value| value.trials).collect::<Vec<_>>(), [50, 7]);
 }
 
 #[test]
-fn of_the_many_other_facts_those_are_shown_that_differ() {
-    let (trials, mut surroundings) = fixture::trials();
-    for surroundings in surroundings.values_mut() {
-        surroundings.environment.cpu.smt = Some("on".to_owned());
-        surroundings.environment.cpu.turbo = Some(true);
-        surroundings.environment.sysctl.insert("fs.file-max".to_owned(), "1".to_owned());
+fn other_facts_are_shown_only_if_they_differ() {
+    let (trials, mut contexts) = fixture::trials();
+    for context in contexts.values_mut() {
+        context.environment.cpu.smt = Some("on".to_owned());
+        context.environment.cpu.turbo = Some(true);
+        context.environment.sysctl.insert("fs.file-max".to_owned(), "1".to_owned());
     }
-    surroundings.values_mut().take(7).for_each(|s| s.environment.cpu.turbo = Some(false));
-    surroundings.values_mut().take(7).for_each(|s| s.environment.os = Some("other".to_owned()));
-    let facts = overview(&trials, &surroundings).environment.facts;
+    contexts.values_mut().take(7).for_each(|s| s.environment.cpu.turbo = Some(false));
+    contexts.values_mut().take(7).for_each(|s| s.environment.os = Some("other".to_owned()));
+    let facts = overview(&trials, &contexts).environment.facts;
     let names =
         |group| facts.iter().filter(|fact| fact.group == group).map(|fact| fact.name.as_str()).collect();
     let (other, sysctl): (Vec<&str>, Vec<&str>) = (names("other"), names("sysctl"));
@@ -429,7 +430,7 @@ fn cells_that_were_profiled_have_a_tree_for_each_role() {
 }
 
 #[test]
-fn what_the_store_gives_back_makes_the_same_view() {
+fn stored_trials_make_the_same_view() {
     let folder = tempfile::tempdir().unwrap();
     let store = Store::open(folder.path()).unwrap();
     for record in fixture::records() {
@@ -442,7 +443,7 @@ fn what_the_store_gives_back_makes_the_same_view() {
 }
 
 #[test]
-fn nothing_at_all_is_a_view_too() {
+fn an_empty_store_has_a_view() {
     let view = overview(&[], &BTreeMap::new());
     assert_eq!(tables(&view, Format::Table), "");
     assert!(view.panels.is_empty() && view.columns.is_empty());

@@ -5,7 +5,7 @@
 #[path = "../../analysis/tests/fixture/mod.rs"]
 mod fixture;
 
-use analysis::history::histories_of_run;
+use analysis::history::run_histories;
 use analysis::overview::read_run;
 use analysis::trial::{Points, detail};
 use axum::Router;
@@ -26,21 +26,21 @@ const OWN: &str = "localhost:7432";
 const TOKEN: &str = "0123456789abcdef0123";
 
 /// A store with a finished run, and a server over it.
-struct Served {
+struct TestServer {
     folder: TempDir,
     records: Vec<TrialRecord>,
     site: Router,
 }
 
-struct Answer {
+struct TestResponse {
     status: StatusCode,
     headers: HeaderMap,
     /// Bytes of the body as sent.
-    sent: usize,
+    body_bytes: usize,
     body: String,
 }
 
-impl Answer {
+impl TestResponse {
     fn json(&self) -> Value {
         serde_json::from_str(&self.body).unwrap()
     }
@@ -56,7 +56,7 @@ impl Answer {
     }
 }
 
-impl Served {
+impl TestServer {
     fn new() -> Self {
         Self::guarded("127.0.0.1:7432", None)
     }
@@ -87,11 +87,11 @@ impl Served {
         &self.records[0].trial.run.id
     }
 
-    async fn get(&self, path: &str) -> Answer {
-        self.ask(Method::GET, path, &[(HOST, OWN)]).await
+    async fn get(&self, path: &str) -> TestResponse {
+        self.request(Method::GET, path, &[(HOST, OWN)]).await
     }
 
-    async fn ask(&self, method: Method, path: &str, headers: &[(HeaderName, &str)]) -> Answer {
+    async fn request(&self, method: Method, path: &str, headers: &[(HeaderName, &str)]) -> TestResponse {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(name, *value);
@@ -99,8 +99,8 @@ impl Served {
         let response = self.site.clone().oneshot(request.body(Body::empty()).unwrap()).await.unwrap();
         let (parts, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        let (sent, body) = (body.len(), String::from_utf8_lossy(&body).into_owned());
-        Answer { status: parts.status, headers: parts.headers, sent, body }
+        let (body_bytes, body) = (body.len(), String::from_utf8_lossy(&body).into_owned());
+        TestResponse { status: parts.status, headers: parts.headers, body_bytes, body }
     }
 
     async fn listen(&self) -> Listener {
@@ -108,30 +108,30 @@ impl Served {
         let response = self.site.clone().oneshot(request).await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         assert_eq!(response.headers()["cache-control"], "no-store");
-        Listener { body: response.into_body(), heard: String::new() }
+        Listener { body: response.into_body(), received: String::new() }
     }
 }
 
 /// A client of the live data.
 struct Listener {
     body: Body,
-    heard: String,
+    received: String,
 }
 
 impl Listener {
     /// The next message; none if the stream has ended.
     async fn next(&mut self) -> Option<Value> {
         loop {
-            if let Some((message, rest)) = self.heard.split_once("\n\n") {
+            if let Some((message, rest)) = self.received.split_once("\n\n") {
                 let message = message.strip_prefix("data: ").map(|data| serde_json::from_str(data).unwrap());
-                self.heard = rest.to_owned();
+                self.received = rest.to_owned();
                 if message.is_some() {
                     return message;
                 }
                 continue;
             }
             let frame = self.body.frame().await?.unwrap().into_data().unwrap();
-            self.heard += std::str::from_utf8(&frame).unwrap();
+            self.received += std::str::from_utf8(&frame).unwrap();
         }
     }
 
@@ -198,8 +198,8 @@ fn writer(store: &Store, run: &str) -> LiveWriter {
 }
 
 #[tokio::test]
-async fn the_page_asks_this_server_alone_and_its_policy_is_sent_with_it() {
-    let page = Served::new().get("/").await;
+async fn the_page_may_connect_to_this_server_only_and_its_policy_is_sent() {
+    let page = TestServer::new().get("/").await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(page.body.contains("<!--PGDYNO_DATA-->") && page.body.contains("connect-src 'self'"));
     let policy = page.header("content-security-policy".parse::<HeaderName>().unwrap());
@@ -208,15 +208,15 @@ async fn the_page_asks_this_server_alone_and_its_policy_is_sent_with_it() {
 }
 
 #[tokio::test]
-async fn every_answer_and_every_refusal_has_the_headers() {
-    let served = Served::new();
-    let mut answers = vec![served.ask(Method::GET, "/", &[(HOST, "evil.example")]).await];
+async fn all_responses_have_the_security_headers() {
+    let server = TestServer::new();
+    let mut responses = vec![server.request(Method::GET, "/", &[(HOST, "evil.example")]).await];
     for path in ["/", "/api/runs", "/api/runs/x", "/nowhere"] {
-        answers.push(served.get(path).await);
+        responses.push(server.get(path).await);
     }
-    answers.push(served.ask(Method::POST, "/", &[(HOST, OWN)]).await);
-    for answer in answers {
-        let header = |name: &'static str| answer.header(HeaderName::from_static(name));
+    responses.push(server.request(Method::POST, "/", &[(HOST, OWN)]).await);
+    for response in responses {
+        let header = |name: &'static str| response.header(HeaderName::from_static(name));
         assert_eq!(header("x-content-type-options"), "nosniff");
         assert_eq!(header("referrer-policy"), "no-referrer");
         assert_eq!(header("cross-origin-resource-policy"), "same-origin");
@@ -228,17 +228,17 @@ async fn every_answer_and_every_refusal_has_the_headers() {
 
 #[tokio::test]
 async fn runs_are_listed_with_their_trials_by_validity_and_whether_they_run() {
-    let served = Served::new();
-    let runs = served.get("/api/runs").await.json();
+    let server = TestServer::new();
+    let runs = server.get("/api/runs").await.json();
     let count =
-        |status| served.records.iter().filter(|record| record.trial.validity.status == status).count();
-    let trials = served.records.iter().map(|record| &record.trial);
+        |status| server.records.iter().filter(|record| record.trial.validity.status == status).count();
+    let trials = server.records.iter().map(|record| &record.trial);
     assert_eq!(
         runs,
         json!([{
-            "id": served.run(),
-            "campaign": served.records[0].trial.run.campaign,
-            "tags": served.records[0].trial.run.tags,
+            "id": server.run(),
+            "campaign": server.records[0].trial.run.campaign,
+            "tags": server.records[0].trial.run.tags,
             "imported": false,
             "started": trials.clone().filter_map(|trial| trial.started).min(),
             "ended": trials.filter_map(|trial| trial.ended).max(),
@@ -252,180 +252,184 @@ async fn runs_are_listed_with_their_trials_by_validity_and_whether_they_run() {
         ["valid", "suspect", "invalid"].iter().all(|validity| runs[0][validity].as_u64().unwrap() > 0),
         "{runs}"
     );
-    let (again, new) = (served.run().to_owned(), store::new_id());
-    let _resumed = writer(&served.store(), &again);
-    let _begun = writer(&served.store(), &new);
-    let runs = served.get("/api/runs").await.json();
+    let (again, new) = (server.run().to_owned(), store::new_id());
+    let _resumed = writer(&server.store(), &again);
+    let _begun = writer(&server.store(), &new);
+    let runs = server.get("/api/runs").await.json();
     assert_eq!(runs[0]["running"], true);
     assert_eq!((&runs[1]["id"], &runs[1]["running"]), (&json!(new), &json!(true)));
     assert_eq!((&runs[1]["campaign"], &runs[1]["valid"]), (&json!("upgrade"), &json!(0)));
-    assert_eq!(served.get(&format!("/api/runs/{new}")).await.status, StatusCode::NOT_FOUND);
+    assert_eq!(server.get(&format!("/api/runs/{new}")).await.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn a_view_is_that_of_the_report_and_follows_the_store() {
-    let served = Served::new();
-    let path = format!("/api/runs/{}", served.run());
-    let first = served.get(&path).await;
-    let view = || json(&read_run(&served.store(), served.run()).unwrap().unwrap());
+async fn a_view_equals_that_of_the_report_and_follows_the_store() {
+    let server = TestServer::new();
+    let path = format!("/api/runs/{}", server.run());
+    let first = server.get(&path).await;
+    let view = || json(&read_run(&server.store(), server.run()).unwrap().unwrap());
     assert_eq!(first.body, view());
     assert_eq!(first.header(HeaderName::from_static("content-type")), "application/json");
-    let mut record = served.records[0].clone();
+    let mut record = server.records[0].clone();
     record.trial.id = store::new_id();
     record.trial.attempt += 1;
-    served.store().write(&record).unwrap();
-    let second = served.get(&path).await;
+    server.store().write(&record).unwrap();
+    let second = server.get(&path).await;
     assert_eq!(second.body, view());
     assert_ne!(first.body, second.body);
     assert_ne!(first.header(ETAG), second.header(ETAG));
 }
 
 #[tokio::test]
-async fn a_trial_is_that_of_the_report_in_all_its_detail() {
-    let served = Served::new();
-    let id = &served.records[0].trial.id;
-    let answer = served.get(&format!("/api/trials/{id}")).await;
-    assert_eq!(answer.body, json(&detail(&served.store().load(id).unwrap(), Points::All)));
-    let unknown = served.get(&format!("/api/trials/{}", store::new_id())).await;
+async fn a_trial_has_the_full_detail_of_the_report() {
+    let server = TestServer::new();
+    let id = &server.records[0].trial.id;
+    let response = server.get(&format!("/api/trials/{id}")).await;
+    assert_eq!(response.body, json(&detail(&server.store().load(id).unwrap(), Points::All)));
+    let unknown = server.get(&format!("/api/trials/{}", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     assert!(unknown.error().contains("store list"), "{}", unknown.body);
-    let damaged = &served.records[1].trial.id;
-    let bundle = served.folder.path().join("trials").join(damaged);
+    let damaged = &server.records[1].trial.id;
+    let bundle = server.folder.path().join("trials").join(damaged);
     std::fs::write(bundle.join("trial.json"), "{}").unwrap();
-    let answer = served.get(&format!("/api/trials/{damaged}")).await;
-    assert_eq!(answer.status, StatusCode::INTERNAL_SERVER_ERROR);
-    assert!(answer.error().contains(damaged), "{}", answer.body);
+    let response = server.get(&format!("/api/trials/{damaged}")).await;
+    assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(response.error().contains(damaged), "{}", response.body);
 }
 
 #[tokio::test]
-async fn histories_are_those_of_the_report_and_follow_the_store() {
-    let served = Served::new();
-    let path = format!("/api/runs/{}/histories", served.run());
-    assert_eq!(served.get(&path).await.json(), json!([]));
+async fn histories_equal_those_of_the_report_and_follow_the_store() {
+    let server = TestServer::new();
+    let path = format!("/api/runs/{}/histories", server.run());
+    assert_eq!(server.get(&path).await.json(), json!([]));
     for _ in 0..4 {
-        let mut record = served.records[0].clone();
+        let mut record = server.records[0].clone();
         (record.trial.id, record.trial.run.id) = (store::new_id(), store::new_id());
-        served.store().write(&record).unwrap();
+        server.store().write(&record).unwrap();
     }
-    let answer = served.get(&path).await;
-    let of_report = histories_of_run(&served.store(), served.run()).unwrap();
+    let response = server.get(&path).await;
+    let of_report = run_histories(&server.store(), server.run()).unwrap();
     assert!(!of_report.is_empty());
     assert_eq!(
-        answer.json(),
+        response.json(),
         json!(of_report.iter().map(report::history::Document::new).collect::<Vec<_>>())
     );
-    let unknown = served.get(&format!("/api/runs/{}/histories", store::new_id())).await;
+    let unknown = server.get(&format!("/api/runs/{}/histories", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
 async fn no_bundle_is_read_again() {
-    let served = Served::new();
-    let path = format!("/api/runs/{}", served.run());
-    let first = served.get(&path).await.body;
+    let server = TestServer::new();
+    let path = format!("/api/runs/{}", server.run());
+    let first = server.get(&path).await.body;
     // Data that were read stay cached, even if the files change.
-    for record in &served.records {
-        std::fs::write(served.folder.path().join("trials").join(&record.trial.id).join("SHA256SUMS"), "")
+    for record in &server.records {
+        std::fs::write(server.folder.path().join("trials").join(&record.trial.id).join("SHA256SUMS"), "")
             .unwrap();
     }
-    assert_eq!(served.get(&path).await.body, first);
-    let mut record = served.records[0].clone();
+    assert_eq!(server.get(&path).await.body, first);
+    let mut record = server.records[0].clone();
     record.trial.id = store::new_id();
     record.trial.attempt += 1;
-    served.store().write(&record).unwrap();
-    let second = served.get(&path).await;
+    server.store().write(&record).unwrap();
+    let second = server.get(&path).await;
     assert_eq!(second.status, StatusCode::OK, "{}", second.body);
     assert!(second.body.contains(&record.trial.id));
 }
 
 #[tokio::test]
-async fn what_the_browser_has_is_not_sent_again() {
-    let served = Served::new();
-    for path in ["/".to_owned(), "/api/runs".to_owned(), format!("/api/runs/{}", served.run())] {
-        let first = served.get(&path).await;
+async fn unchanged_documents_are_not_sent_again() {
+    let server = TestServer::new();
+    for path in ["/".to_owned(), "/api/runs".to_owned(), format!("/api/runs/{}", server.run())] {
+        let first = server.get(&path).await;
         let tag = first.header(ETAG);
         assert!(tag.starts_with("W/\""), "{tag}");
         let known = format!("\"other\", {tag}");
-        let again = served.ask(Method::GET, &path, &[(HOST, OWN), (IF_NONE_MATCH, &known)]).await;
+        let again = server.request(Method::GET, &path, &[(HOST, OWN), (IF_NONE_MATCH, &known)]).await;
         assert_eq!((again.status, again.body.as_str()), (StatusCode::NOT_MODIFIED, ""), "{path}");
-        let other = served.ask(Method::GET, &path, &[(HOST, OWN), (IF_NONE_MATCH, "\"other\"")]).await;
+        let other = server.request(Method::GET, &path, &[(HOST, OWN), (IF_NONE_MATCH, "\"other\"")]).await;
         assert_eq!(other.status, StatusCode::OK);
     }
 }
 
 #[tokio::test]
-async fn answers_are_compressed_where_that_is_accepted() {
-    let served = Served::new();
-    let path = format!("/api/runs/{}", served.run());
-    let plain = served.get(&path).await;
-    let small = served.ask(Method::GET, &path, &[(HOST, OWN), (ACCEPT_ENCODING, "gzip, br")]).await;
+async fn responses_are_compressed_if_the_client_accepts_it() {
+    let server = TestServer::new();
+    let path = format!("/api/runs/{}", server.run());
+    let plain = server.get(&path).await;
+    let small = server.request(Method::GET, &path, &[(HOST, OWN), (ACCEPT_ENCODING, "gzip, br")]).await;
     assert_eq!(small.header(HeaderName::from_static("content-encoding")), "gzip");
     assert_eq!(plain.header(HeaderName::from_static("content-encoding")), "");
-    assert!(small.sent < plain.sent / 2);
+    assert!(small.body_bytes < plain.body_bytes / 2);
 }
 
 #[tokio::test]
-async fn head_is_answered_and_nothing_else_but_get() {
-    let served = Served::new();
-    let head = served.ask(Method::HEAD, "/api/runs", &[(HOST, OWN)]).await;
+async fn only_get_and_head_are_accepted() {
+    let server = TestServer::new();
+    let head = server.request(Method::HEAD, "/api/runs", &[(HOST, OWN)]).await;
     assert_eq!((head.status, head.body.as_str()), (StatusCode::OK, ""));
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
         for path in ["/", "/api/runs", "/api/live", "/nowhere"] {
-            let refused = served.ask(method.clone(), path, &[(HOST, OWN)]).await;
-            assert_eq!(refused.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
-            assert!(refused.error().contains("GET"));
+            let response = server.request(method.clone(), path, &[(HOST, OWN)]).await;
+            assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
+            assert!(response.error().contains("GET"));
         }
     }
 }
 
 #[tokio::test]
-async fn nothing_but_ids_leads_into_the_store() {
-    let served = Served::new();
-    std::fs::write(served.folder.path().join("secret"), "secret").unwrap();
-    let id = served.run();
+async fn only_ids_give_access_to_the_store() {
+    let server = TestServer::new();
+    std::fs::write(server.folder.path().join("secret"), "secret").unwrap();
+    let id = server.run();
     let lower = id.to_lowercase();
     for bad in ["..", "../secret", "..%2Fsecret", "%2e%2e%2fsecret", "%00", "%FF", "x", &id[..10], &lower] {
         for path in
             [format!("/api/runs/{bad}"), format!("/api/runs/{bad}/histories"), format!("/api/trials/{bad}")]
         {
-            let answer = served.get(&path).await;
-            assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
-            assert!(!answer.error().is_empty() && !answer.body.contains("secret"), "{path}: {}", answer.body);
+            let response = server.get(&path).await;
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
+            assert!(
+                !response.error().is_empty() && !response.body.contains("secret"),
+                "{path}: {}",
+                response.body
+            );
         }
     }
     for path in
         ["/secret", "/../secret", "/%2e%2e/secret", "//etc/passwd", "/api", "/api/runs/", "/api/runs/a/b/c"]
     {
-        assert_eq!(served.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
+        assert_eq!(server.get(path).await.status, StatusCode::NOT_FOUND, "{path}");
     }
-    let unknown = served.get(&format!("/api/runs/{}", store::new_id())).await;
+    let unknown = server.get(&format!("/api/runs/{}", store::new_id())).await;
     assert_eq!(unknown.status, StatusCode::NOT_FOUND);
     assert!(unknown.error().contains("no trial of run"));
 }
 
 #[tokio::test]
-async fn on_loopback_who_calls_it_by_another_name_is_refused() {
-    let served = Served::new();
+async fn on_loopback_other_host_names_are_refused() {
+    let server = TestServer::new();
     for host in ["evil.example:7432", "localhost", "localhost:80", "127.0.0.1.evil.example:7432"] {
-        let refused = served.ask(Method::GET, "/api/runs", &[(HOST, host)]).await;
-        assert_eq!(refused.status, StatusCode::FORBIDDEN, "{host}");
-        assert!(refused.error().contains("http://localhost:7432/"));
+        let response = server.request(Method::GET, "/api/runs", &[(HOST, host)]).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{host}");
+        assert!(response.error().contains("http://localhost:7432/"));
     }
-    assert_eq!(served.ask(Method::GET, "/api/runs", &[]).await.status, StatusCode::FORBIDDEN);
+    assert_eq!(server.request(Method::GET, "/api/runs", &[]).await.status, StatusCode::FORBIDDEN);
     for host in ["127.0.0.1:7432", "[::1]:7432"] {
-        assert_eq!(served.ask(Method::GET, "/api/runs", &[(HOST, host)]).await.status, StatusCode::OK);
+        assert_eq!(server.request(Method::GET, "/api/runs", &[(HOST, host)]).await.status, StatusCode::OK);
     }
 }
 
 #[tokio::test]
-async fn elsewhere_a_token_is_needed_and_a_browser_keeps_it() {
-    let served = Served::guarded("192.0.2.1:7432", Some(TOKEN));
+async fn outside_loopback_a_token_is_required_and_kept_by_the_browser() {
+    let server = TestServer::guarded("192.0.2.1:7432", Some(TOKEN));
     let host = (HOST, "bench.example:7432");
-    let without = served.ask(Method::GET, "/", std::slice::from_ref(&host)).await;
+    let without = server.request(Method::GET, "/", std::slice::from_ref(&host)).await;
     assert_eq!(without.status, StatusCode::UNAUTHORIZED);
     assert!(without.body.contains("pgdyno serve") && without.body.contains("?token="), "{}", without.body);
     for path in ["/api/runs", "/api/live", "/api/nowhere"] {
-        let without = served.ask(Method::GET, path, std::slice::from_ref(&host)).await;
+        let without = server.request(Method::GET, path, std::slice::from_ref(&host)).await;
         assert_eq!(without.status, StatusCode::UNAUTHORIZED, "{path}");
         assert!(without.error().contains("token"));
     }
@@ -435,42 +439,43 @@ async fn elsewhere_a_token_is_needed_and_a_browser_keeps_it() {
         "/?token=0123456789abcdef01234",
         "/api/runs?token=0123456789abcdef0123",
     ] {
-        let wrong = served.ask(Method::GET, wrong, std::slice::from_ref(&host)).await;
+        let wrong = server.request(Method::GET, wrong, std::slice::from_ref(&host)).await;
         assert_eq!(wrong.status, StatusCode::UNAUTHORIZED);
         assert_eq!(wrong.header(SET_COOKIE), "");
     }
 
-    let right = served.ask(Method::GET, &format!("/?token={TOKEN}"), std::slice::from_ref(&host)).await;
+    let right = server.request(Method::GET, &format!("/?token={TOKEN}"), std::slice::from_ref(&host)).await;
     assert_eq!(right.status, StatusCode::SEE_OTHER);
     assert_eq!(right.header(HeaderName::from_static("location")), "./");
     let cookie = right.header(SET_COOKIE);
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     let kept = format!("theme=dark; {}", cookie.split(';').next().unwrap());
-    let page = served.ask(Method::GET, "/", &[host.clone(), (COOKIE, &kept)]).await;
+    let page = server.request(Method::GET, "/", &[host.clone(), (COOKIE, &kept)]).await;
     assert_eq!(page.status, StatusCode::OK);
     assert!(!page.body.contains(TOKEN));
 
     let bearer = |token: &str| format!("Bearer {token}");
-    let with = served.ask(Method::GET, "/api/runs", &[host.clone(), (AUTHORIZATION, &bearer(TOKEN))]).await;
+    let with =
+        server.request(Method::GET, "/api/runs", &[host.clone(), (AUTHORIZATION, &bearer(TOKEN))]).await;
     assert_eq!(with.status, StatusCode::OK);
     for wrong in ["", "0123456789abcdef0124", "x"] {
         let with =
-            served.ask(Method::GET, "/api/runs", &[host.clone(), (AUTHORIZATION, &bearer(wrong))]).await;
+            server.request(Method::GET, "/api/runs", &[host.clone(), (AUTHORIZATION, &bearer(wrong))]).await;
         assert_eq!(with.status, StatusCode::UNAUTHORIZED);
     }
     let other = kept.replace("pgdyno-7432", "pgdyno-7433");
-    let of_another = served.ask(Method::GET, "/api/runs", &[host, (COOKIE, &other)]).await;
+    let of_another = server.request(Method::GET, "/api/runs", &[host, (COOKIE, &other)]).await;
     assert_eq!(of_another.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
-    let served = Served::new();
+async fn listeners_receive_the_current_state_and_then_events() {
+    let server = TestServer::new();
     let run = store::new_id();
-    let mut writer = writer(&served.store(), &run);
+    let mut writer = writer(&server.store(), &run);
     writer.append(&interval(0)).unwrap();
 
-    let mut first = served.listen().await;
+    let mut first = server.listen().await;
     assert_eq!(
         first.next().await.unwrap(),
         json!({ "run": null, "event": { "kind": "hello", "running": [run] } })
@@ -487,11 +492,11 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
     );
 
     // A later client receives all of it, too, and new events once.
-    let mut second = served.listen().await;
+    let mut second = server.listen().await;
     assert_eq!(second.kinds(5).await, ["hello", "run", "trial_begins", "interval", "interval"]);
-    let mut record = served.records[0].clone();
+    let mut record = server.records[0].clone();
     record.trial.id = store::new_id();
-    served.store().write(&record).unwrap();
+    server.store().write(&record).unwrap();
     writer.end(Ended { at: "2026-01-02T03:04:05Z".parse().unwrap(), how: How::Finished, why: None });
     for listener in [&mut first, &mut second] {
         let stored = listener.next().await.unwrap();
@@ -504,17 +509,17 @@ async fn who_listens_hears_the_state_so_far_and_then_what_happens() {
         assert_eq!((&ended["event"]["kind"], &ended["event"]["how"]), (&json!("ended"), &json!("finished")));
     }
     assert_eq!(
-        served.listen().await.next().await.unwrap()["event"],
+        server.listen().await.next().await.unwrap()["event"],
         json!({ "kind": "hello", "running": [] })
     );
 }
 
 #[tokio::test]
-async fn who_does_not_keep_up_is_cut_off_and_holds_up_nobody() {
-    let served = Served::new();
+async fn slow_listeners_are_disconnected_and_delay_nobody() {
+    let server = TestServer::new();
     let run = store::new_id();
-    let mut writer = writer(&served.store(), &run);
-    let (mut slow, mut other) = (served.listen().await, served.listen().await);
+    let mut writer = writer(&server.store(), &run);
+    let (mut slow, mut other) = (server.listen().await, server.listen().await);
     other.kinds(3).await;
     for number in 0..6000_u64 {
         writer.append(&interval(number * 1_000_000)).unwrap();
@@ -525,30 +530,30 @@ async fn who_does_not_keep_up_is_cut_off_and_holds_up_nobody() {
     }
     assert_eq!(slow.kinds(3).await, ["hello", "run", "trial_begins"]);
     assert_eq!(slow.next().await, None);
-    let mut again = served.listen().await;
+    let mut again = server.listen().await;
     assert_eq!(again.kinds(4).await, ["hello", "run", "trial_begins", "interval"]);
 }
 
 #[tokio::test]
-async fn a_run_whose_process_was_killed_has_died_and_comes_back_when_it_is_resumed() {
-    let served = Served::new();
-    let run = served.run().to_owned();
-    let path = served.folder.path().join(format!(".live-{run}.jsonl"));
-    let alive = writer(&served.store(), &run);
-    let mut listener = served.listen().await;
+async fn a_killed_run_is_reported_as_dead_until_it_is_resumed() {
+    let server = TestServer::new();
+    let run = server.run().to_owned();
+    let path = server.folder.path().join(format!(".live-{run}.jsonl"));
+    let alive = writer(&server.store(), &run);
+    let mut listener = server.listen().await;
     assert_eq!(listener.kinds(3).await, ["hello", "run", "trial_begins"]);
     // As after a kill: the lock is released, and the file stays.
-    let copy = served.folder.path().join("copy");
+    let copy = server.folder.path().join("copy");
     std::fs::hard_link(&path, &copy).unwrap();
     drop(alive);
     std::fs::rename(&copy, &path).unwrap();
     let died = listener.next().await.unwrap();
     assert_eq!((&died["run"], &died["event"]["how"]), (&json!(run), &json!("died")));
-    assert_eq!(served.get("/api/runs").await.json()[0]["running"], false);
-    let mut later = served.listen().await;
+    assert_eq!(server.get("/api/runs").await.json()[0]["running"], false);
+    let mut later = server.listen().await;
     assert_eq!(later.next().await.unwrap()["event"], json!({ "kind": "hello", "running": [] }));
 
-    let _resumed = writer(&Store::existing(served.folder.path()).unwrap(), &run);
+    let _resumed = writer(&Store::existing(server.folder.path()).unwrap(), &run);
     for listener in [&mut listener, &mut later] {
         let resumed = listener.next().await.unwrap();
         assert_eq!((&resumed["run"], &resumed["event"]["kind"]), (&json!(run), &json!("run")));

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use analysis::explain::explain_cell;
 use analysis::select::{RunSelection, Selector};
-use bundles::{Bundles, cell, judged, record, ten_minutes};
+use bundles::{Bundles, cell, record, ten_minutes, with_validity};
 use model::record::Status;
 use plaintext::table::Format;
 use report::Terminal;
@@ -26,7 +26,7 @@ fn on(shown: &Shown, width: usize) -> String {
 
 fn of_one_trial() -> (Bundles, Shown) {
     let mut bundles = Bundles::new();
-    bundles.write(judged(ten_minutes(), Status::Suspect, "steal"));
+    bundles.write(with_validity(ten_minutes(), Status::Suspect, "steal"));
     let shown = shown(&bundles, "");
     (bundles, shown)
 }
@@ -51,7 +51,7 @@ fn sweep() -> Bundles {
         bundles.runs(&cell(server, 1), &[1000.0, 1005.0, 995.0, 1002.0, 998.0]);
         bundles.runs(&cell(server, 8), &[4000.0, 4300.0, 3900.0, 4100.0, 3990.0].map(|tps| tps * factor));
     }
-    bundles.write(judged(record(cell("18", 8), 9000.0), Status::Invalid, "clients"));
+    bundles.write(with_validity(record(cell("18", 8), 9000.0), Status::Invalid, "clients"));
     bundles
 }
 
@@ -98,7 +98,7 @@ fn a_terminal_and_a_file_have_the_same_figures() {
 }
 
 #[test]
-fn programs_get_the_same_in_full() {
+fn csv_and_json_have_all_figures() {
     let (_bundles, shown) = of_one_trial();
     let document = serde_json::to_value(shown.document()).unwrap();
     assert_eq!(document["cells"], serde_json::Value::Null);

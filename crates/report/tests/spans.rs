@@ -93,7 +93,7 @@ fn scans_that_end_together_are_found_and_their_successors_are_not_found_again() 
 }
 
 #[test]
-fn what_the_server_read_goes_before_what_all_had_read() {
+fn reads_of_the_server_take_precedence_over_those_of_all_processes() {
     let mut record = trial("A", 2, &[(0, 0.0, 10.0), (1, 1.0, 20.0)]);
     assert_eq!(spans(&record).unwrap().read_bytes, Some(2e8));
     record.trial.limits =
@@ -110,7 +110,7 @@ fn what_the_server_read_goes_before_what_all_had_read() {
 }
 
 #[test]
-fn a_scan_that_failed_counts_in_no_figure() {
+fn failed_scans_are_in_no_figure() {
     let mut record = trial("A", 2, &[(0, 0.0, 10.0), (1, 1.0, 90.0)]);
     record.spans[1].failed = true;
     let found = spans(&record).unwrap();
@@ -126,7 +126,7 @@ fn a_report_has_multiples_of_the_lone_scan() {
     lone.trial.raw_read =
         Some(RawRead { relation: "scanned".to_owned(), bytes: 1_400_000_000, elapsed_us: 14_000_000 });
     let records = [lone, trial("B", 4, &TOGETHER)];
-    let surroundings = records
+    let contexts = records
         .iter()
         .map(|record| {
             let context = TrialContext { spans: spans(record), ..TrialContext::default() };
@@ -134,7 +134,7 @@ fn a_report_has_multiples_of_the_lone_scan() {
         })
         .collect();
     let trials: Vec<_> = records.into_iter().map(|record| record.trial).collect();
-    let view = overview(&trials, &surroundings);
+    let view = overview(&trials, &contexts);
     let text = tables(&view, Format::Table);
     insta::assert_snapshot!(text);
     let json: serde_json::Value = serde_json::from_str(&tables(&view, Format::Json)).unwrap();
@@ -143,7 +143,7 @@ fn a_report_has_multiples_of_the_lone_scan() {
     assert_eq!(together["each"].as_array().unwrap().len(), 8);
 
     // Without the lone client's trial there is no multiple.
-    let alone = overview(&trials[1..], &surroundings);
+    let alone = overview(&trials[1..], &contexts);
     let json: serde_json::Value = serde_json::from_str(&tables(&alone, Format::Json)).unwrap();
     assert!(json["panels"][0]["rows"][0]["points"][0]["runs"][0]["spans"]["lone_us"].is_null());
 }

@@ -57,7 +57,7 @@ pub struct RunOutcome {
 }
 
 /// Number of trials in a row without a load after which a campaign gives up.
-const GIVE_UP_AFTER: u32 = 3;
+const MAX_CONSECUTIVE_FAILURES: u32 = 3;
 
 impl Campaign<'_> {
     /// Prepares the servers and runs every trial still to run on this host; each is stored as soon as it ends.
@@ -75,7 +75,7 @@ impl Campaign<'_> {
         if let Some(hook) = &hooks.before_campaign {
             hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
-        let outcome = self.trials(&mut schedule);
+        let outcome = self.run_trials(&mut schedule);
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {
@@ -85,7 +85,7 @@ impl Campaign<'_> {
         Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
-    fn trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
+    fn run_trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
         let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
@@ -99,7 +99,7 @@ impl Campaign<'_> {
             servers => servers?,
         };
         self.report_confounds(&servers)?;
-        let host = Host::look();
+        let host = Host::read();
         let context = RunContext {
             run: self.run,
             plan: self.plan,
@@ -111,7 +111,7 @@ impl Campaign<'_> {
             on_ready: &|| (),
         };
         let mut without_load = 0;
-        let mut some_loaded = false;
+        let mut any_loaded = false;
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         while let Some(next) = schedule.next() {
             if self.interrupted() {
@@ -124,7 +124,7 @@ impl Campaign<'_> {
                 attempt: next.attempt,
                 reason: next.reason.as_deref(),
                 of: self.plan.trials.len().max(next.trial.position as usize),
-                remaining: pace.remaining(self.plan.estimate_of(&schedule.ahead())),
+                remaining: pace.remaining(self.plan.estimate_of(&schedule.remaining_trials())),
             });
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
@@ -141,14 +141,17 @@ impl Campaign<'_> {
             let validity = &ended.record.trial.validity;
             self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
-            some_loaded |= ended.loaded;
+            any_loaded |= ended.loaded;
             // A kernel that fails to boot is no reason to skip the others.
-            let may_be_the_kernel = cell.acceleration.is_virtual()
-                && (some_loaded
-                    || schedule.ahead().iter().any(|ahead| self.plan.cell(ahead).kernel != cell.kernel));
-            if without_load >= GIVE_UP_AFTER && !may_be_the_kernel {
+            let kernel_may_be_at_fault = cell.acceleration.is_virtual()
+                && (any_loaded
+                    || schedule
+                        .remaining_trials()
+                        .iter()
+                        .any(|trial| self.plan.cell(trial).kernel != cell.kernel));
+            if without_load >= MAX_CONSECUTIVE_FAILURES && !kernel_may_be_at_fault {
                 let reason = validity.findings.first().map(|finding| finding.evidence.clone());
-                return Err(RunError::GivingUp {
+                return Err(RunError::RepeatedFailures {
                     count: without_load,
                     cell: cell.to_string(),
                     reason: reason.unwrap_or_default(),

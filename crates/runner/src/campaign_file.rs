@@ -50,7 +50,7 @@ impl CampaignFile {
     ) -> Result<Self, CampaignFileError> {
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known)?;
-            let plan = Plan::with(&campaign, seed.unwrap_or_else(draw_seed), &workloads)?;
+            let plan = Plan::with_workloads(&campaign, seed.unwrap_or_else(draw_seed), &workloads)?;
             workload::check(&plan.cells)?;
             Ok((campaign, plan))
         });
@@ -81,7 +81,7 @@ impl CampaignFile {
                 Err(server::Error::NoSuchVersion { available, .. }) => {
                     let error = Box::new(SpecError {
                         message: format!("there is no PostgreSQL {version}"),
-                        at: self.place_of_server(&server.name),
+                        at: self.server_span(&server.name),
                         help: Some(format!("expected a major or one of: {}", available.join(", "))),
                     });
                     let (path, text) = (self.path.clone(), self.text.clone());
@@ -113,7 +113,7 @@ impl CampaignFile {
     }
 
     /// Byte range of a server's level in the text.
-    fn place_of_server(&self, name: &str) -> Option<std::ops::Range<usize>> {
+    fn server_span(&self, name: &str) -> Option<std::ops::Range<usize>> {
         let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
         let mut levels = std::iter::once(&self.campaign.factors)
             .chain(matrices)
@@ -126,7 +126,7 @@ impl CampaignFile {
 /// The workloads of stored trials, so that the files they came from need not be read again.
 pub fn workloads_of<'t>(trials: impl Iterator<Item = &'t Trial>) -> Workloads {
     let mut workloads = Workloads::default();
-    workloads.learn(trials.filter_map(|trial| trial.cell.workload.known()));
+    workloads.add_custom(trials.filter_map(|trial| trial.cell.workload.known()));
     workloads
 }
 

@@ -24,7 +24,7 @@ pub enum RunError {
         name: String,
     },
     /// A virtual machine did not return the bundle of exactly one trial.
-    #[error("{count} bundles came out of the virtual machine: expected one")]
+    #[error("the virtual machine returned {count} bundles: expected one")]
     NoBundle {
         /// Number of bundles.
         count: usize,
@@ -37,10 +37,10 @@ pub enum RunError {
     Driver(#[from] driver::DriverError),
     /// Several trials in a row failed before their load began.
     #[error(
-        "{count} trials in a row failed before their load began, the last one ({cell}) so: {reason}\n\
-         The trials that ran are kept. Mend the cause and run the campaign again"
+        "{count} trials in a row failed before their load began, most recently {cell}: {reason}\n\
+         The completed trials are kept. Fix the cause and run the campaign again"
     )]
-    GivingUp {
+    RepeatedFailures {
         /// Number of trials.
         count: u32,
         /// The cell of the last one.
@@ -55,7 +55,7 @@ pub enum RunError {
     #[error("{0}\nNo trial was run: the campaign has [profile]")]
     Profile(collect::ProfileError),
     /// Compared cells differ in more than the factor they are compared by.
-    #[error("{text}\nNothing was measured, as --strict says")]
+    #[error("{text}\nNothing was measured because of --strict")]
     Confounded {
         /// The differences.
         text: String,

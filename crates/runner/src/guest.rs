@@ -16,23 +16,23 @@ use store::{Store, StoreError};
 
 use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
 use crate::error::RunError;
-use crate::machines::{ORDER, RESULT};
+use crate::machines::{JOB, RESULT};
 use crate::rig::LiveRig;
 use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, RunContext};
 
-/// Error of a guest's order.
+/// Error of a guest's job.
 #[derive(Debug, thiserror::Error)]
-pub enum OrderError {
-    /// The order can't be read, or the bundle can't be written.
+pub enum JobError {
+    /// The job can't be read, or the bundle can't be written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The campaign is invalid.
     #[error(transparent)]
     Campaign(#[from] CampaignFileError),
     /// A level of the cell is unknown.
-    #[error("the order does not have every level of its cell")]
+    #[error("the job does not have every level of its cell")]
     UnknownLevel,
     /// The trial could not be run.
     #[error(transparent)]
@@ -42,20 +42,20 @@ pub enum OrderError {
     Send(#[from] io::Error),
 }
 
-/// Runs the trial of the order with this id, and sends its bundle to the host.
+/// Runs the trial of the job with this id, and sends its bundle to the host.
 ///
 /// # Errors
-/// The order can't be read, the server is missing, or the bundle can't be written. Every other failure makes an invalid
+/// The job can't be read, the server is missing, or the bundle can't be written. Every other failure makes an invalid
 /// trial.
-pub fn run_order(guest: &Guest, id: &str, cache: &Cache) -> Result<(), OrderError> {
-    let orders = Store::existing(Path::new(ORDER))?;
-    let trial = orders.head(id)?;
-    let known = workloads_of(orders.trials()?.iter());
+pub fn run_job(guest: &Guest, id: &str, cache: &Cache) -> Result<(), JobError> {
+    let jobs = Store::existing(Path::new(JOB))?;
+    let trial = jobs.head(id)?;
+    let known = workloads_of(jobs.trials()?.iter());
     let text = trial.run.campaign_toml.clone();
     let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.seed, &known)?;
-    let cell = trial.cell.to_cell().ok_or(OrderError::UnknownLevel)?;
-    let order = Order { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
-    let record = order.run(&|| guest.send_frame(&Frame::Ready), |interval| {
+    let cell = trial.cell.to_cell().ok_or(JobError::UnknownLevel)?;
+    let job = TrialJob { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
+    let record = job.run(&|| guest.send_frame(&Frame::Ready), |interval| {
         // Without an interval, the host shows less progress.
         guest.send_frame(&Frame::Interval(serde_json::to_vec(interval).unwrap_or_default()));
     })?;
@@ -64,8 +64,8 @@ pub fn run_order(guest: &Guest, id: &str, cache: &Cache) -> Result<(), OrderErro
     Ok(guest.send(&result, RESULT)?)
 }
 
-/// A guest's order: the trial to run.
-struct Order<'a> {
+/// A guest's job: the trial to run.
+struct TrialJob<'a> {
     /// The trial without results: its run, repeat, attempt, position and reason.
     trial: &'a Trial,
     /// Its cell.
@@ -78,7 +78,7 @@ struct Order<'a> {
     program: &'a Path,
 }
 
-impl Order<'_> {
+impl TrialJob<'_> {
     /// Runs the trial. Calls `on_ready` when the server accepts connections, `on_interval` with each interval of the load.
     ///
     /// # Errors
@@ -94,7 +94,7 @@ impl Order<'_> {
         let progress = NoProgress;
         let server = server::guest::unpack(self.cache)?;
         let mut servers = Servers::from_guest(self.cache, &self.cell, server, &progress);
-        let host = Host::look();
+        let host = Host::read();
         let context = RunContext {
             run,
             plan: &self.plan,

@@ -16,7 +16,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 /// Interval between checks for the end of a hook and for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Time limit for reading the output of a hook that has ended: processes that it started may keep the output open.
-const OUTPUT_WITHIN: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A hook that did not succeed.
 #[derive(Debug, thiserror::Error)]
@@ -35,7 +35,7 @@ pub(crate) enum Problem {
     Wait(io::Error),
     #[error("was ended by the user")]
     Interrupted,
-    #[error("failed ({0}) and wrote nothing")]
+    #[error("failed ({0}) without output")]
     Silent(ExitStatus),
     #[error("failed ({status}): {output}")]
     Failed {
@@ -125,10 +125,10 @@ fn wait(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), Prob
         return Ok(());
     }
     let output: String =
-        outputs.into_iter().flatten().filter_map(|output| output.recv_timeout(OUTPUT_WITHIN).ok()).collect();
+        outputs.into_iter().flatten().filter_map(|output| output.recv_timeout(OUTPUT_TIMEOUT).ok()).collect();
     Err(match output.trim() {
         "" => Problem::Silent(status),
-        output => Problem::Failed { status, output: last(output) },
+        output => Problem::Failed { status, output: last_lines(output) },
     })
 }
 
@@ -144,10 +144,10 @@ fn reader(mut from: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 /// The end of a text, in one line.
-fn last(text: &str) -> String {
-    const MOST: usize = 5;
+fn last_lines(text: &str) -> String {
+    const MAX_LINES: usize = 5;
     let lines: Vec<&str> = text.lines().collect();
-    lines[lines.len().saturating_sub(MOST)..].join(" · ")
+    lines[lines.len().saturating_sub(MAX_LINES)..].join(" · ")
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(run_now("test $PGDYNO_CAMPAIGN = c -a $PGDYNO_TRIAL = 7"), Ok(()));
         let error = run_now("echo one; echo two >&2; exit 3").unwrap_err();
         assert!(error.contains("exit status: 3") && error.contains("one · two"), "{error}");
-        assert!(run_now("exit 1").unwrap_err().ends_with("(exit status: 1) and wrote nothing"));
+        assert!(run_now("exit 1").unwrap_err().ends_with("(exit status: 1) without output"));
     }
 
     #[test]

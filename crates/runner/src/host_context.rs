@@ -29,7 +29,7 @@ pub struct BootedFor {
 impl BootedFor {
     /// The levels in the machine's journal of boots.
     fn detect() -> Option<Self> {
-        let boot = Machine::here().journal().ok()??.last.filter(|last| last.came_up)?.boot;
+        let boot = Machine::local().journal().ok()??.last.filter(|last| last.came_up)?.boot;
         Some(Self { kernel_args: boot.args, sysctl: boot.sysctl.name })
     }
 }

@@ -16,7 +16,7 @@ use crate::campaign::RunOutcome;
 use crate::observer::{Event, Observer};
 
 /// Shortest time between two reported steps of a preparation.
-const PACE: Duration = Duration::from_millis(500);
+const MIN_STEP_INTERVAL: Duration = Duration::from_millis(500);
 
 /// An observer that writes events to the run's live file and passes them on. A file that can't be written is reported once
 /// and tried again with the next trial.
@@ -35,7 +35,7 @@ struct State {
     /// The running trial.
     trial: Option<TrialBegins>,
     /// Time of the last reported step of a preparation.
-    prepared: Option<Instant>,
+    last_step: Option<Instant>,
     reported: bool,
 }
 
@@ -61,7 +61,7 @@ impl<'a> LiveFile<'a> {
                 count(&mut cells[at], trial);
             }
         }
-        let state = State { writer: None, cells, trial: None, prepared: None, reported: false };
+        let state = State { writer: None, cells, trial: None, last_step: None, reported: false };
         let live = Self { store, plan, run, begun: Timestamp::now(), next, state: Mutex::new(state) };
         live.begin_run();
         live
@@ -119,10 +119,10 @@ impl<'a> LiveFile<'a> {
             }
             Event::Preparing { what, done, total } => {
                 let is_last = *total == Some(*done);
-                if !is_last && state.prepared.is_some_and(|last| last.elapsed() < PACE) {
+                if !is_last && state.last_step.is_some_and(|last| last.elapsed() < MIN_STEP_INTERVAL) {
                     return;
                 }
-                state.prepared = Some(Instant::now());
+                state.last_step = Some(Instant::now());
                 Line::Preparing(Preparing { at, what: (*what).to_owned(), done: *done, total: *total })
             }
             Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
@@ -252,16 +252,16 @@ mod tests {
     }
 
     #[test]
-    fn the_head_says_what_is_planned_of_each_cell() {
+    fn the_head_has_the_planned_trials_of_each_cell() {
         let folder = tempfile::tempdir().unwrap();
         let store = Store::open(folder.path()).unwrap();
         let (plan, run, notices) = (plan(), run(), Notices(Mutex::default()));
         let live = LiveFile::begin(&store, &plan, &run, &[], &notices);
-        let news = store.open_live(&run.id).unwrap().news().unwrap();
-        let Line::Run(head) = &news.lines[0] else { panic!("{news:?}") };
+        let update = store.open_live(&run.id).unwrap().poll().unwrap();
+        let Line::Run(head) = &update.lines[0] else { panic!("{update:?}") };
         assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));
         assert_eq!(head.cells.iter().map(|cell| cell.planned).collect::<Vec<_>>(), [3, 3]);
-        assert!(news.alive);
+        assert!(update.alive);
         live.end(&Err(RunError::Interrupted));
         assert!(store.live_runs().is_empty());
     }

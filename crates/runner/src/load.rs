@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use driver::Next;
+use driver::ProcessEvent;
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::record::ClockReading;
@@ -93,13 +93,15 @@ pub(crate) fn drive(
                 (Ok(()), None) => {
                     format!("the clients were not connected after {} s", CONNECT_LIMIT.as_secs())
                 }
-                (Ok(()), Some(_)) => format!("the load did not end {} s after its time", END_LIMIT.as_secs()),
+                (Ok(()), Some(_)) => {
+                    format!("the load was still running {} s after its planned end", END_LIMIT.as_secs())
+                }
             });
             return result;
         }
         match driver.next(POLL_INTERVAL) {
-            Ok(Next::TimedOut) => {}
-            Ok(Next::Exited { status, stderr }) => {
+            Ok(ProcessEvent::TimedOut) => {}
+            Ok(ProcessEvent::Exited { status, stderr }) => {
                 result.failure = Some(died(&status.to_string(), &stderr));
                 return result;
             }
@@ -108,7 +110,7 @@ pub(crate) fn drive(
                 result.failure = Some(error.to_string());
                 return result;
             }
-            Ok(Next::Reply(reply)) => match reply {
+            Ok(ProcessEvent::Reply(reply)) => match reply {
                 Reply::Hello { .. } => {}
                 Reply::Connected { connect_us, background } => {
                     on_event(LoadEvent::Connected { background });

@@ -11,8 +11,8 @@ use std::time::Instant;
 use host::Cache;
 use jiff::Timestamp;
 use machine::Kernel;
-use machine::vm::guest::{Job, Orders};
-use machine::vm::{Frame, Hardware, Root, Vm, VmError};
+use machine::vm::guest::{GuestConfig, Job};
+use machine::vm::{Frame, Hardware, Initramfs, Vm, VmError};
 use model::cell::Cell;
 use model::environment::{Environment, VirtualMachine};
 use model::machine::Storage;
@@ -20,7 +20,7 @@ use model::message::Interval;
 use model::plan::Plan;
 use model::record::{Log, TrialRecord};
 use model::waits::Waits;
-use server::guest::{guest_server, is_for_running};
+use server::guest::{guest_server, is_runtime_file};
 use store::Store;
 
 use crate::error::RunError;
@@ -28,8 +28,8 @@ use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, FinishedTrial, RunContext};
 
-/// The guest's directory of its order, a store.
-pub(crate) const ORDER: &str = "/order";
+/// The guest's directory of its job, a store.
+pub(crate) const JOB: &str = "/job";
 /// The guest's directory of its bundle, a store, and the path of its files when sent to the host.
 pub(crate) const RESULT: &str = "result";
 
@@ -63,25 +63,26 @@ impl Machines {
         cells: &[&Cell],
         progress: &dyn host::Progress,
     ) -> Result<Option<Self>, RunError> {
-        let virtual_ones: Vec<&Cell> =
+        let virtual_cells: Vec<&Cell> =
             cells.iter().copied().filter(|cell| cell.acceleration.is_virtual()).collect();
-        if virtual_ones.is_empty() {
+        if virtual_cells.is_empty() {
             return Ok(None);
         }
         let left = machine::sweep(cache)?.len();
         if left > 0 {
-            progress.notice(&format!("removed {left} kernels that a killed pgdyno had fetched in part"));
+            progress.notice(&format!("removed {left} partially fetched kernels of a killed pgdyno"));
         }
         let emulator = machine::vm::emulator()?;
         let mut kernels = BTreeMap::new();
-        for spec in virtual_ones.iter().filter_map(|cell| plan.kernel(cell)) {
+        for spec in virtual_cells.iter().filter_map(|cell| plan.kernel(cell)) {
             if kernels.contains_key(&spec.name) {
                 continue;
             }
             let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
             let label = path.unwrap_or_else(|| spec.name.clone());
             let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
-            if virtual_ones.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell)) {
+            if virtual_cells.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell))
+            {
                 // A missing module is reported before the first trial.
                 machine::modules(&kernel, &DISK_MODULES)?;
             }
@@ -150,17 +151,17 @@ impl Machines {
             memory_bytes: machine.memory_bytes,
             disk: disk.map(|image| (image, cell.storage)),
             host_files: false,
-            patience: None,
+            silence_timeout: None,
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &cell.kernel_args)?;
         machine.command_line = vm.command_line().to_vec();
         let mut incoming = BTreeMap::new();
         let mut failed = None;
         let started = Instant::now();
-        let passed = || u64::try_from(started.elapsed().as_micros()).ok();
+        let elapsed_us = || u64::try_from(started.elapsed().as_micros()).ok();
         let code = vm.run(&|| context.interrupt.load(Ordering::Relaxed), |frame| match frame {
-            Frame::Up => machine.up_after_us = passed(),
-            Frame::Ready => machine.ready_after_us = passed(),
+            Frame::Up => machine.up_after_us = elapsed_us(),
+            Frame::Ready => machine.ready_after_us = elapsed_us(),
             Frame::Interval(json) => {
                 if let Ok(interval) = serde_json::from_slice(&json) {
                     on_interval(&interval, None);
@@ -171,13 +172,13 @@ impl Machines {
             _ => {}
         });
         let console = Log { name: "console".to_owned(), text: vm.console() };
-        let taken = match (code, failed) {
+        let result = match (code, failed) {
             (Err(error), _) => Err(error.to_string()),
             (Ok(_), Some(why)) => Err(format!("in the virtual machine: {why}")),
-            (Ok(0), None) => take(&incoming).map_err(|error| error.to_string()),
+            (Ok(0), None) => read_bundle(&incoming).map_err(|error| error.to_string()),
             (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
         };
-        match taken {
+        match result {
             Err(why) => Err(Failure { why, console: Some(console) }),
             Ok(mut record) => {
                 // The guest derived its id from a virtual clock.
@@ -196,18 +197,18 @@ impl Machines {
         cache: &Cache,
         servers: &Servers,
         next: &NextTrial,
-    ) -> Result<(Root, Option<fs::File>, &Kernel), RunError> {
+    ) -> Result<(Initramfs, Option<fs::File>, &Kernel), RunError> {
         let cell = context.plan.cell(&next.trial);
         let none = || server::Error::NoTemplate { server: cell.server.clone(), content: String::new() };
         let template = servers.template(cell).ok_or_else(none)?;
         let name = cell.kernel.as_deref().unwrap_or_default();
         let kernel = self.kernels.get(name).ok_or_else(|| RunError::NoKernel { name: name.to_owned() })?;
 
-        let mut root = Root::new(cache.directory())?;
+        let mut root = Initramfs::new(cache.directory())?;
         let variables = pack(&mut root, cache, template, !has_disk(cell))?;
-        let orders = tempfile::tempdir().map_err(VmError::from)?;
-        let id = write_order(orders.path(), context, next)?;
-        root.tree(orders.path(), Path::new(ORDER), &|_| true)?;
+        let job = tempfile::tempdir().map_err(VmError::from)?;
+        let id = write_job(job.path(), context, next)?;
+        root.tree(job.path(), Path::new(JOB), &|_| true)?;
         if let Some(config) = &kernel.config {
             let content = fs::read(config).map_err(VmError::from)?;
             root.file(&Path::new("/boot").join(format!("config-{}", kernel.release)), 0o644, &content)?;
@@ -217,13 +218,18 @@ impl Machines {
             disk = Some(machine::vm::image(template.directory(), template.bytes(), cache.directory())?);
             modules = machine::modules(kernel, &DISK_MODULES)?;
         }
-        let orders = Orders {
+        let config = GuestConfig {
             disk_at: disk.as_ref().map(|_| server::guest::disk_at(cache)),
-            sysctl: cell.sysctl.values.iter().map(|(name, value)| (file_of(name), value.clone())).collect(),
+            sysctl: cell
+                .sysctl
+                .values
+                .iter()
+                .map(|(name, value)| (sysctl_file(name), value.clone()))
+                .collect(),
             variables,
-            ..Orders::new(Job::Own(vec![id]))
+            ..GuestConfig::new(Job::Pgdyno(vec![id]))
         };
-        orders.pack(&mut root, context.program, &modules)?;
+        config.pack(&mut root, context.program, &modules)?;
         Ok((root, disk, kernel))
     }
 }
@@ -231,7 +237,7 @@ impl Machines {
 /// Packs a server for a guest, with its data unless they are on a disk. Returns the environment variables that pgdyno needs
 /// in the guest.
 fn pack(
-    root: &mut Root,
+    root: &mut Initramfs,
     cache: &Cache,
     template: &server::Template,
     with_data: bool,
@@ -241,7 +247,7 @@ fn pack(
         root.program(program, None)?;
     }
     for directory in &server.directories {
-        root.tree(directory, directory, &is_for_running)?;
+        root.tree(directory, directory, &is_runtime_file)?;
     }
     root.libraries_of(&server.libraries)?;
     for (path, content) in &server.files {
@@ -261,20 +267,20 @@ fn has_disk(cell: &Cell) -> bool {
 
 /// Processors of a cell's guest; by default as many as the host has.
 fn cpus(cell: &Cell) -> u32 {
-    let here = || std::thread::available_parallelism().map_or(1, usize::from);
-    cell.cpus.unwrap_or_else(|| u32::try_from(here()).unwrap_or(1))
+    let host_cpus = || std::thread::available_parallelism().map_or(1, usize::from);
+    cell.cpus.unwrap_or_else(|| u32::try_from(host_cpus()).unwrap_or(1))
 }
 
 /// Memory of a cell's guest. The default holds its file system, of which there are two copies while it is unpacked, and the
 /// server; it is the same for all trials of a cell.
-fn memory(cell: &Cell, root: &Root) -> u64 {
+fn memory(cell: &Cell, root: &Initramfs) -> u64 {
     cell.memory
         .bytes()
         .unwrap_or_else(|| (2 * root.bytes() + MEMORY_BYTES).next_multiple_of(MEMORY_STEP_BYTES))
 }
 
 /// The file of a kernel parameter, which is given as a path or by its sysctl(8) name.
-fn file_of(name: &str) -> PathBuf {
+fn sysctl_file(name: &str) -> PathBuf {
     if name.starts_with('/') {
         PathBuf::from(name)
     } else {
@@ -288,19 +294,19 @@ impl<E: std::error::Error> From<E> for Failure {
     }
 }
 
-/// Writes the order for a trial as a store and returns the order's id. The store has the campaign's workloads too, so that
+/// Writes the job for a trial as a store and returns the job's id. The store has the campaign's workloads too, so that
 /// the guest needs none of the campaign's files.
-fn write_order(directory: &Path, context: &RunContext, next: &NextTrial) -> Result<String, RunError> {
+fn write_job(directory: &Path, context: &RunContext, next: &NextTrial) -> Result<String, RunError> {
     let store = Store::open(directory)?;
     let cell = context.plan.cell(&next.trial);
     let mut id = String::new();
     let mut written: Vec<&str> = Vec::new();
     for known in std::iter::once(cell).chain(&context.plan.cells) {
-        let is_order = id.is_empty();
+        let is_job = id.is_empty();
         let is_new = known.workload.custom().is_some() && !written.contains(&known.workload.name());
-        if is_order || is_new {
+        if is_job || is_new {
             let record = TrialRecord::new(next.head(context.run, known));
-            if is_order {
+            if is_job {
                 id.clone_from(&record.trial.id);
             }
             store.write(&record)?;
@@ -311,22 +317,22 @@ fn write_order(directory: &Path, context: &RunContext, next: &NextTrial) -> Resu
 }
 
 /// The one trial of a store that the guest sent as files, by their paths.
-fn take(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
-    let place = tempfile::tempdir().map_err(VmError::from)?;
+fn read_bundle(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
+    let directory = tempfile::tempdir().map_err(VmError::from)?;
     for (path, bytes) in files {
-        put(place.path(), path, bytes).map_err(VmError::from)?;
+        write_below(directory.path(), path, bytes).map_err(VmError::from)?;
     }
-    let store = Store::existing(&place.path().join(RESULT))?;
+    let store = Store::existing(&directory.path().join(RESULT))?;
     let ids = store.ids()?;
     let [id] = ids.as_slice() else { return Err(RunError::NoBundle { count: ids.len() }) };
     Ok(store.load(id)?)
 }
 
 /// Writes a file below a directory; rejects paths that lead out of it.
-fn put(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+fn write_below(directory: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let path = Path::new(path);
     if !path.components().all(|part| matches!(part, Component::Normal(_))) {
-        return Err(io::Error::other(format!("{} leads elsewhere", path.display())));
+        return Err(io::Error::other(format!("{} is not below its directory", path.display())));
     }
     let file = directory.join(path);
     if let Some(above) = file.parent() {
@@ -341,17 +347,20 @@ mod tests {
 
     #[test]
     fn kernel_parameters_are_files() {
-        assert_eq!(file_of("vm.swappiness"), Path::new("/proc/sys/vm/swappiness"));
-        assert_eq!(file_of("/sys/block/vda/queue/scheduler"), Path::new("/sys/block/vda/queue/scheduler"));
+        assert_eq!(sysctl_file("vm.swappiness"), Path::new("/proc/sys/vm/swappiness"));
+        assert_eq!(
+            sysctl_file("/sys/block/vda/queue/scheduler"),
+            Path::new("/sys/block/vda/queue/scheduler")
+        );
     }
 
     #[test]
     fn files_of_a_guest_stay_below_their_directory() {
         let place = tempfile::tempdir().unwrap();
-        put(place.path(), "result/trials/a", b"one").unwrap();
+        write_below(place.path(), "result/trials/a", b"one").unwrap();
         assert_eq!(fs::read(place.path().join("result/trials/a")).unwrap(), b"one");
         for path in ["../out", "/etc/passwd", "a/../../b"] {
-            assert!(put(place.path(), path, b"").is_err(), "{path}");
+            assert!(write_below(place.path(), path, b"").is_err(), "{path}");
         }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use host::Cache;
-use machine::reboot::{Asked, Boot, CrashLog, Journal, Loader, Machine, Step, carry_out};
+use machine::reboot::{Boot, BootRequest, CrashLog, Journal, Loader, Machine, Step, execute};
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
@@ -30,7 +30,7 @@ pub use journaled::{JournaledRun, Restored, journaled_run, restore};
 pub use preparation::{PlannedBoot, Preparation};
 
 /// Time after which trials begin even if the boot has not completed.
-const BOOTED_WITHIN: Duration = Duration::from_secs(300);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A run whose kernels are booted.
 #[derive(Clone, Copy)]
@@ -80,8 +80,8 @@ impl Reboots<'_> {
     pub fn begin(&self, preparation: Preparation) -> Result<RebootOutcome, RebootError> {
         // Before the machine is changed.
         let store = Store::open(self.root)?;
-        carry_out(&preparation.prepared.steps)?;
-        self.continue_run(&Machine::here(), preparation.prepared.journal, &store, true)
+        execute(&preparation.prepared.steps)?;
+        self.continue_run(&Machine::local(), preparation.prepared.journal, &store, true)
     }
 
     /// Continues after a boot.
@@ -89,7 +89,7 @@ impl Reboots<'_> {
     /// # Errors
     /// As [`Reboots::begin`].
     pub fn continue_after_boot(&self, mut journal: Journal) -> Result<RebootOutcome, RebootError> {
-        let machine = Machine::here();
+        let machine = Machine::local();
         let store = Store::open(self.root)?;
         wait_for_boot();
         self.check_last_boot(&machine, &mut journal, &store)?;
@@ -113,18 +113,18 @@ impl Reboots<'_> {
                 Err(error) => {
                     let boot = last.boot.clone();
                     journal.last = None;
-                    machine.note(journal)?;
-                    return self.lose(store, &boot, &format!("under {boot}: {error}"), None);
+                    machine.write_journal(journal)?;
+                    return self.invalidate(store, &boot, &format!("under {boot}: {error}"), None);
                 }
             }
         } else {
             let last = last.clone();
             let crash_log = CrashLog::find(&last.boot.release, last.at);
             let evidence = evidence(&last, journal.loader, &running.release, crash_log.as_ref());
-            self.lose(store, &last.boot, &evidence, crash_log.as_ref().map(|log| log.text.as_str()))?;
+            self.invalidate(store, &last.boot, &evidence, crash_log.as_ref().map(|log| log.text.as_str()))?;
             journal.last = None;
         }
-        Ok(machine.note(journal)?)
+        Ok(machine.write_journal(journal)?)
     }
 
     /// Runs the trials of the running kernel, and boots the next one.
@@ -138,10 +138,10 @@ impl Reboots<'_> {
         match self.measure(store) {
             Ok(RunOutcome { interrupted: true, .. }) | Err(RunError::Interrupted) => {
                 if is_first {
-                    carry_out(&machine.restore(&journal)?)?;
+                    execute(&machine.restore(&journal)?)?;
                 } else {
-                    journal.take_back();
-                    machine.note(&journal)?;
+                    journal.withdraw();
+                    machine.write_journal(&journal)?;
                 }
                 return Ok(RebootOutcome::Interrupted { is_restored: is_first });
             }
@@ -149,10 +149,10 @@ impl Reboots<'_> {
             Err(error) => match journal.last.take().filter(|last| last.came_up) {
                 Some(last) => {
                     let evidence = format!("under {}: {}", last.boot, with_sources(&error));
-                    self.lose(store, &last.boot, &evidence, None)?;
+                    self.invalidate(store, &last.boot, &evidence, None)?;
                 }
                 None => {
-                    carry_out(&machine.restore(&journal)?)?;
+                    execute(&machine.restore(&journal)?)?;
                     return Err(error.into());
                 }
             },
@@ -179,26 +179,27 @@ impl Reboots<'_> {
                 Ok(boot) => boot,
                 Err(error) => {
                     let is_lost = |open: &Cell| !open.acceleration.is_virtual() && open.kernel == cell.kernel;
-                    self.lose_where(store, is_lost, &error.to_string(), None)?;
+                    self.invalidate_where(store, is_lost, &error.to_string(), None)?;
                     continue;
                 }
             };
-            if journal.times_asked(&boot) > self.plan.run.retries {
-                let evidence = format!("{boot} has been booted {} times already", journal.times_asked(&boot));
-                self.lose(store, &boot, &evidence, None)?;
+            if journal.times_requested(&boot) > self.plan.run.retries {
+                let evidence =
+                    format!("{boot} has already been booted {} times", journal.times_requested(&boot));
+                self.invalidate(store, &boot, &evidence, None)?;
                 continue;
             }
-            journal.ask(&boot);
+            journal.request(&boot);
             let steps = match machine.boot(&journal, &boot) {
                 Ok(steps) => steps,
                 Err(error) => {
-                    self.lose(store, &boot, &error.to_string(), None)?;
+                    self.invalidate(store, &boot, &error.to_string(), None)?;
                     continue;
                 }
             };
             self.notice(&format!("booting {boot}; its output goes to {}", journal.campaign.log().display()));
-            if let Err(error) = carry_out(&steps) {
-                carry_out(&machine.restore(&journal)?)?;
+            if let Err(error) = execute(&steps) {
+                execute(&machine.restore(&journal)?)?;
                 return Err(error.into());
             }
             return Ok(RebootOutcome::Booting);
@@ -211,10 +212,10 @@ impl Reboots<'_> {
         journal: &Journal,
         store: &Store,
     ) -> Result<RebootOutcome, RebootError> {
-        carry_out(&machine.restore(journal)?)?;
+        execute(&machine.restore(journal)?)?;
         // No trial is left to run: this only returns the outcome.
         let outcome = self.measure(store)?;
-        let boot = (machine.running()? != journal.home).then(|| machine.reboot());
+        let boot = (machine.running()? != journal.original).then(|| machine.reboot());
         Ok(RebootOutcome::Finished { outcome, boot })
     }
 
@@ -234,11 +235,17 @@ impl Reboots<'_> {
     }
 
     /// Stores the open trials of a boot as invalid.
-    fn lose(&self, store: &Store, boot: &Boot, evidence: &str, log: Option<&str>) -> Result<(), RebootError> {
-        self.lose_where(store, |cell| is_under(cell, boot), evidence, log)
+    fn invalidate(
+        &self,
+        store: &Store,
+        boot: &Boot,
+        evidence: &str,
+        log: Option<&str>,
+    ) -> Result<(), RebootError> {
+        self.invalidate_where(store, |cell| is_under(cell, boot), evidence, log)
     }
 
-    fn lose_where(
+    fn invalidate_where(
         &self,
         store: &Store,
         is_lost: impl Fn(&Cell) -> bool,
@@ -269,17 +276,17 @@ impl Reboots<'_> {
 }
 
 /// Reason why the trials of a kernel are lost.
-fn evidence(last: &Asked, loader: Loader, running: &str, crash_log: Option<&CrashLog>) -> String {
+fn evidence(last: &BootRequest, loader: Loader, running: &str, crash_log: Option<&CrashLog>) -> String {
     let event = if last.came_up {
         format!("the kernel {} crashed during its trials", last.boot)
     } else {
         format!("the kernel {} was booted by {} and did not come up", last.boot, loader.name())
     };
     let cause = match crash_log {
-        Some(log) => format!("\"{}\" ({})", log.headline(), log.found),
-        None => "neither pstore nor the journal has a message of it".to_owned(),
+        Some(log) => format!("\"{}\" ({})", log.headline(), log.source),
+        None => "pstore and the journal have no messages from it".to_owned(),
     };
-    format!("{event}: {cause}; {running} runs now")
+    format!("{event}: {cause}; now running: {running}")
 }
 
 /// An error with the causes that its text does not contain.
@@ -300,7 +307,7 @@ fn with_sources(error: &dyn std::error::Error) -> String {
 fn wait_for_boot() {
     let waits = Command::new("systemctl").args(["is-system-running", "--wait"]).stdout(Stdio::null()).spawn();
     let Ok(mut waits) = waits else { return };
-    let end = Instant::now() + BOOTED_WITHIN;
+    let end = Instant::now() + BOOT_TIMEOUT;
     while matches!(waits.try_wait(), Ok(None)) {
         if Instant::now() > end {
             let _ = waits.kill();

@@ -12,7 +12,7 @@ pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> 
     if wanted <= n {
         return None;
     }
-    let most = wanted.min(repeats.max as usize);
+    let max_runs = wanted.min(repeats.max as usize);
     match reason {
         // Invalid trials are repeated by the schedule.
         Reason::TooFew => None,
@@ -23,12 +23,12 @@ pub(crate) fn reason_for_cell(tps: &[f64], repeats: &Repeats) -> Option<String> 
                 (_, Some(ratio)) => format!("two modes {:.1} % apart", (ratio - 1.0) * 100.0),
                 (_, None) => format!("a spread of {log_sd:.1} %"),
             };
-            Some(format!("unstable, with {how} after {n} runs: up to {most}"))
+            Some(format!("unstable, with {how} after {n} runs: up to {max_runs}"))
         }
         Reason::Precision => {
             let width = stats::Logs::new(tps.iter().copied()).and_then(|logs| stats::ci_half_width(&logs))?;
             Some(format!(
-                "the mean is known to ± {:.1} % after {n} runs: up to {most} for ± {:.1} %",
+                "the mean is known to ± {:.1} % after {n} runs: up to {max_runs} for ± {:.1} %",
                 width * 100.0,
                 half_width * 100.0
             ))

@@ -40,7 +40,7 @@ pub struct Resumption {
 pub enum ResumeError {
     /// The store has no such run.
     #[error(
-        "there is no {wanted} in {}\nBegin one with `pgdyno run`, or name another store with --store",
+        "there is no {wanted} in {}\nStart one with `pgdyno run`, or name another store with --store",
         store.display()
     )]
     NoRun {
@@ -51,7 +51,7 @@ pub enum ResumeError {
     },
     /// Trials of the edited campaign would not be comparable with those of the run.
     #[error(
-        "{path} has been edited such that its trials would differ from those of this run\n{}Begin a new run with \
+        "{path} has been edited such that its trials would differ from those of this run\n{}Start a new run with \
          `pgdyno run {path}`, or undo these changes",
         summary(changes),
         path = path.display()
@@ -107,13 +107,13 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         .file
         .map_or_else(|| store.root().with_file_name("campaign.toml"), |(path, _)| path.to_owned());
     // Bundles have the workloads that ran, even if their files have changed.
-    let begun =
+    let original =
         CampaignFile::parse_with(&path, run.campaign_toml.clone(), run.seed, &workloads_of(trials.iter()))?;
     let Some((_, text)) = request.file else {
-        return Ok(Resumption { file: begun, path, run, trials, changes: Changes::default() });
+        return Ok(Resumption { file: original, path, run, trials, changes: Changes::default() });
     };
     let file = CampaignFile::parse(&path, text.to_owned(), run.seed)?;
-    let changes = Changes::between(&begun.plan, &file.plan);
+    let changes = Changes::between(&original.plan, &file.plan);
     if !changes.conflicting.is_empty() {
         return Err(ResumeError::Conflict { path, changes: Box::new(changes) });
     }
@@ -122,7 +122,7 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
     }
     run.campaign_toml.clone_from(&file.text);
     // Tags of the command line stay.
-    run.tags.retain(|tag| !begun.plan.tags.contains(tag));
+    run.tags.retain(|tag| !original.plan.tags.contains(tag));
     run.tags.splice(0..0, file.plan.tags.iter().cloned());
     run.notes.clone_from(&file.plan.notes);
     Ok(Resumption { file, path, run, trials, changes })
@@ -153,20 +153,20 @@ fn newest<'t>(
 
 /// Changes of a campaign, a line each.
 pub fn summary(changes: &Changes) -> String {
-    const MOST: usize = 10;
+    const MAX_SHOWN: usize = 10;
     let list = |title: &str, cells: &[Cell]| -> String {
         if cells.is_empty() {
             return String::new();
         }
-        let shown: String = cells.iter().take(MOST).map(|cell| format!("    {cell}\n")).collect();
-        let more = cells.len().saturating_sub(MOST);
+        let shown: String = cells.iter().take(MAX_SHOWN).map(|cell| format!("    {cell}\n")).collect();
+        let more = cells.len().saturating_sub(MAX_SHOWN);
         let more = if more > 0 { format!("    and {more} more\n") } else { String::new() };
         format!("  {title}: {} cells\n{shown}{more}", cells.len())
     };
     let mut text = list("new", &changes.added);
-    text += &list("gone (their trials stay in the store)", &changes.gone);
+    text += &list("removed (their trials stay in the store)", &changes.removed);
     text += &format!("  unchanged: {} cells\n", changes.kept);
-    for change in changes.settled.iter().chain(&changes.conflicting) {
+    for change in changes.allowed.iter().chain(&changes.conflicting) {
         text += &format!("  {change}\n");
     }
     text

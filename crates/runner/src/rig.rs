@@ -130,7 +130,7 @@ pub(crate) trait Driver {
     fn send(&mut self, request: &Request) -> Result<(), DriverError>;
 
     /// Waits for its next reply or its end, no longer than `timeout`.
-    fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError>;
+    fn next(&mut self, timeout: Duration) -> Result<driver::ProcessEvent, DriverError>;
 }
 
 /// Running collectors.
@@ -169,14 +169,14 @@ impl Rig for LiveRig {
     }
 
     fn pause(&self, length: Duration, interrupt: &AtomicBool) {
-        const STEP: Duration = Duration::from_millis(100);
+        const POLL_INTERVAL: Duration = Duration::from_millis(100);
         let end = Instant::now() + length;
         while !interrupt.load(Ordering::Relaxed) {
             let left = end.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 break;
             }
-            thread::sleep(left.min(STEP));
+            thread::sleep(left.min(POLL_INTERVAL));
         }
     }
 }
@@ -190,7 +190,7 @@ impl Driver for Process {
         self.send(request)
     }
 
-    fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError> {
+    fn next(&mut self, timeout: Duration) -> Result<driver::ProcessEvent, DriverError> {
         self.next(timeout)
     }
 }

@@ -59,7 +59,7 @@ pub struct Progress {
     /// Repeats that have none after all allowed attempts.
     pub invalid: usize,
     /// Trials still to run on this host.
-    pub ahead: usize,
+    pub remaining: usize,
     /// Trials that wait for another kernel or host.
     pub elsewhere: usize,
 }
@@ -146,14 +146,14 @@ impl<'a> Schedule<'a> {
     /// A trial in addition to the plan, if the results so far call for one. They run in blocks too: the cells with the
     /// fewest repeats first, in a shuffled order.
     fn extra_repeat(&self) -> Option<NextTrial> {
-        let wanting = self.wanting();
-        let fewest = wanting.iter().map(|(cell, _)| self.repeats(*cell)).min()?;
+        let candidates = self.cells_to_repeat();
+        let fewest = candidates.iter().map(|(cell, _)| self.repeats(*cell)).min()?;
         let mut order: Vec<usize> = (0..self.plan.cells.len()).collect();
         Shuffler::new(self.plan.run.seed.wrapping_add(u64::from(fewest))).shuffle(&mut order);
         let (cell, reason) = order
             .iter()
             .filter(|cell| self.repeats(**cell) == fewest)
-            .find_map(|cell| wanting.iter().find(|(candidate, _)| candidate == cell))?;
+            .find_map(|cell| candidates.iter().find(|(candidate, _)| candidate == cell))?;
         let last = self.all().map(|attempt| attempt.position).max().unwrap_or(0);
         let position = last.max(self.plan.trials.len() as u32) + 1;
         let trial = PlannedTrial { position, cell: *cell, repeat: fewest + 1 };
@@ -161,27 +161,27 @@ impl<'a> Schedule<'a> {
     }
 
     /// The cells that need another repeat, each with the reason.
-    fn wanting(&self) -> Vec<(usize, String)> {
+    fn cells_to_repeat(&self) -> Vec<(usize, String)> {
         let repeats = &self.plan.run.repeats;
         let cells = (0..self.plan.cells.len())
             .filter(|cell| self.repeats(*cell) < repeats.max && self.host.runs(&self.plan.cells[*cell]));
         cells
             .filter_map(|cell| {
                 let tps = self.tps(cell);
-                let wanted = repeats::reason_for_cell(&tps, repeats).or_else(|| {
-                    self.rivals(cell).find_map(|rival| {
-                        let against = self.plan.run.compare?.level(&self.plan.cells[rival]);
-                        repeats::reason_for_pair(&tps, &self.tps(rival), &against, repeats)
+                let reason = repeats::reason_for_cell(&tps, repeats).or_else(|| {
+                    self.compared_cells(cell).find_map(|other| {
+                        let against = self.plan.run.compare?.level(&self.plan.cells[other]);
+                        repeats::reason_for_pair(&tps, &self.tps(other), &against, repeats)
                     })
                 });
-                Some((cell, wanted?))
+                Some((cell, reason?))
             })
             .collect()
     }
 
     /// The cells that a cell is compared with: those with the baseline's level of the compared factor or, for a baseline
     /// cell, all other levels; every other factor has the same level.
-    fn rivals(&self, cell: usize) -> impl Iterator<Item = usize> {
+    fn compared_cells(&self, cell: usize) -> impl Iterator<Item = usize> {
         let compare = self.plan.run.compare;
         let baseline = compare.zip(self.plan.cells.first()).map(|(factor, first)| factor.level(first));
         let cells = &self.plan.cells;
@@ -209,7 +209,7 @@ impl<'a> Schedule<'a> {
             } else if !open {
                 progress.invalid += 1;
             } else if self.host.runs(&self.plan.cells[cell]) {
-                progress.ahead += 1;
+                progress.remaining += 1;
             } else {
                 progress.elsewhere += 1;
             }
@@ -218,7 +218,7 @@ impl<'a> Schedule<'a> {
     }
 
     /// The planned trials still to run on this host.
-    pub(crate) fn ahead(&self) -> Vec<PlannedTrial> {
+    pub(crate) fn remaining_trials(&self) -> Vec<PlannedTrial> {
         let open = self.open().into_iter().map(|next| next.trial);
         open.filter(|trial| self.host.runs(self.plan.cell(trial))).collect()
     }
@@ -330,8 +330,8 @@ mod tests {
         let mut trials: Vec<Trial> = Vec::new();
         while let Some(next) = Schedule::new(plan, host, &trials).next() {
             assert!(trials.len() < 1000, "it never ends");
-            let came_out = outcome(&next, trials.len());
-            trials.push(trial(plan, &next, came_out));
+            let result = outcome(&next, trials.len());
+            trials.push(trial(plan, &next, result));
         }
         trials
     }
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_user_ended_counts_as_not_run() {
+    fn interrupted_trials_count_as_not_run() {
         let plan = plan("", "repeats = 1\nretries = 0\n");
         let mut ended = false;
         let trials = run(&plan, &host(), |_, _| match std::mem::replace(&mut ended, true) {
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_those_that_a_kernel_was_booted_with_and_parameters_are_set_by_who_booted_it() {
+    fn kernel_args_and_sysctl_match_those_of_the_boot() {
         let factors = "kernel = ['6.1']\nacceleration = ['none']\nkernel_args = ['none', 'mitigations=off']\n\
                        sysctl = ['default', 'calm']\n[sysctls.calm]\n'vm.swappiness' = 1\n";
         let plan = plan(factors, "repeats = 1\n");
@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unstable_cell_gets_more_runs_in_blocks_and_says_why() {
+    fn an_unstable_cell_gets_more_runs_in_blocks_with_a_reason() {
         let plan = plan("", "repeats = { min = 5, max = 20 }\n");
         // One server is steady, the other has two modes.
         let trials = run(&plan, &host(), |next, n| {
@@ -425,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_shows_gets_its_second_stage_on_both_sides() {
+    fn a_possible_difference_gets_its_second_stage_on_both_sides() {
         let plan = plan("", "repeats = { min = 5, max = 20 }\n");
         let trials = run(&plan, &host(), |next, n| {
             Ok((if next.trial.cell == 0 { 100.0 } else { 104.0 }) + (n % 3) as f64 / 10.0)
@@ -439,7 +439,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_added_until_the_mean_is_known_well_enough() {
+    fn runs_are_added_until_the_mean_is_precise_enough() {
         let plan = plan("", "repeats = { min = 3, max = 12, until_ci = '1%' }\ncompare = 'server'\n");
         let trials = run(&plan, &host(), |next, _| Ok(100.0 + f64::from(next.trial.repeat % 2) * 2.0));
         let of_one = trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == "17").count();

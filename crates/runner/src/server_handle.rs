@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use host::process::until;
+use host::process::wait_until;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::Connection;
@@ -142,7 +142,7 @@ impl ServerUnderTest for ServerHandle {
     fn exit_status(&mut self, within: Duration) -> Option<String> {
         match self {
             Self::Own(server) => {
-                until(within, || server.exited().is_some());
+                wait_until(within, || server.exited().is_some());
                 server.exited().map(|status| status.to_string())
             }
             Self::External(_) => None,

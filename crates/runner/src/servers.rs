@@ -227,25 +227,25 @@ impl<'a> Servers<'a> {
         for_trial: bool,
     ) -> Result<(&mut Running, &ServerFacts), server::Error> {
         let start = Start::from_cell(cell);
-        let as_filled = for_trial && cell.workload.writes();
+        let fresh_data = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;
         let fits =
-            |running: &Running| running.start == start && !as_filled && !cold && !running.state.altered;
+            |running: &Running| running.start == start && !fresh_data && !cold && !running.state.altered;
         let running = match self.running.take() {
             Some(running) if fits(&running) => running,
             other => {
-                let was =
+                let previous_state =
                     other.as_ref().map(|previous| (previous.start.origin.clone(), previous.state.altered));
                 if let Some(previous) = other {
-                    self.put_away(previous)?;
+                    self.release(previous)?;
                 }
-                let as_left = was == Some((start.origin.clone(), false)) && !as_filled;
-                match self.reset_external(cell, as_left)? {
+                let reusable = previous_state == Some((start.origin.clone(), false)) && !fresh_data;
+                match self.reset_external(cell, reusable)? {
                     Some((server, commits)) => {
                         let state = State { altered: false, commits: Some(commits) };
                         Running { start, build: None, server: ServerHandle::External(server), state }
                     }
-                    None => self.start_anew(cell, start, as_filled, cold)?,
+                    None => self.start_own(cell, start, fresh_data, cold)?,
                 }
             }
         };
@@ -262,20 +262,20 @@ impl<'a> Servers<'a> {
         Ok((running, facts))
     }
 
-    fn start_anew(
+    fn start_own(
         &mut self,
         cell: &Cell,
         start: Start,
-        as_filled: bool,
+        fresh_data: bool,
         cold: bool,
     ) -> Result<Running, server::Error> {
-        let (cluster, known) = self.copy(&start.origin, as_filled)?;
+        let (cluster, known) = self.copy(&start.origin, fresh_data)?;
         if cold {
-            cluster.forget_files()?;
+            cluster.drop_page_cache()?;
         }
         let server = cluster.start_within(&cell.settings.values, &start.limits, start.transport)?;
         if let Some(cpus) = start.cpus.as_deref().and_then(cpu_list) {
-            server.keep_to(&cpus)?;
+            server.set_cpu_affinity(&cpus)?;
         }
         let commits = match known {
             Some(commits) => commits,
@@ -292,11 +292,11 @@ impl<'a> Servers<'a> {
     fn reset_external(
         &mut self,
         cell: &Cell,
-        as_left: bool,
+        reusable: bool,
     ) -> Result<Option<(ExternalServer, u64)>, server::Error> {
         let Some(external) = self.externals.get_mut(&cell.server) else { return Ok(None) };
-        if !as_left {
-            external.renew(&origin(cell).1)?;
+        if !reusable {
+            external.recreate_database(&origin(cell).1)?;
         }
         external.set(&cell.settings.values)?;
         let commits = external.commits(None)?;
@@ -304,7 +304,7 @@ impl<'a> Servers<'a> {
     }
 
     /// A copy that has not been written to, with its count of commits if known.
-    fn copy(&mut self, origin: &Origin, as_filled: bool) -> Result<(Cluster, Option<u64>), server::Error> {
+    fn copy(&mut self, origin: &Origin, fresh_data: bool) -> Result<(Cluster, Option<u64>), server::Error> {
         let copy = self.copies.remove(origin);
         let Some(template) = self.templates.get(origin) else {
             return match copy {
@@ -317,7 +317,7 @@ impl<'a> Servers<'a> {
         };
         let cluster = match copy {
             None => template.clone_cluster(self.cache, self.progress)?,
-            Some((mut cluster, state)) if state.altered || as_filled => {
+            Some((mut cluster, state)) if state.altered || fresh_data => {
                 template.restore(&mut cluster, self.progress)?;
                 cluster
             }
@@ -326,7 +326,7 @@ impl<'a> Servers<'a> {
         Ok((cluster, self.first_commits.get(origin).copied()))
     }
 
-    fn put_away(&mut self, running: Running) -> Result<(), server::Error> {
+    fn release(&mut self, running: Running) -> Result<(), server::Error> {
         // A copy that will be restored needs no checkpoint.
         let mode = if running.state.altered { StopMode::Immediate } else { StopMode::Fast };
         match running.server {

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_trial_whose_kernel_never_comes_up_is_tried_as_often_as_any_other() {
+    fn a_trial_whose_kernel_never_boots_has_as_many_attempts_as_any_other() {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
         let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_must_mean_one_script() {
+    fn a_prefix_must_be_unique() {
         assert_eq!(builtin_by_prefix("t").map(|b| b.name), Ok("tpcb-like"));
         assert_eq!(builtin_by_prefix("se").map(|b| b.name), Ok("select-only"));
         assert_eq!(

@@ -43,7 +43,7 @@ pub enum CommandKind {
     Sleep(Sleep),
     /// `\if`: begins a conditional block.
     If {
-        /// The condition, by [`Value::is_truth`](crate::Value::is_truth).
+        /// The condition, by [`Value::is_truthy`](crate::Value::is_truthy).
         expr: Expr,
     },
     /// `\elif`: continues with another condition, evaluated only if none before it held.

@@ -81,11 +81,11 @@ pub(crate) struct Details {
 
 impl fmt::Display for Details {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = format!("{}:{}: ", self.script, self.line);
+        let location = format!("{}:{}: ", self.script, self.line);
         match &self.headline {
             Some(headline) => write!(out, "{headline}")?,
             None => {
-                write!(out, "{place}{}", self.message)?;
+                write!(out, "{location}{}", self.message)?;
                 if let Some(near) = &self.near {
                     write!(out, " ({near})")?;
                 }
@@ -102,8 +102,8 @@ impl fmt::Display for Details {
             }
             write!(out, "^ error found here")?;
         }
-        let place = if self.headline.is_some() { place.as_str() } else { "" };
-        write!(out, "\n{place}expected {}", self.expected)
+        let location = if self.headline.is_some() { location.as_str() } else { "" };
+        write!(out, "\n{location}expected {}", self.expected)
     }
 }
 

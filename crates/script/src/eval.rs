@@ -69,7 +69,7 @@ impl Evaluation<'_> {
             Expr::Or(sides) => self.logical(sides, true),
             Expr::Case { arms, otherwise } => {
                 for (condition, value) in arms {
-                    if self.value(condition)?.is_truth() {
+                    if self.value(condition)?.is_truthy() {
                         return self.value(value);
                     }
                 }

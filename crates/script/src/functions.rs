@@ -50,7 +50,7 @@ pub(crate) const FUNCTIONS: [(&str, Function); 21] = [
 
 impl Function {
     /// The function of this name, in any case, with the manual's spelling of the name.
-    pub(crate) fn named(name: &str) -> Option<(&'static str, Function)> {
+    pub(crate) fn find(name: &str) -> Option<(&'static str, Function)> {
         FUNCTIONS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).copied()
     }
 

@@ -3,7 +3,7 @@
 use crate::ScriptError;
 use crate::names;
 use crate::number::{self, IntError};
-use crate::source::{Complaint, Source};
+use crate::source::{Diagnostic, Source};
 
 /// A token of an expression.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -169,7 +169,7 @@ impl<'a> Lexer<'a> {
 
     fn error(&self, start: usize, message: &str, near: &str, expected: &str) -> ScriptError {
         let (near, command) = (Some(near), Some(self.command));
-        self.source.error(start, &Complaint { message, near, command, expected, headline: None })
+        self.source.error(start, &Diagnostic { message, near, command, expected, headline: None })
     }
 
     fn skip_space(&mut self) {

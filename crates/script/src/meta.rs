@@ -6,14 +6,14 @@ use crate::names::Names;
 use crate::parse::parse_expression;
 use crate::shell::{ShellWord, ShellWords};
 use crate::sleep::{Amount, Sleep, TimeUnit, leading_int};
-use crate::source::{Complaint, LineCounter, Source};
+use crate::source::{Diagnostic, LineCounter, Source};
 use crate::sql::Fetch;
 use crate::{Expr, ScriptError, Slot};
 
 /// Construct that a backslash begins.
 pub(crate) enum Meta {
     /// Nothing: the backslash is alone on its line.
-    Nothing,
+    Empty,
     /// A command.
     Command(Command),
     /// `\gset` or `\aset`, which belongs to the preceding command.
@@ -30,43 +30,43 @@ pub(crate) fn parse_meta(
     let line = lines.line(source.text, backslash);
     let mut at = backslash + 1;
     let Some(name) = next_word(source.text, &mut at) else {
-        return Ok((Meta::Nothing, after_newline(source.text, at)));
+        return Ok((Meta::Empty, after_newline(source.text, at)));
     };
     let mut arguments = Arguments { source, name, at, names };
     let known = COMMANDS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name.text));
-    let meta = match known.map(|(_, read)| read) {
-        Some(Read::Command(read)) => {
-            let kind = read(&mut arguments)?;
+    let meta = match known.map(|(_, parser)| parser) {
+        Some(Parser::Command(parse)) => {
+            let kind = parse(&mut arguments)?;
             let text = source.text[backslash..arguments.at].trim_end_matches('\r').to_owned();
             Meta::Command(Command { line, text, kind })
         }
-        Some(Read::Fetch(fetch)) => Meta::Fetch(arguments.fetch(*fetch)?),
+        Some(Parser::Fetch(fetch)) => Meta::Fetch(arguments.fetch(*fetch)?),
         None => return Err(arguments.unknown()),
     };
     Ok((meta, after_newline(source.text, arguments.at)))
 }
 
 /// Parser of a command's arguments.
-enum Read {
+enum Parser {
     Command(fn(&mut Arguments<'_, '_>) -> Result<CommandKind, ScriptError>),
     Fetch(fn(String) -> Fetch),
 }
 
 /// The commands by name. Each reads its arguments up to the end of the line.
-const COMMANDS: [(&str, Read); 13] = [
-    ("aset", Read::Fetch(|prefix| Fetch::Aset { prefix })),
-    ("elif", Read::Command(|arguments| Ok(CommandKind::Elif { expr: arguments.expression()? }))),
-    ("else", Read::Command(|arguments| arguments.no_words(CommandKind::Else))),
-    ("endif", Read::Command(|arguments| arguments.no_words(CommandKind::Endif))),
-    ("endpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::EndPipeline))),
-    ("gset", Read::Fetch(|prefix| Fetch::Gset { prefix })),
-    ("if", Read::Command(|arguments| Ok(CommandKind::If { expr: arguments.expression()? }))),
-    ("set", Read::Command(|arguments| arguments.set())),
-    ("setshell", Read::Command(|arguments| arguments.setshell())),
-    ("shell", Read::Command(|arguments| arguments.shell())),
-    ("sleep", Read::Command(|arguments| arguments.sleep())),
-    ("startpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::StartPipeline))),
-    ("syncpipeline", Read::Command(|arguments| arguments.no_words(CommandKind::SyncPipeline))),
+const COMMANDS: [(&str, Parser); 13] = [
+    ("aset", Parser::Fetch(|prefix| Fetch::Aset { prefix })),
+    ("elif", Parser::Command(|arguments| Ok(CommandKind::Elif { expr: arguments.expression()? }))),
+    ("else", Parser::Command(|arguments| arguments.no_arguments(CommandKind::Else))),
+    ("endif", Parser::Command(|arguments| arguments.no_arguments(CommandKind::Endif))),
+    ("endpipeline", Parser::Command(|arguments| arguments.no_arguments(CommandKind::EndPipeline))),
+    ("gset", Parser::Fetch(|prefix| Fetch::Gset { prefix })),
+    ("if", Parser::Command(|arguments| Ok(CommandKind::If { expr: arguments.expression()? }))),
+    ("set", Parser::Command(|arguments| arguments.set())),
+    ("setshell", Parser::Command(|arguments| arguments.setshell())),
+    ("shell", Parser::Command(|arguments| arguments.shell())),
+    ("sleep", Parser::Command(|arguments| arguments.sleep())),
+    ("startpipeline", Parser::Command(|arguments| arguments.no_arguments(CommandKind::StartPipeline))),
+    ("syncpipeline", Parser::Command(|arguments| arguments.no_arguments(CommandKind::SyncPipeline))),
 ];
 
 /// pgbench's `MAX_ARGS` less the command's name.
@@ -145,7 +145,7 @@ impl<'a> Arguments<'a, '_> {
         };
         let unit = match unit {
             None => TimeUnit::Seconds,
-            Some(word) => TimeUnit::named(word.text).ok_or_else(|| {
+            Some(word) => TimeUnit::from_name(word.text).ok_or_else(|| {
                 self.error(word.offset, "unrecognized time unit, must be us, ms or s", Some(word.text), USAGE)
             })?,
         };
@@ -153,7 +153,7 @@ impl<'a> Arguments<'a, '_> {
     }
 
     /// Parses a command without arguments.
-    fn no_words(&mut self, kind: CommandKind) -> Result<CommandKind, ScriptError> {
+    fn no_arguments(&mut self, kind: CommandKind) -> Result<CommandKind, ScriptError> {
         match self.words()?.first() {
             None => Ok(kind),
             Some(word) => {
@@ -224,7 +224,7 @@ impl<'a> Arguments<'a, '_> {
 
     fn error(&self, offset: usize, message: &str, near: Option<&str>, expected: &str) -> ScriptError {
         let command = Some(self.name.text);
-        self.source.error(offset, &Complaint { message, near, command, expected, headline: None })
+        self.source.error(offset, &Diagnostic { message, near, command, expected, headline: None })
     }
 }
 

@@ -34,20 +34,20 @@ impl Names {
     /// Accepts any text. One that is not a [valid name](is_valid_variable_name) gets a variable that never has a value:
     /// pgbench reports it only when it is assigned.
     pub fn slot(&mut self, name: &str) -> Option<Slot> {
-        let place = match self.place(&[name.as_bytes()]) {
+        let position = match self.position(&[name.as_bytes()]) {
             Ok(slot) => return Some(slot),
-            Err(place) => place,
+            Err(position) => position,
         };
         let slot = Slot(u16::try_from(self.0.by_slot.len()).ok()?);
         let table = Arc::make_mut(&mut self.0);
         table.by_slot.push(name.to_owned());
-        table.by_name.insert(place, slot);
+        table.by_name.insert(position, slot);
         Some(slot)
     }
 
     /// Returns the slot of a variable, unless no script names it.
     pub fn find(&self, name: &str) -> Option<Slot> {
-        self.place(&[name.as_bytes()]).ok()
+        self.position(&[name.as_bytes()]).ok()
     }
 
     /// Returns the variable that `\gset` or `\aset` with this prefix assigns a result's column to, or `None` when no
@@ -59,7 +59,7 @@ impl Names {
     pub fn find_column(&self, prefix: &str, column: impl AsRef<[u8]>) -> Result<Option<Slot>, EvalError> {
         let pieces = [prefix.as_bytes(), column.as_ref()];
         if is_valid(pieces.iter().copied().flatten().copied()) {
-            return Ok(self.place(&pieces).ok());
+            return Ok(self.position(&pieces).ok());
         }
         let name = String::from_utf8_lossy(&pieces.concat()).into_owned();
         Err(EvalError::InvalidVariableName { name })
@@ -90,9 +90,9 @@ impl Names {
     }
 
     /// The slot of the name with these pieces, or else its index among the sorted ones.
-    fn place(&self, pieces: &[&[u8]]) -> Result<Slot, usize> {
+    fn position(&self, pieces: &[&[u8]]) -> Result<Slot, usize> {
         let order = |slot: &Slot| self.name(*slot).bytes().cmp(pieces.iter().copied().flatten().copied());
-        self.0.by_name.binary_search_by(order).map(|place| self.0.by_name[place])
+        self.0.by_name.binary_search_by(order).map(|position| self.0.by_name[position])
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn every_slot_can_be_taken() {
+    fn all_slots_can_be_used() {
         let mut names = Names::default();
         for number in 0..=u16::MAX {
             assert_eq!(names.slot(&format!("v{number}")), Some(Slot(number)));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clone_is_its_own() {
+    fn a_clone_is_independent() {
         let mut names = Names::default();
         names.slot("a").unwrap();
         let earlier = names.clone();
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_can_be_assigned() {
+    fn valid_variable_names() {
         for (name, valid) in [
             ("a", true),
             ("_1", true),

@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn integers() {
+    fn integers_are_written_as_by_to_string() {
         for value in [0, 7, -7, 10, i64::MAX, i64::MIN] {
             assert_eq!(int(value), value.to_string());
         }
     }
 
     #[test]
-    fn doubles_as_printf_g() {
+    fn doubles_are_written_as_by_printf_g() {
         for (value, text) in [
             (0.0, "0"),
             (-0.0, "-0"),
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_read_as_strtod_reads_them() {
+    fn doubles_are_parsed_as_by_strtod() {
         for (text, value) in [
             ("1", 1.0),
             ("1.", 1.0),

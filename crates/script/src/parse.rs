@@ -4,7 +4,7 @@ use crate::expr::{Binary, Expr, Unary};
 use crate::functions::{DEFAULT_SEED, FUNCTIONS, Function};
 use crate::lexer::{Keyword, Lexer, Operator, Spanned, Token};
 use crate::names::Names;
-use crate::source::{Complaint, Source};
+use crate::source::{Diagnostic, Source};
 use crate::{ScriptError, Slot, Value};
 
 /// Parses the expression that begins at a byte offset and ends with its line. Returns it with the offset of the line's
@@ -123,7 +123,7 @@ impl<'a> Parser<'a, '_> {
                 leaf(Expr::Variable(self.slot(name, start)?))
             }
             Token::Function(name) => {
-                let Some((name, function)) = Function::named(name) else {
+                let Some((name, function)) = Function::find(name) else {
                     return Err(self.unknown_function(name, start));
                 };
                 self.advance()?;
@@ -258,11 +258,11 @@ impl<'a> Parser<'a, '_> {
         }
         Err(self.source.error(
             self.next.start,
-            &Complaint {
+            &Diagnostic {
                 message: "expression is nested too deeply",
                 command: Some(self.command),
                 expected: &format!("at most {MAX_DEPTH} levels; use several \\set commands"),
-                ..Complaint::default()
+                ..Diagnostic::default()
             },
         ))
     }
@@ -276,13 +276,13 @@ impl<'a> Parser<'a, '_> {
         let command = Some(self.command);
         self.source.error(
             self.next.start,
-            &Complaint { message: "syntax error", command, expected, ..Complaint::default() },
+            &Diagnostic { message: "syntax error", command, expected, ..Diagnostic::default() },
         )
     }
 
     fn error(&self, start: usize, message: &str, near: &str, expected: &str) -> ScriptError {
         let (near, command) = (Some(near), Some(self.command));
-        self.source.error(start, &Complaint { message, near, command, expected, headline: None })
+        self.source.error(start, &Diagnostic { message, near, command, expected, headline: None })
     }
 }
 

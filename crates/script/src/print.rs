@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn every_operator_keeps_its_place() {
+    fn precedence_is_kept() {
         for (text, printed) in [
             ("1 + 2 * -:a", "(1 + (2 * (0 - :a)))"),
             ("not :a = 1 and true or false", "(((not (:a = 1)) and true) or false)"),
@@ -250,7 +250,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn printing_and_parsing_gives_the_same(expr in expression()) {
+        fn printing_and_parsing_round_trip(expr in expression()) {
             prop_assert_eq!(parse(&print(&expr)), expr);
         }
     }

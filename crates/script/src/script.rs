@@ -5,7 +5,7 @@ use crate::command::{Command, CommandKind};
 use crate::conditions;
 use crate::meta::{Meta, parse_meta};
 use crate::names::Names;
-use crate::source::{Complaint, LineCounter, Source};
+use crate::source::{Diagnostic, LineCounter, Source};
 use crate::split::{Splitter, Statement, Stop};
 use crate::sql::Fetch;
 use crate::sql::{MAX_PARAMS, Sql};
@@ -32,10 +32,10 @@ impl Script {
         if let Some(nul) = text.find('\0') {
             return Err(source.error(
                 nul,
-                &Complaint {
+                &Diagnostic {
                     message: "unexpected NUL byte",
-                    expected: "text; neither pgbench nor SQL can have it",
-                    ..Complaint::default()
+                    expected: "text without NUL bytes, which neither pgbench nor SQL supports",
+                    ..Diagnostic::default()
                 },
             ));
         }
@@ -55,7 +55,7 @@ impl Script {
                 Stop::Backslash(at) => {
                     let (meta, end) = parse_meta(source, at, &mut lines, names)?;
                     match meta {
-                        Meta::Nothing => {}
+                        Meta::Empty => {}
                         Meta::Command(command) => {
                             script.commands.push(command);
                             offsets.push(at);
@@ -68,13 +68,13 @@ impl Script {
             }
         }
         if script.commands.is_empty() {
-            let complaint = Complaint {
+            let diagnostic = Diagnostic {
                 message: "empty command list",
                 expected: "an SQL command or a backslash command",
                 headline: Some(format!("empty command list for script \"{name}\"")),
-                ..Complaint::default()
+                ..Diagnostic::default()
             };
-            return Err(source.error(0, &complaint));
+            return Err(source.error(0, &diagnostic));
         }
         conditions::check(source, &script.commands, &offsets)?;
         Ok(script)
@@ -90,13 +90,13 @@ impl Script {
         let sql = Sql::parse(source, statement, names)?;
         if sql.params().len() > MAX_PARAMS && self.too_many_params.is_none() {
             let message = format!("statement has too many arguments (maximum is {MAX_PARAMS})");
-            let complaint = Complaint {
+            let diagnostic = Diagnostic {
                 message: &message,
                 expected: "fewer :variables in the statement, or the simple protocol",
                 headline: Some(format!("{message}: {}", statement.text)),
-                ..Complaint::default()
+                ..Diagnostic::default()
             };
-            self.too_many_params = Some(source.error(statement.offset, &complaint));
+            self.too_many_params = Some(source.error(statement.offset, &diagnostic));
         }
         let text = first_line(&statement.text);
         self.commands.push(Command { line, text, kind: CommandKind::Sql(sql) });
@@ -113,13 +113,13 @@ impl Script {
             Some(Command { kind: CommandKind::Sql(_), .. }) | None => None,
             Some(command) => Some(command.text.as_str()),
         };
-        let complaint = Complaint {
+        let diagnostic = Diagnostic {
             message: "\\gset must follow an SQL command",
             near,
             expected: "an SQL command before it that has neither \\gset nor \\aset yet",
-            ..Complaint::default()
+            ..Diagnostic::default()
         };
-        Err(source.error(offset, &complaint))
+        Err(source.error(offset, &diagnostic))
     }
 
     /// Returns the name it was parsed with.

@@ -21,7 +21,7 @@ pub enum ShellWord {
 }
 
 /// The longest command that pgbench runs (its `SHELL_COMMAND_SIZE` less 2).
-const MAX_BYTES: usize = 254;
+const MAX_COMMAND_BYTES: usize = 254;
 
 impl ShellWords {
     /// Returns the first word as in the script, the command's name in messages.
@@ -54,7 +54,7 @@ impl ShellWords {
                     })?;
                 }
             }
-            if out.len() - start > MAX_BYTES {
+            if out.len() - start > MAX_COMMAND_BYTES {
                 return Err(EvalError::ShellTooLong { command: self.command.clone() });
             }
         }

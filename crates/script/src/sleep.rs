@@ -35,7 +35,7 @@ pub enum TimeUnit {
 
 impl TimeUnit {
     /// The unit of this name, in any case.
-    pub(crate) fn named(name: &str) -> Option<TimeUnit> {
+    pub(crate) fn from_name(name: &str) -> Option<TimeUnit> {
         [("us", TimeUnit::Microseconds), ("ms", TimeUnit::Milliseconds), ("s", TimeUnit::Seconds)]
             .into_iter()
             .find_map(|(known, unit)| known.eq_ignore_ascii_case(name).then_some(unit))
@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::Names;
 
-    fn of_variable(set: impl FnOnce(&mut Variables, Slot)) -> Result<Duration, String> {
+    fn variable_duration(set: impl FnOnce(&mut Variables, Slot)) -> Result<Duration, String> {
         let mut names = Names::default();
         let slot = names.slot("x").unwrap();
         let mut variables = Variables::new(&names);
@@ -124,27 +124,27 @@ mod tests {
             (Value::Int(i64::MAX), i64::MAX as u64),
         ] {
             assert_eq!(
-                of_variable(|variables, slot| variables.set(slot, value).unwrap()),
+                variable_duration(|variables, slot| variables.set(slot, value).unwrap()),
                 Ok(Duration::from_millis(ms))
             );
         }
         for (text, ms) in [("12abc", 12), (" 5", 5), ("0", 0), ("99999999999999999999", i64::MAX as u64)] {
             assert_eq!(
-                of_variable(|variables, slot| variables.set_text(slot, text).unwrap()),
+                variable_duration(|variables, slot| variables.set_text(slot, text).unwrap()),
                 Ok(Duration::from_millis(ms)),
                 "{text}"
             );
         }
         for text in ["", "abc", " 0", "-0", "+"] {
             assert_eq!(
-                of_variable(|variables, slot| variables.set_text(slot, text).unwrap()),
+                variable_duration(|variables, slot| variables.set_text(slot, text).unwrap()),
                 Err(format!("sleep: invalid sleep time \"{text}\" for variable \"x\""))
             );
         }
         assert_eq!(
-            of_variable(|variables, slot| variables.set(slot, Value::Null).unwrap()),
+            variable_duration(|variables, slot| variables.set(slot, Value::Null).unwrap()),
             Err("sleep: invalid sleep time \"NULL\" for variable \"x\"".to_owned())
         );
-        assert_eq!(of_variable(|_, _| ()), Err("sleep: undefined variable \"x\"".to_owned()));
+        assert_eq!(variable_duration(|_, _| ()), Err("sleep: undefined variable \"x\"".to_owned()));
     }
 }

@@ -11,7 +11,7 @@ pub(crate) struct Source<'a> {
 
 /// An error, without its position.
 #[derive(Debug, Default)]
-pub(crate) struct Complaint<'a> {
+pub(crate) struct Diagnostic<'a> {
     /// pgbench's wording of the error.
     pub(crate) message: &'a str,
     /// The offending piece of text.
@@ -36,16 +36,16 @@ impl Source<'_> {
     pub(crate) fn too_many_variables(&self, offset: usize) -> ScriptError {
         self.error(
             offset,
-            &Complaint {
+            &Diagnostic {
                 message: "too many variables",
                 expected: "at most 65536 different ones in all scripts",
-                ..Complaint::default()
+                ..Diagnostic::default()
             },
         )
     }
 
     /// The error at a byte offset of the text.
-    pub(crate) fn error(&self, offset: usize, complaint: &Complaint<'_>) -> ScriptError {
+    pub(crate) fn error(&self, offset: usize, diagnostic: &Diagnostic<'_>) -> ScriptError {
         let offset = self.text.floor_char_boundary(offset);
         let start = self.text[..offset].rfind('\n').map_or(0, |newline| newline + 1);
         let end = self.text[offset..].find('\n').map_or(self.text.len(), |newline| offset + newline);
@@ -53,12 +53,12 @@ impl Source<'_> {
             script: self.name.to_owned(),
             line: self.line(offset),
             column: u32::try_from(self.text[start..offset].chars().count() + 1).unwrap_or(u32::MAX),
-            message: complaint.message.to_owned(),
-            near: complaint.near.map(str::to_owned),
-            command: complaint.command.map(str::to_owned),
+            message: diagnostic.message.to_owned(),
+            near: diagnostic.near.map(str::to_owned),
+            command: diagnostic.command.map(str::to_owned),
             source_line: self.text[start..end].trim_end_matches('\r').to_owned(),
-            expected: complaint.expected.to_owned(),
-            headline: complaint.headline.clone(),
+            expected: diagnostic.expected.to_owned(),
+            headline: diagnostic.headline.clone(),
         })
     }
 }

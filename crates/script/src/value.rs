@@ -39,7 +39,7 @@ impl Value {
     }
 
     /// Whether a condition of `CASE WHEN` (and `\if`) holds: null and zero do not.
-    pub fn is_truth(self) -> bool {
+    pub fn is_truthy(self) -> bool {
         match self {
             Value::Null => false,
             Value::Bool(value) => value,
@@ -65,7 +65,7 @@ impl Value {
     pub(crate) fn to_bool(self) -> Result<bool, EvalError> {
         match self {
             Value::Bool(value) => Ok(value),
-            _ => Err(self.cannot_become("boolean")),
+            _ => Err(self.coercion_error("boolean")),
         }
     }
 
@@ -79,7 +79,7 @@ impl Value {
                 let fits = (-TWO_POW_63..TWO_POW_63).contains(&rounded);
                 if fits { Ok(rounded as i64) } else { Err(EvalError::DoubleToInt(rounded)) }
             }
-            _ => Err(self.cannot_become("int")),
+            _ => Err(self.coercion_error("int")),
         }
     }
 
@@ -87,11 +87,11 @@ impl Value {
         match self {
             Value::Double(value) => Ok(value),
             Value::Int(value) => Ok(value as f64),
-            _ => Err(self.cannot_become("double")),
+            _ => Err(self.coercion_error("double")),
         }
     }
 
-    fn cannot_become(self, to: &'static str) -> EvalError {
+    fn coercion_error(self, to: &'static str) -> EvalError {
         EvalError::Coercion { from: self.type_name(), to }
     }
 }

@@ -88,7 +88,7 @@ impl Variables {
     pub fn get(&self, slot: Slot) -> Result<Value, EvalError> {
         match self.values[slot.index()] {
             Stored::Value(value) => Ok(value),
-            Stored::Text(index) => typed(self.names.name(slot), &self.texts[usize::from(index)].1),
+            Stored::Text(index) => parse_value(self.names.name(slot), &self.texts[usize::from(index)].1),
             Stored::Undefined | Stored::Invalid => Err(self.undefined(slot)),
         }
     }
@@ -152,7 +152,7 @@ impl Variables {
 }
 
 /// The value of a text in an expression.
-fn typed(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
+fn parse_value(name: &str, bytes: &[u8]) -> Result<Value, EvalError> {
     let shown = || String::from_utf8_lossy(bytes).into_owned();
     let malformed = || EvalError::MalformedVariable { name: name.to_owned(), text: shown() };
     let is = |word: &str| bytes.eq_ignore_ascii_case(word.as_bytes());
@@ -188,22 +188,22 @@ mod tests {
     }
 
     #[test]
-    fn texts_keep_their_room() {
+    fn texts_keep_their_capacity() {
         let mut names = Names::default();
         let (a, b) = (names.slot("a").unwrap(), names.slot("b").unwrap());
         let mut variables = Variables::new(&names);
         variables.set_text(a, "a long text").unwrap();
-        let room = variables.texts[0].1.as_ptr();
+        let buffer = variables.texts[0].1.as_ptr();
         variables.set(a, Value::Int(1)).unwrap();
         variables.set_text(b, "b").unwrap();
         assert_eq!(variables.get(a), Ok(Value::Int(1)));
         variables.set_text(a, b"17").unwrap();
         assert_eq!(variables.get(a), Ok(Value::Int(17)));
-        assert_eq!((variables.texts.len(), variables.texts[0].1.as_ptr()), (2, room));
+        assert_eq!((variables.texts.len(), variables.texts[0].1.as_ptr()), (2, buffer));
     }
 
     #[test]
-    fn a_text_in_no_encoding_is_sent_as_it_is() {
+    fn a_text_in_an_unknown_encoding_is_sent_unchanged() {
         let mut names = Names::default();
         let slot = names.slot("latin1").unwrap();
         let mut variables = Variables::new(&names);
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_valid_name_has_no_value() {
+    fn variables_with_invalid_names_have_no_value() {
         let mut names = Names::default();
         let slot = names.slot(".").unwrap();
         let mut variables = Variables::new(&names);

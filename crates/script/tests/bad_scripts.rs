@@ -14,7 +14,7 @@ fn message(text: &str) -> String {
 }
 
 #[test]
-fn an_error_shows_the_place_and_what_was_expected() {
+fn an_error_shows_its_position_and_the_expected_input() {
     assert_eq!(
         message("SELECT 1;\n-- größer\n\\set aid foo(1)\r\nSELECT 2;"),
         "my.sql:3: unexpected function name (foo) in command \"set\"\n\
@@ -26,7 +26,7 @@ fn an_error_shows_the_place_and_what_was_expected() {
 }
 
 #[test]
-fn columns_are_characters_and_tabs_stay() {
+fn columns_count_characters_and_tabs_are_kept() {
     assert_eq!(
         message("\t\\set größe\t:ä + * 2"),
         "my.sql:1: syntax error in command \"set\"\n\
@@ -48,7 +48,7 @@ fn an_error_in_a_continued_line_shows_that_line() {
 }
 
 #[test]
-fn an_error_in_the_nesting_names_the_command_and_then_the_place() {
+fn a_nesting_error_names_the_command_and_the_position() {
     assert_eq!(
         message("\\set x 1\n\\if 1\n\\else\nSELECT 1;\n  \\else\n\\endif"),
         "condition error in script \"my.sql\" command 5: \\else after \\else\n  \
@@ -60,7 +60,7 @@ fn an_error_in_the_nesting_names_the_command_and_then_the_place() {
 
 /// The first line of each message, and the last.
 #[test]
-fn every_error_says_what_to_do() {
+fn every_error_names_the_expected_input() {
     let deep = format!("\\set x {}1{}", "(".repeat(300), ")".repeat(300));
     let long = format!("\\set x 1{}", " + 1".repeat(300));
     let many: String = (0..=65536).map(|i| format!(":v{i} ")).collect();
@@ -306,7 +306,7 @@ fn every_error_says_what_to_do() {
             "SELECT '\0'",
             "my.sql:1: unexpected NUL byte",
             9,
-            "expected text; neither pgbench nor SQL can have it",
+            "expected text without NUL bytes, which neither pgbench nor SQL supports",
         ),
         (&many, "my.sql:1: too many variables", 1, "expected at most 65536 different ones in all scripts"),
     ] {
@@ -319,7 +319,7 @@ fn every_error_says_what_to_do() {
 }
 
 #[test]
-fn more_parameters_than_the_extended_protocol_carries() {
+fn too_many_parameters_for_the_extended_protocol() {
     let statement = |count| format!("SELECT 1;\nSELECT {};", vec![":a"; count].join(","));
     let enough = parse(&statement(255)).unwrap();
     assert_eq!(enough.check_params(), Ok(()));
@@ -336,28 +336,28 @@ fn more_parameters_than_the_extended_protocol_carries() {
 
 proptest! {
     #[test]
-    fn any_text_parses_or_is_refused(text in ".*|(?s).*") {
-        use_it(&text);
+    fn any_text_parses_or_is_rejected(text in ".*|(?s).*") {
+        print_and_evaluate(&text);
     }
 
     /// Texts of meaningful pieces.
     #[test]
-    fn any_sequence_of_pieces_parses_or_is_refused(
+    fn any_sequence_of_pieces_parses_or_is_rejected(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..60)
     ) {
-        use_it(&pieces.concat());
+        print_and_evaluate(&pieces.concat());
     }
 
     #[test]
-    fn any_expression_parses_or_is_refused(
+    fn any_expression_parses_or_is_rejected(
         pieces in prop::collection::vec(prop::sample::select(PIECES), 0..30)
     ) {
-        use_it(&format!("\\set x {}", pieces.join(" ")));
+        print_and_evaluate(&format!("\\set x {}", pieces.join(" ")));
     }
 }
 
 /// Prints and evaluates a parsed script.
-fn use_it(text: &str) {
+fn print_and_evaluate(text: &str) {
     let mut names = Names::default();
     let Ok(script) = Script::parse("any", text, &mut names) else { return };
     let mut variables = Variables::new(&names);

@@ -17,8 +17,8 @@ use std::process::{Command, Stdio};
 use script::{CommandKind, Fetch, Names, RandomState, Script, Seeds, ShellWords, Value, Variables};
 
 #[test]
-fn what_pgbench_refuses_is_refused_in_its_words() {
-    for (text, pgbench) in REFUSED {
+fn parse_errors_have_pgbenchs_words() {
+    for (text, pgbench) in PARSE_ERRORS {
         let error = Script::parse("my.sql", text, &mut Names::default()).expect_err(text);
         let message = error.to_string();
         assert_eq!(message.lines().next(), Some(*pgbench));
@@ -35,24 +35,24 @@ fn a_command_has_255_words() {
 }
 
 #[test]
-fn what_fails_in_pgbench_fails_in_its_words() {
-    for (text, pgbench) in FAILS {
+fn run_time_errors_have_pgbenchs_words() {
+    for (text, pgbench) in RUN_TIME_ERRORS {
         let error = Client::new(text).run().expect_err(text);
         assert!(error.starts_with(pgbench), "{text}: {error}");
     }
 }
 
 #[test]
-fn what_is_run_and_computed_is_the_same() {
-    for (text, pgbench) in DEBUGGED {
+fn commands_compute_the_same_values_as_pgbenchs() {
+    for (text, pgbench) in DEBUG_OUTPUT {
         assert_eq!(Client::new(text).run().unwrap(), *pgbench, "{text}");
     }
 }
 
 /// Texts of commands in the `-r` report.
 #[test]
-fn commands_are_reported_by_the_same_texts() {
-    for (text, pgbench) in REPORTED {
+fn commands_have_the_same_texts_in_the_report() {
+    for (text, pgbench) in REPORTED_TEXTS {
         let script = Script::parse("my.sql", text, &mut Names::default()).unwrap();
         let texts: Vec<&str> = script.commands().iter().map(|command| command.text.as_str()).collect();
         assert_eq!(texts, *pgbench);
@@ -107,7 +107,7 @@ struct Client {
     script: Script,
     variables: Variables,
     random: RandomState,
-    debugged: Vec<String>,
+    debug_output: Vec<String>,
 }
 
 impl Client {
@@ -132,7 +132,7 @@ impl Client {
                 variables.set_text(slot, text).unwrap();
             }
         }
-        Client { script, variables, random: seeds.clients.remove(0), debugged: Vec::new() }
+        Client { script, variables, random: seeds.clients.remove(0), debug_output: Vec::new() }
     }
 
     /// Returns the output of `debug`, or the first error.
@@ -144,12 +144,12 @@ impl Client {
             let active = blocks.iter().all(|(active, _)| *active);
             match &command.kind {
                 CommandKind::If { expr } => {
-                    let holds = active && self.eval(index, expr)?.is_truth();
+                    let holds = active && self.eval(index, expr)?.is_truthy();
                     blocks.push((holds, holds || !active));
                 }
                 CommandKind::Elif { expr } => {
                     let (_, done) = blocks.pop().unwrap();
-                    let holds = !done && self.eval(index, expr)?.is_truth();
+                    let holds = !done && self.eval(index, expr)?.is_truthy();
                     blocks.push((holds, done || holds));
                 }
                 CommandKind::Else => {
@@ -178,16 +178,16 @@ impl Client {
                 | CommandKind::EndPipeline => {}
             }
         }
-        Ok(self.debugged)
+        Ok(self.debug_output)
     }
 
     fn eval(&mut self, index: usize, expr: &script::Expr) -> Result<Value, String> {
-        let debugged = &mut self.debugged;
+        let debug_output = &mut self.debug_output;
         expr.eval_with_debug(&self.variables, &mut self.random, &mut |value| {
             let mut text = Vec::new();
             value.write_debug(&mut text);
             let text = String::from_utf8(text).unwrap();
-            debugged.push(format!("debug(script=0,command={}): {text}", index + 1));
+            debug_output.push(format!("debug(script=0,command={}): {text}", index + 1));
         })
         .map_err(|error| error.to_string())
     }
@@ -212,7 +212,7 @@ const DEFINED: [(&str, &str); 8] = [
 ];
 
 #[rustfmt::skip]
-const REFUSED: &[(&str, &str)] = &[
+const PARSE_ERRORS: &[(&str, &str)] = &[
     ("\\if 1", "condition error in script \"my.sql\" command 2: \\if without matching \\endif"),
     ("\\elif 1", "condition error in script \"my.sql\" command 1: \\elif without matching \\if"),
     ("\\else", "condition error in script \"my.sql\" command 1: \\else without matching \\if"),
@@ -294,7 +294,7 @@ const REFUSED: &[(&str, &str)] = &[
 ];
 
 #[rustfmt::skip]
-const FAILS: &[(&str, &str)] = &[
+const RUN_TIME_ERRORS: &[(&str, &str)] = &[
     ("-- c\n\\shell echo ::foo :nosuchvariable\n", "echo: undefined variable \":nosuchvariable\""),
     ("\\set . 1", "set: invalid variable name: \".\""),
     ("\\set i 1/0", "division by zero"),
@@ -342,7 +342,7 @@ const FAILS: &[(&str, &str)] = &[
 ];
 
 #[rustfmt::skip]
-const DEBUGGED: &[(&str, &[&str])] = &[
+const DEBUG_OUTPUT: &[(&str, &[&str])] = &[
     ("\\if 1 > 0\n\\set x debug(1)\n\\elif debug(2)\n\\set x debug(3)\n\\else\n\\set x debug(4)\n\\endif\n\\set x debug(5)", &["debug(script=0,command=2): int 1", "debug(script=0,command=8): int 5"]),
     ("\\if 0\n\\set x debug(1)\n\\elif debug(2)\n\\set x debug(3)\n\\elif debug(9)\n\\else\n\\set x debug(4)\n\\endif\n\\set x debug(5)", &["debug(script=0,command=3): int 2", "debug(script=0,command=4): int 3", "debug(script=0,command=9): int 5"]),
     ("\\if null\n\\set x debug(1)\n\\elif debug(0.0)\n\\set x debug(3)\n\\else\n\\set x debug(4)\n\\endif\n\\set x debug(5)", &["debug(script=0,command=3): double 0", "debug(script=0,command=6): int 4", "debug(script=0,command=8): int 5"]),
@@ -366,7 +366,7 @@ const DEBUGGED: &[(&str, &[&str])] = &[
 
 /// In pgbench, the last text but one ends with half a letter more.
 #[rustfmt::skip]
-const REPORTED: &[(&str, &[&str])] = &[
+const REPORTED_TEXTS: &[(&str, &[&str])] = &[
     ("  \\set x 1 +\\\n  2  \n\\shell true :x \\\n  a\n\\sleep 1 us \r\nSELECT 1,\n 2;\n  -- c\n  select  3 ; select 4 as x \\gset p_\n\\if 1 \n\\else\n\\endif\nselect 5 \\; select 6;/* a\n b */ select 7;",
         &["\\set x 1 +\\\n  2  ", "\\shell true :x \\\n  a", "\\sleep 1 us ", "SELECT 1,", "select  3 ;", "select 4 as x ", "\\if 1 ", "\\else", "\\endif", "select 5 ; select 6;", "/* a"]),
     ("\\SET  x  1\n\\ set y 2\nselect ':x',\t:y", &["\\SET  x  1", "\\ set y 2", "select ':x',\t:y"]),

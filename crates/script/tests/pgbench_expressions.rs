@@ -41,16 +41,16 @@ fn run_time_errors_are_those_of_pgbench() {
 fn parse_errors_are_those_of_pgbench() {
     for (text, pgbench) in PARSE_ERRORS {
         let error = Client::new(text).err().unwrap_or_else(|| panic!("{text}: no error"));
-        let ours = match error.near() {
+        let message = match error.near() {
             Some(near) => format!("{} ({near})", error.message()),
             None => error.message().to_owned(),
         };
-        assert_eq!(ours, *pgbench, "{text}");
+        assert_eq!(message, *pgbench, "{text}");
     }
 }
 
 #[test]
-fn debug_hands_over_its_values_in_order() {
+fn debug_passes_values_in_evaluation_order() {
     let client = Client::new("debug(1) + debug(debug(2.5)) > debug(3)").unwrap();
     let mut values = Vec::new();
     let mut random = RandomState::from_seed(1);
@@ -62,7 +62,7 @@ fn debug_hands_over_its_values_in_order() {
 
 /// Cases in which pgbench reads the wrong union member or never returns.
 #[test]
-fn better_than_pgbench() {
+fn invalid_arguments_for_which_pgbench_misbehaves_are_errors() {
     for (text, message) in [
         ("abs(true)", "cannot coerce boolean to double"),
         ("random_zipfian(1, 10, 0.0 / 0.0)", "zipfian parameter must be in range [1.001, 1000] (not NaN)"),

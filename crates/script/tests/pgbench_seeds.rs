@@ -10,7 +10,7 @@ use script::{RandomState, Seeds};
 #[test]
 fn clients_and_the_default_seed() {
     let mut seeds = Seeds::draw(42, 5, 2, false);
-    let drawn: Vec<[i64; 3]> = seeds.clients.iter_mut().map(three).collect();
+    let drawn: Vec<[i64; 3]> = seeds.clients.iter_mut().map(draw_three).collect();
     assert_eq!(
         drawn,
         [
@@ -24,7 +24,7 @@ fn clients_and_the_default_seed() {
     assert_eq!(seeds.default_seed, Some(3_163_695_393_723_252_040));
 }
 
-fn three(client: &mut RandomState) -> [i64; 3] {
+fn draw_three(client: &mut RandomState) -> [i64; 3] {
     std::array::from_fn(|_| client.range_i64(1, 1_000_000))
 }
 

@@ -32,7 +32,8 @@ fn statements_are_those_of_pgbench() {
                     let mut out = Vec::new();
                     variables.write_statement(sql, &mut out);
                     sent_simple.push(String::from_utf8(out).unwrap());
-                    let params: Vec<_> = sql.params().iter().map(|slot| text_of(&variables, *slot)).collect();
+                    let params: Vec<_> =
+                        sql.params().iter().map(|slot| parameter_text(&variables, *slot)).collect();
                     sent_extended.push((sql.parameterised(), params));
                 }
                 other => panic!("{other:?}"),
@@ -50,7 +51,7 @@ fn statements_are_those_of_pgbench() {
 }
 
 /// The parameter sent for a variable: null for an undefined one.
-fn text_of(variables: &Variables, slot: script::Slot) -> Option<String> {
+fn parameter_text(variables: &Variables, slot: script::Slot) -> Option<String> {
     let mut out = Vec::new();
     match variables.write_text(slot, &mut out) {
         Ok(()) => Some(String::from_utf8(out).unwrap()),
@@ -63,7 +64,7 @@ fn text_of(variables: &Variables, slot: script::Slot) -> Option<String> {
 
 /// In this case pgbench reads past the end of its buffer and sends what it finds there.
 #[test]
-fn a_variable_may_be_the_last_of_the_text() {
+fn a_variable_can_end_the_text() {
     let mut names = Names::default();
     let script = Script::parse("test.sql", "SELECT :v", &mut names).unwrap();
     let mut variables = Variables::new(&names);
@@ -85,7 +86,7 @@ fn a_joined_statement_does_not_end_the_body_of_a_function() {
 }
 
 #[test]
-fn lines_are_counted_from_one_at_the_first_word() {
+fn lines_are_counted_from_one() {
     let text = "-- a comment\n\n\\set x 1 + \\\n 2\n  SELECT\n 1; SELECT 2;\n\\set y 3\n/* c */ SELECT 3";
     let script = Script::parse("test.sql", text, &mut Names::default()).unwrap();
     let lines: Vec<u32> = script.commands().iter().map(|command| command.line).collect();
@@ -108,16 +109,16 @@ fn a_new_value_replaces_a_text() {
     let mut variables = Variables::new(&names);
     variables.set_text(slot, "0x").unwrap();
     variables.set(slot, Value::Double(0.5)).unwrap();
-    assert_eq!(text_of(&variables, slot).as_deref(), Some("0.5"));
+    assert_eq!(parameter_text(&variables, slot).as_deref(), Some("0.5"));
     assert_eq!(variables.get(slot), Ok(Value::Double(0.5)));
 }
 
 /// A script, its statements in the simple protocol, and in the extended one with their parameters.
-type Recorded =
+type Recording =
     (&'static str, &'static [&'static str], &'static [(&'static str, &'static [Option<&'static str>])]);
 
 #[rustfmt::skip]
-const SCRIPTS: &[Recorded] = &[
+const SCRIPTS: &[Recording] = &[
     ("SELECT 1;",
         &["SELECT 1;"],
         &[("SELECT 1;", &[])]),

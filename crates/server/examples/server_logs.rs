@@ -28,7 +28,7 @@ const SETTINGS: [(&str, &str); 7] = [
     ("deadlock_timeout", "50ms"),
     ("track_io_timing", "on"),
 ];
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Quiet;
 
@@ -112,13 +112,13 @@ fn connect(server: &Server, database: &str) -> Result<Session, SessionError> {
 
 /// Waits until the log contains all of these.
 fn wait_for(log: &Path, texts: &[&str]) {
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     loop {
         let text = fs::read_to_string(log).unwrap();
         if texts.iter().all(|wanted| text.contains(wanted)) {
             return;
         }
-        assert!(Instant::now() < end, "waited in vain for {texts:?} in\n{text}");
+        assert!(Instant::now() < end, "timed out waiting for {texts:?} in\n{text}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -136,9 +136,9 @@ fn autovacuum_is_cancelled(server: &Server, log: &Path) {
     drop(client);
     let mut client = connect(server, "postgres").unwrap();
     let running = "select count(*) from pg_stat_activity where query like 'autovacuum: VACUUM%public.slow%'";
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while client.query_one::<i64>(running).unwrap() == 0 {
-        assert!(Instant::now() < end, "waited in vain for an autovacuum");
+        assert!(Instant::now() < end, "timed out waiting for an autovacuum");
         std::thread::sleep(Duration::from_millis(20));
     }
     client.execute("drop table slow").unwrap();
@@ -177,9 +177,9 @@ fn crash(server: &Server, log: &Path) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
     let again =
         |text: &str| text.split("reinitializing").nth(1).is_some_and(|rest| rest.contains("ready to accept"));
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + TIMEOUT;
     while !again(&fs::read_to_string(log).unwrap()) {
-        assert!(Instant::now() < end, "waited in vain for the server to be back");
+        assert!(Instant::now() < end, "timed out waiting for the server to be back");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

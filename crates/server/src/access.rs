@@ -6,14 +6,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use host::{Doing, ServerUser, own_name};
+use host::{IoContext, ServerUser, current_user_name};
 use model::version::Major;
 
 use crate::error::Error;
 
 /// Name of the map from operating-system users to roles.
 const MAP: &str = "pgdyno";
-const NOTE: &str = "# Written by pgdyno at each start.\n";
+const HEADER: &str = "# Written by pgdyno at each start.\n";
 /// The first major with SCRAM.
 const SCRAM: Major = Major::new(10);
 
@@ -64,8 +64,8 @@ pub(crate) fn write_files(
     access: Access<'_>,
 ) -> Result<AccessFiles, Error> {
     let files = AccessFiles { hba: home.join("pg_hba.conf"), ident: home.join("pg_ident.conf") };
-    fs::write(&files.hba, format!("{NOTE}{}", access.hba(major))).doing("write", &files.hba)?;
-    let own = own_name()?;
+    fs::write(&files.hba, format!("{HEADER}{}", access.hba(major))).doing("write", &files.hba)?;
+    let own = current_user_name()?;
     // The server's processes connect to it, too: by dblink, or as a subscriber to its own publication.
     let users = [Some(own.as_str()), user.name()].into_iter().flatten();
     fs::write(&files.ident, ident(users)).doing("write", &files.ident)?;
@@ -79,7 +79,7 @@ pub(crate) fn has_scram(major: Major) -> bool {
 
 fn ident<'a>(users: impl Iterator<Item = &'a str>) -> String {
     let lines: String = users.map(|user| format!("{MAP} \"{user}\" {}\n", crate::USER)).collect();
-    format!("{NOTE}{lines}")
+    format!("{HEADER}{lines}")
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_connects_over_tcp_unless_asked_for_and_without_a_password_never() {
+    fn tcp_connections_are_only_allowed_on_request_and_with_a_password() {
         let (old, new) = (Major::new(9), Major::new(18));
         for major in [old, new] {
             assert!(!Access::Socket.hba(major).contains("host"));

@@ -10,14 +10,14 @@ use model::workload::Transport;
 use rustix::fs::{Advice, fadvise};
 
 use crate::access::Access;
-use crate::data::copy::{Copied, Stamps, make_alike};
+use crate::data::copy::{Copied, Stamps, mirror_tree};
 use crate::data::initdb::initdb;
 use crate::error::Error;
 use crate::limits::{self, Group};
 use crate::programs::installation::Installation;
 use crate::sockets;
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::Lock;
 use host::Progress;
 use host::ServerUser;
@@ -54,7 +54,7 @@ impl Cluster {
     /// The installation is gone, the directory can't be created, an option is one that pgdyno sets itself, `initdb`
     /// fails.
     pub fn empty(cache: &Cache, installation: &Installation, options: &[String]) -> Result<Self, Error> {
-        let cluster = Self::frame(cache, installation)?;
+        let cluster = Self::without_data(cache, installation)?;
         initdb(
             installation,
             options,
@@ -66,22 +66,27 @@ impl Cluster {
     }
 
     /// A copy of a data directory without a running server. Progress is reported as the step `what`.
-    pub(crate) fn copy_of(
+    pub(crate) fn from_copy(
         cache: &Cache,
         installation: &Installation,
         data: &Path,
         what: &str,
         progress: &dyn Progress,
     ) -> Result<Self, Error> {
-        let mut cluster = Self::frame(cache, installation)?;
-        cluster.put_back(data, what, progress)?;
+        let mut cluster = Self::without_data(cache, installation)?;
+        cluster.restore_from(data, what, progress)?;
         Ok(cluster)
     }
 
     /// Makes its data directory equal to this one.
-    pub(crate) fn put_back(&mut self, data: &Path, what: &str, progress: &dyn Progress) -> Result<(), Error> {
+    pub(crate) fn restore_from(
+        &mut self,
+        data: &Path,
+        what: &str,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
         let to = self.data_directory();
-        self.copied = make_alike(data, &to, &self.user, &mut self.stamps, what, progress)?;
+        self.copied = mirror_tree(data, &to, &self.user, &mut self.stamps, what, progress)?;
         Ok(())
     }
 
@@ -92,23 +97,23 @@ impl Cluster {
 
     /// A new cluster that takes over the existing data directory `data` among the cache's clusters.
     pub(crate) fn adopt(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
-        let cluster = Self::frame(cache, installation)?;
+        let cluster = Self::without_data(cache, installation)?;
         let from = cache.clusters().join(DATA);
         fs::rename(&from, cluster.data_directory()).doing("take over", &from)?;
         Ok(cluster)
     }
 
     /// Creates everything but the data directory.
-    fn frame(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
+    fn without_data(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
         let installation_in_use = installation.in_use(cache)?;
         let _lock = cache.clusters_lock()?;
         let directory = tempfile::Builder::new()
             .prefix("c-")
             .tempdir_in(cache.clusters())
-            .doing("make a directory in", &cache.clusters())?;
+            .doing("create a directory in", &cache.clusters())?;
         let owner = Lock::exclusive(&directory.path().join(OWNER_LOCK))?;
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755))
-            .doing("open to all", directory.path())?;
+            .doing("make readable by all users", directory.path())?;
         let sockets = sockets::make(directory.path(), cache.user())?;
         Ok(Self {
             directory: directory.keep(),
@@ -127,15 +132,15 @@ impl Cluster {
     ///
     /// # Errors
     /// A file can't be opened or synced.
-    pub fn forget_files(&self) -> Result<(), Error> {
-        self.user.act(|| forget_files(&self.data_directory()))?
+    pub fn drop_page_cache(&self) -> Result<(), Error> {
+        self.user.run_as(|| drop_page_cache(&self.data_directory()))?
     }
 
     /// Control groups for its server. Their directories are recorded before they are created, for the next sweep.
     pub(crate) fn group(&self, limits: &Limits) -> Result<Group, Error> {
         let journal = self.directory.join(GROUPS);
         let name = self.directory.file_name().unwrap_or_default().to_string_lossy();
-        Group::make(limits, &self.data_directory(), &format!("pgdyno-{name}"), &mut |directory| {
+        Group::create(limits, &self.data_directory(), &format!("pgdyno-{name}"), &mut |directory| {
             let mut file = OpenOptions::new().create(true).append(true).open(&journal)?;
             file.write_all(format!("{}\n", directory.display()).as_bytes())
         })
@@ -213,16 +218,16 @@ pub(crate) fn sync_file_system(path: &Path) -> Result<(), Error> {
 
 /// Drops the files below a directory from the system's page cache. Dirty pages are written first. Any use of the files
 /// in the meantime caches them again.
-fn forget_files(directory: &Path) -> Result<(), Error> {
+fn drop_page_cache(directory: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(directory).doing("read the directory", directory)? {
         let path = entry.doing("read the directory", directory)?.path();
-        let meta = path.symlink_metadata().doing("look at", &path)?;
+        let meta = path.symlink_metadata().doing("inspect", &path)?;
         if meta.is_dir() {
-            forget_files(&path)?;
+            drop_page_cache(&path)?;
         } else if meta.is_file() {
             let file = open_regular(&path).doing("open", &path)?;
             file.sync_data().doing("sync", &path)?;
-            fadvise(&file, 0, None, Advice::DontNeed).doing("put out of the page cache", &path)?;
+            fadvise(&file, 0, None, Advice::DontNeed).doing("drop from the page cache", &path)?;
         }
     }
     Ok(())

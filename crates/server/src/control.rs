@@ -15,14 +15,14 @@ pub(crate) const APPLICATION_NAME: &str = "pgdyno control";
 /// SQLSTATE insufficient_privilege.
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// Time limit of a server of pgdyno's own to accept a connection.
-const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connection parameters of a server, and its names in messages.
 #[derive(Clone)]
 pub(crate) struct Control {
     params: ConnectParams,
     /// The server in errors: its data directory, or its name and address.
-    pub(crate) called: String,
+    pub(crate) display_name: String,
     /// The server in steps of progress.
     pub(crate) title: String,
     pub(crate) major: Major,
@@ -30,7 +30,7 @@ pub(crate) struct Control {
 
 impl std::fmt::Debug for Control {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Control").field("called", &self.called).finish_non_exhaustive()
+        f.debug_struct("Control").field("display_name", &self.display_name).finish_non_exhaustive()
     }
 }
 
@@ -38,17 +38,17 @@ impl std::fmt::Debug for Control {
 pub(crate) fn socket_params(sockets: &Path, port: u16, database: &str) -> ConnectParams {
     let mut params = ConnectParams::new(sockets.display().to_string(), port, crate::USER, database, None);
     params.application_name = Some(APPLICATION_NAME.to_owned());
-    params.connect_timeout = Some(CONNECT_WITHIN);
+    params.connect_timeout = Some(CONNECT_TIMEOUT);
     params
 }
 
 impl Control {
-    pub(crate) fn new(mut params: ConnectParams, called: String, title: String, major: Major) -> Self {
+    pub(crate) fn new(mut params: ConnectParams, display_name: String, title: String, major: Major) -> Self {
         // Rows are read as UTF-8.
         params.client_encoding = Some("UTF8".to_owned());
         // The host is given. Querying its kind of session would add a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
-        Self { params, called, title, major }
+        Self { params, display_name, title, major }
     }
 
     /// The role.
@@ -99,7 +99,7 @@ impl Control {
     }
 
     pub(crate) fn failed(&self, doing: impl Into<String>, why: String) -> Error {
-        Error::Sql { doing: doing.into(), server: self.called.clone(), why }
+        Error::Sql { doing: doing.into(), server: self.display_name.clone(), why }
     }
 }
 

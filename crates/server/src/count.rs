@@ -11,12 +11,12 @@ use wire::blocking::{Session, SessionError};
 
 use crate::control::Control;
 use crate::error::Error;
-use host::process::LOOK_AGAIN;
+use host::process::POLL_INTERVAL;
 
 /// Time limit for clients to disappear, and then for the count to settle.
-const SETTLED_WITHIN: Duration = Duration::from_secs(20);
+const SETTLE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time to settle: the collector's files are at most half as old.
-const COLLECTOR_SETTLES: Micros = 600_000;
+const COLLECTOR_DELAY_US: Micros = 600_000;
 
 /// A time of the server, in microseconds since 1970.
 type Micros = i64;
@@ -25,24 +25,24 @@ impl Control {
     pub(crate) fn commits(&self, expected: Option<u64>) -> Result<u64, Error> {
         let mut session = self.session()?;
         let sql = |error| self.error("count the transactions", &error);
-        let nobody_since = self.wait_for_nobody(&mut session)?;
+        let idle_since = self.wait_for_no_connections(&mut session)?;
         if self.major >= Major::new(15) {
             return Ok(read(&mut session).map_err(sql)?.0);
         }
-        let end = Instant::now() + SETTLED_WITHIN;
-        let mut earlier: Option<(u64, Micros)> = None;
+        let end = Instant::now() + SETTLE_TIMEOUT;
+        let mut previous: Option<(u64, Micros)> = None;
         loop {
             let (count, written) = read(&mut session).map_err(sql)?;
             // A file from before the last client's end is stale.
-            if written.is_some_and(|written| written > nobody_since) || Instant::now() > end {
-                let written = written.unwrap_or(nobody_since);
-                let settled =
-                    |(before, then): (u64, Micros)| before == count && written - then >= COLLECTOR_SETTLES;
-                if expected == Some(count) || earlier.is_some_and(settled) || Instant::now() > end {
+            if written.is_some_and(|written| written > idle_since) || Instant::now() > end {
+                let written = written.unwrap_or(idle_since);
+                let is_settled =
+                    |(before, then): (u64, Micros)| before == count && written - then >= COLLECTOR_DELAY_US;
+                if expected == Some(count) || previous.is_some_and(is_settled) || Instant::now() > end {
                     return Ok(count);
                 }
-                if earlier.is_none_or(|(before, _)| before != count) {
-                    earlier = Some((count, written));
+                if previous.is_none_or(|(before, _)| before != count) {
+                    previous = Some((count, written));
                 }
             }
             std::thread::sleep(Duration::from_millis(50));
@@ -50,9 +50,9 @@ impl Control {
     }
 
     /// Waits until the tested database has no connections; returns the server's time then.
-    fn wait_for_nobody(&self, session: &mut Session) -> Result<Micros, Error> {
-        let sql = |error| self.error("look at the connections", &error);
-        let end = Instant::now() + SETTLED_WITHIN;
+    fn wait_for_no_connections(&self, session: &mut Session) -> Result<Micros, Error> {
+        let sql = |error| self.error("query the connections", &error);
+        let end = Instant::now() + SETTLE_TIMEOUT;
         loop {
             let sessions = format!(
                 "SELECT count(*), {} FROM pg_stat_activity WHERE datname = '{}'",
@@ -66,15 +66,15 @@ impl Control {
             if Instant::now() > end {
                 return Err(Error::Sql {
                     doing: "count the transactions".to_owned(),
-                    server: self.called.clone(),
+                    server: self.display_name.clone(),
                     why: format!(
-                        "{connections} connections to the database {} have not ended after {} s",
+                        "{connections} connections to the database {} did not end within {} s",
                         crate::DATABASE,
-                        SETTLED_WITHIN.as_secs()
+                        SETTLE_TIMEOUT.as_secs()
                     ),
                 });
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }

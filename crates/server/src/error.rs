@@ -3,8 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
-use host::MAKE_ROOM;
-use model::version::NotAVersion;
+use host::DISK_FULL_ADVICE;
+use model::version::ParseVersionError;
 use wire::blocking::SessionError;
 
 /// SQLSTATE disk_full.
@@ -19,10 +19,10 @@ pub enum Error {
     Host(#[from] host::Error),
     /// A text that is not a PostgreSQL version.
     #[error(transparent)]
-    NotAVersion(#[from] NotAVersion),
+    NotAVersion(#[from] ParseVersionError),
     /// No archive has this version.
     #[error(
-        "there is no embedded PostgreSQL {wanted}; available are {}, and earlier minor releases of these",
+        "there is no embedded PostgreSQL {wanted}; available are {} and their earlier minor releases",
         available.join(", ")
     )]
     NoSuchVersion {
@@ -46,7 +46,7 @@ pub enum Error {
     },
     /// The download does not match the archive's checksum; nothing of it was kept.
     #[error(
-        "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was thrown away; try again, or \
+        "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was discarded; try again, or \
          use another mirror (PGDYNO_MIRROR)"
     )]
     Corrupt {
@@ -58,7 +58,7 @@ pub enum Error {
         why: String,
     },
     /// The version is not installed.
-    #[error("PostgreSQL {version} is not installed; `pgdyno server list` shows what is")]
+    #[error("PostgreSQL {version} is not installed; `pgdyno server list` lists the installed versions")]
     NotInstalled {
         /// Version.
         version: String,
@@ -81,8 +81,8 @@ pub enum Error {
     },
     /// A server that pgdyno does not own.
     #[error(
-        "a server that is given by a connection string has no programs that pgdyno could start; give its version, a \
-         directory of programs or a source instead"
+        "pgdyno can't start a server that is given by a connection string; give its version, a directory of programs \
+         or a source instead"
     )]
     NoPrograms,
     /// The source to build is missing, or is not a source of PostgreSQL.
@@ -104,7 +104,7 @@ pub enum Error {
         package: String,
     },
     /// A step of a build failed.
-    #[error("could not {step} from {location} ({why}). The whole log is {log}; its last lines:\n{output}")]
+    #[error("could not {step} from {location} ({why}). The log is {log}; its last lines:\n{output}")]
     Build {
         /// The step, and its object.
         step: String,
@@ -118,7 +118,7 @@ pub enum Error {
         output: Box<str>,
     },
     /// A requested data set was never created.
-    #[error("there is no template of {content} for PostgreSQL {server}: it has to be made first")]
+    #[error("there is no template of {content} for PostgreSQL {server}: create it first")]
     NoTemplate {
         /// The server version.
         server: String,
@@ -126,7 +126,7 @@ pub enum Error {
         content: String,
     },
     /// No data set has this name, or is of that server or scale.
-    #[error("there is no data set {wanted}; `pgdyno dataset list` shows what there is")]
+    #[error("there is no data set {wanted}; `pgdyno dataset list` lists the data sets")]
     NoDataset {
         /// Requested data set.
         wanted: String,
@@ -144,7 +144,7 @@ pub enum Error {
     },
     /// A statement of a workload's setup was refused.
     #[error(
-        "the setup of the workload \"{workload}\" failed at {place} on {server}: {why}; mend the statement there, or leave \
+        "the setup of the workload \"{workload}\" failed at {place} on {server}: {why}; correct the statement, or leave \
          this server out"
     )]
     Setup {
@@ -175,8 +175,8 @@ pub enum Error {
     },
     /// An option of `initdb` that pgdyno sets itself.
     #[error(
-        "the initdb option \"{option}\" can't be used: pgdyno says itself where the data are and who gets in, and needs \
-         a data directory to come of it; leave it out"
+        "the initdb option \"{option}\" can't be used: pgdyno sets the data directory and its authentication itself; \
+         leave it out"
     )]
     InitdbOption {
         /// Option as given.
@@ -185,7 +185,7 @@ pub enum Error {
     /// `initdb` failed.
     #[error(
         "initdb of PostgreSQL {version}{} failed on {directory} ({status}){}. Its last lines:\n{output}",
-        with(options),
+        with_options(options),
         initdb_advice(options, output)
     )]
     Initdb {
@@ -202,8 +202,7 @@ pub enum Error {
     },
     /// The server ended, or was not ready in time.
     #[error(
-        "PostgreSQL {version} did not start on {directory}: {why}; check the settings it was given. Last lines of its \
-         log:\n{log}"
+        "PostgreSQL {version} did not start on {directory}: {why}; check its settings. Last lines of its log:\n{log}"
     )]
     Start {
         /// Version.
@@ -242,7 +241,7 @@ pub enum Error {
         why: String,
     },
     /// Processes that do not end even when killed.
-    #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them by hand, or look at dmesg")]
+    #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them, or see dmesg for the cause")]
     WontStop {
         /// Process IDs.
         pids: Vec<u32>,
@@ -292,8 +291,8 @@ pub enum LimitError {
         controller: String,
     },
     /// A group can't be created.
-    #[error("{group} can't be made: {source}")]
-    Make {
+    #[error("{group} can't be created: {source}")]
+    Create {
         /// The group.
         group: PathBuf,
         /// Cause.
@@ -310,7 +309,7 @@ pub enum LimitError {
         source: io::Error,
     },
     /// The kernel refuses a limit.
-    #[error("the kernel did not take \"{value}\" in {file}: {source}")]
+    #[error("the kernel rejected \"{value}\" in {file}: {source}")]
     Refused {
         /// The file of the limit.
         file: PathBuf,
@@ -320,7 +319,7 @@ pub enum LimitError {
         source: io::Error,
     },
     /// A data directory can't be inspected.
-    #[error("{directory} can't be looked at: {source}")]
+    #[error("{directory} can't be inspected: {source}")]
     Inspect {
         /// The directory.
         directory: PathBuf,
@@ -329,8 +328,8 @@ pub enum LimitError {
     },
     /// A data directory is not on a block device.
     #[error(
-        "the file system of {directory} is on no block device of its own, as tmpfs, overlay and btrfs are not; set \
-         PGDYNO_CACHE to a directory on a file system that is, such as ext4 or xfs"
+        "the file system of {directory} has no block device of its own (as tmpfs, overlay and btrfs); set PGDYNO_CACHE \
+         to a directory on a file system that has one, such as ext4 or xfs"
     )]
     NoDevice {
         /// The directory.
@@ -338,7 +337,7 @@ pub enum LimitError {
     },
     /// No group of the hierarchy can have child groups.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
-    Everywhere(Vec<Self>),
+    NoGroup(Vec<Self>),
     /// No group could be created, with advice.
     #[error("{source}; {advice}")]
     Groups {
@@ -353,14 +352,14 @@ pub enum LimitError {
 pub(crate) fn sql_text(error: &SessionError) -> String {
     match error.server_error() {
         Some(refused) => {
-            let advice = if refused.code() == Some(DISK_FULL) { MAKE_ROOM } else { "" };
+            let advice = if refused.code() == Some(DISK_FULL) { DISK_FULL_ADVICE } else { "" };
             format!("{}: {}{advice}", refused.severity, refused.message)
         }
         None => error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
     }
 }
 
-fn with(options: &str) -> String {
+fn with_options(options: &str) -> String {
     if options.is_empty() { String::new() } else { format!(" with {options}") }
 }
 
@@ -368,7 +367,7 @@ fn with(options: &str) -> String {
 fn initdb_advice(options: &str, output: &str) -> &'static str {
     let unknown = ["unrecognized option", "invalid option", "illegal option"];
     if !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
-        ": this version has no such option, so leave it out here"
+        ": this version has no such option; leave it out"
     } else {
         ""
     }

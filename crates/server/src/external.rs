@@ -29,15 +29,15 @@ use crate::readiness::Warmed;
 use connect::Route;
 use host::Cache;
 use host::Progress;
-use host::process::until;
-use journal::{Change, Identity, Journal, Place};
-pub use restore::{Restored, restore_settings};
-pub use settings::PutBack;
+use host::process::wait_until;
+use journal::{Change, Identity, Journal, JournalFile};
+pub use restore::{Restoration, restore_settings};
+pub use settings::RestoredSettings;
 
 /// Advisory lock in the database `postgres` of a server that pgdyno uses: "pgdyno" in ASCII.
 const ADVISORY_LOCK: i64 = 0x7067_6479_6e6f;
 /// Time limit for the sessions of a killed pgdyno to end.
-const FREE_WITHIN: Duration = Duration::from_secs(10);
+const SESSIONS_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running server that pgdyno does not own. While this lives no other pgdyno uses it; dropping it restores its
 /// settings.
@@ -45,8 +45,8 @@ pub struct ExternalServer {
     name: String,
     route: Route,
     identity: Identity,
-    may_set: bool,
-    place: Place,
+    can_change_settings: bool,
+    journal_file: JournalFile,
     /// Settings changed by this process.
     changed: Vec<Change>,
     /// Holds the advisory lock.
@@ -55,7 +55,7 @@ pub struct ExternalServer {
 
 impl fmt::Debug for ExternalServer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ExternalServer").field("called", &self.route.control.called).finish_non_exhaustive()
+        f.debug_struct("ExternalServer").field("display_name", &self.display_name()).finish_non_exhaustive()
     }
 }
 
@@ -68,49 +68,51 @@ impl ExternalServer {
     /// The connection string can't be used; the server refuses the connection, is a standby, older than 9.6, or used by
     /// another pgdyno; settings can't be restored.
     pub fn connect(cache: &Cache, name: &str, dsn: &Dsn, progress: &dyn Progress) -> Result<Self, Error> {
-        let (server, done) = Self::connect_to(cache, name, dsn, None)?;
-        if let Some(done) = done {
-            progress.notice(&format!("the server {}: settings of a killed pgdyno: {done}", server.called()));
+        let (server, restored) = Self::connect_to(cache, name, dsn, None)?;
+        if let Some(restored) = restored {
+            let server = server.display_name();
+            progress.notice(&format!("the server {server}: settings of a killed pgdyno: {restored}"));
         }
         Ok(server)
     }
 
-    /// Like `connect`, with the place of a journal if the caller has it already; also returns what was restored.
+    /// Like `connect`, with the journal file of a key if the caller has locked it; also returns what was restored.
     fn connect_to(
         cache: &Cache,
         name: &str,
         dsn: &Dsn,
-        had: Option<(&str, Place)>,
-    ) -> Result<(Self, Option<PutBack>), Error> {
+        locked: Option<(&str, JournalFile)>,
+    ) -> Result<(Self, Option<RestoredSettings>), Error> {
         let mut route = Route::resolve(name, dsn)?;
         let mut session = route.control.session()?;
-        route.control.major = look_over(&route.control, &mut session)?;
+        route.control.major = check_usable(&route.control, &mut session)?;
         let identity =
             Identity { system: system_identifier(&mut session), host: route.host.clone(), port: route.port };
         let key = identity.key();
-        let place = match had {
-            Some((had, place)) if had == key => Some(place),
-            _ => Place::take(cache, &key)?,
+        let journal_file = match locked {
+            Some((locked_key, file)) if locked_key == key => Some(file),
+            _ => JournalFile::try_lock(cache, &key)?,
         };
-        let place = place.ok_or_else(|| in_use(&route.control, "another pgdyno of this machine"))?;
+        let journal_file =
+            journal_file.ok_or_else(|| in_use(&route.control, "another pgdyno on this machine"))?;
         lock(&route.control, &mut session)?;
-        let left = place.read()?;
+        let journal = journal_file.read()?;
         let mut server = Self {
             name: name.to_owned(),
-            changed: left.map(|journal| journal.settings).unwrap_or_default(),
+            changed: journal.map(|journal| journal.settings).unwrap_or_default(),
             route,
             identity,
-            may_set: dsn.may_set,
-            place,
+            can_change_settings: dsn.can_change_settings,
+            journal_file,
             _session: session,
         };
-        let done = if server.changed.is_empty() { None } else { Some(server.put_back()?) };
-        Ok((server, done))
+        let restored = if server.changed.is_empty() { None } else { Some(server.restore_settings()?) };
+        Ok((server, restored))
     }
 
     /// Its name and address, without secrets.
-    pub fn called(&self) -> &str {
-        &self.route.control.called
+    pub fn display_name(&self) -> &str {
+        &self.route.control.display_name
     }
 
     /// Its `server_version`, such as `18.1`, and what `version()` prints.
@@ -174,7 +176,7 @@ impl ExternalServer {
     ///
     /// # Errors
     /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
-    pub fn renew(&self, content: &Content) -> Result<(), Error> {
+    pub fn recreate_database(&self, content: &Content) -> Result<(), Error> {
         self.route.control.copy_template(content)
     }
 
@@ -223,12 +225,12 @@ impl ExternalServer {
     /// The user has not allowed it; a setting needs a restart, is rejected by the server, or is overridden by another
     /// source; the journal can't be written. All settings are then restored, unless the error states otherwise.
     pub fn set(&mut self, settings: &BTreeMap<String, String>) -> Result<(), Error> {
-        if !settings.is_empty() && !self.may_set {
+        if !settings.is_empty() && !self.can_change_settings {
             return Err(Error::External {
-                server: self.route.control.called.clone(),
+                server: self.route.control.display_name.clone(),
                 why: format!(
                     "pgdyno does not own it, and may not change its settings ({}); to allow it, put allow_settings = \
-                     true into [servers.{}]: they are put back afterwards",
+                     true into [servers.{}]: they are restored afterwards",
                     settings.keys().map(String::as_str).collect::<Vec<_>>().join(", "),
                     self.name
                 ),
@@ -240,18 +242,19 @@ impl ExternalServer {
         if self.changed.len() == settings.len() && settings.iter().all(is_set) {
             return Ok(());
         }
-        self.put_back()?;
+        self.restore_settings()?;
         if settings.is_empty() {
             return Ok(());
         }
         let changes = self.route.control.changes(settings)?;
-        self.place.write(&Journal::new(&self.name, &self.route.conninfo, &self.identity, changes.clone()))?;
+        let journal = Journal::new(&self.name, &self.route.conninfo, &self.identity, changes.clone());
+        self.journal_file.write(&journal)?;
         self.changed = changes;
-        self.route.control.change(&self.changed).map_err(|error| match self.put_back() {
+        self.route.control.change(&self.changed).map_err(|error| match self.restore_settings() {
             Ok(_) => error,
             Err(further) => Error::External {
-                server: self.route.control.called.clone(),
-                why: format!("{error}; and afterwards settings could not be put back: {further}"),
+                server: self.route.control.display_name.clone(),
+                why: format!("{error}; then settings could not be restored: {further}"),
             },
         })
     }
@@ -261,49 +264,49 @@ impl ExternalServer {
     ///
     /// # Errors
     /// The server does not answer, or the role no longer may: the journal then remains for [`restore_settings`].
-    pub fn put_back(&mut self) -> Result<PutBack, Error> {
+    pub fn restore_settings(&mut self) -> Result<RestoredSettings, Error> {
         if self.changed.is_empty() {
-            return Ok(PutBack::default());
+            return Ok(RestoredSettings::default());
         }
-        let done = self.route.control.put_back(&self.changed)?;
-        self.place.remove()?;
+        let restored = self.route.control.restore_settings(&self.changed)?;
+        self.journal_file.remove()?;
         self.changed.clear();
-        if !done.left.is_empty() {
-            tracing::warn!("the server {}: {done}", self.called());
+        if !restored.left.is_empty() {
+            tracing::warn!("the server {}: {restored}", self.display_name());
         }
-        Ok(done)
+        Ok(restored)
     }
 
     /// Drops the databases that pgdyno has created on it: the tested one, and every template. Returns their names.
     ///
     /// # Errors
     /// The role may not, or sessions stay connected.
-    pub fn forget(&self) -> Result<Vec<String>, Error> {
+    pub fn drop_databases(&self) -> Result<Vec<String>, Error> {
         self.route.control.drop_own_databases()
     }
 }
 
 impl Drop for ExternalServer {
     fn drop(&mut self) {
-        if let Err(error) = self.put_back() {
+        if let Err(error) = self.restore_settings() {
             // The journal remains.
-            tracing::warn!("settings have not been put back ({error}): pgdyno server restore tries again");
+            tracing::warn!("settings were not restored ({error}); `pgdyno server restore` tries again");
         }
     }
 }
 
 /// Checks that this server can be measured; returns its major.
-fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
-    let refuse = |why: &str| Error::External { server: control.called.clone(), why: why.to_owned() };
+fn check_usable(control: &Control, session: &mut Session) -> Result<Major, Error> {
+    let refuse = |why: &str| Error::External { server: control.display_name.clone(), why: why.to_owned() };
     let (number, is_standby): (u32, bool) = session
         .query_one("SELECT current_setting('server_version_num'), pg_is_in_recovery()")
-        .map_err(|error| control.error("ask for the version", &error))?;
+        .map_err(|error| control.error("query the version", &error))?;
     let major = Major::from_number(number);
     if major < Major::from_number(90_600) {
-        return Err(refuse("it is older than PostgreSQL 9.6, which pgdyno does not know"));
+        return Err(refuse("it is older than PostgreSQL 9.6, the oldest version that pgdyno supports"));
     }
     if is_standby {
-        return Err(refuse("it is a standby, on which no data set can be made; connect to its primary"));
+        return Err(refuse("it is a standby, on which no data set can be created; connect to its primary"));
     }
     Ok(major)
 }
@@ -311,7 +314,7 @@ fn look_over(control: &Control, session: &mut Session) -> Result<Major, Error> {
 /// Two pgdyno processes, even on different machines, would measure each other.
 fn lock(control: &Control, session: &mut Session) -> Result<(), Error> {
     let mut failure = None;
-    let locked = until(FREE_WITHIN, || {
+    let locked = wait_until(SESSIONS_END_TIMEOUT, || {
         match session.query_one(&format!("SELECT pg_try_advisory_lock({ADVISORY_LOCK})")) {
             Ok(locked) => locked,
             Err(error) => {
@@ -321,14 +324,14 @@ fn lock(control: &Control, session: &mut Session) -> Result<(), Error> {
         }
     });
     match failure {
-        Some(error) => Err(control.error("lock it against other pgdynos", &error)),
+        Some(error) => Err(control.error("lock it against other pgdyno processes", &error)),
         None if locked => Ok(()),
         None => Err(in_use(control, "another pgdyno")),
     }
 }
 
 fn in_use(control: &Control, by: &str) -> Error {
-    Error::InUse { what: format!("the server {}", control.called), by: by.to_owned() }
+    Error::InUse { what: format!("the server {}", control.display_name), by: by.to_owned() }
 }
 
 /// None if the role may not query it.

@@ -12,7 +12,7 @@ use crate::dataset::template::Template;
 use crate::error::Error;
 use crate::programs::installation::{Installation, Record};
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::ServerUser;
 
 /// Description of a guest's server.
@@ -37,7 +37,7 @@ pub struct GuestServer {
     /// Programs, each with the libraries that it is linked to.
     pub programs: Vec<PathBuf>,
     /// Directories that the server reads while it runs, at the same place in the guest; only files that are
-    /// [`is_for_running`].
+    /// [`is_runtime_file`].
     pub directories: Vec<PathBuf>,
     /// Loadable libraries, whose dependencies are needed, too.
     pub libraries: Vec<PathBuf>,
@@ -61,8 +61,8 @@ pub fn guest_server(cache: &Cache, template: &Template) -> Result<GuestServer, E
     let libraries =
         directories.iter().map(|directory| libraries_in(directory)).collect::<Result<Vec<_>, _>>()?;
     let user = match cache.user() {
-        ServerUser::Dropped { uid, gid, .. } => (*uid, *gid),
-        ServerUser::Ourselves => (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+        ServerUser::Unprivileged { uid, gid, .. } => (*uid, *gid),
+        ServerUser::Current => (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
     };
     let passwd = format!("root:x:0:0::/root:/bin/sh\npostgres:x:{}:{}::/tmp:/bin/sh\n", user.0, user.1);
     let group = format!("root:x:0:\npostgres:x:{}:\n", user.1);
@@ -115,14 +115,14 @@ pub fn unpack(cache: &Cache) -> Result<(Installation, Cluster), Error> {
     };
     let data = cache.clusters().join(DATA);
     if !data.is_dir() {
-        move_in(&cache.clusters(), &data).doing("take over the disk in", &data)?;
+        move_into_directory(&cache.clusters(), &data).doing("move the disk's content to", &data)?;
     }
     let cluster = Cluster::adopt(cache, &installation)?;
     Ok((installation, cluster))
 }
 
 /// A disk has the content of the data directory at its top: moves it into a directory of its own.
-fn move_in(disk: &Path, data: &Path) -> io::Result<()> {
+fn move_into_directory(disk: &Path, data: &Path) -> io::Result<()> {
     let entries = fs::read_dir(disk)?.collect::<io::Result<Vec<_>>>()?;
     let owner = fs::metadata(disk.join("PG_VERSION"))?;
     fs::create_dir(data)?;
@@ -145,7 +145,7 @@ fn runtime_directories(installation: &Installation, template: &Template) -> Vec<
 
 /// Static libraries are only for building, and the JIT compiler is larger than all else; without it queries are
 /// interpreted, as cheap ones always are.
-pub fn is_for_running(path: &Path) -> bool {
+pub fn is_runtime_file(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let is_for_building = name.ends_with(".a") || ["pgxs", "pkgconfig", "doc", "man"].contains(&&*name);
     !is_for_building && name != "bitcode" && !name.starts_with("llvmjit")
@@ -156,5 +156,5 @@ fn libraries_in(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(directory).doing("read the directory", directory)?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let is_loadable = |path: &PathBuf| path.extension().is_some_and(|kind| kind == "so");
-    Ok(paths.filter(|path| is_loadable(path) && path.is_file() && is_for_running(path)).collect())
+    Ok(paths.filter(|path| is_loadable(path) && path.is_file() && is_runtime_file(path)).collect())
 }

@@ -25,13 +25,13 @@ impl Control {
     pub(crate) fn version(&self) -> Result<(String, String), Error> {
         self.session()?
             .query_one("SELECT current_setting('server_version'), version()")
-            .map_err(|error| self.error("ask for the version", &error))
+            .map_err(|error| self.error("query the version", &error))
     }
 
     pub(crate) fn database_bytes(&self) -> Result<u64, Error> {
         self.session()?
             .query_one(&format!("SELECT pg_database_size('{}'::name)", crate::DATABASE))
-            .map_err(|error| self.error("ask for the database's size", &error))
+            .map_err(|error| self.error("query the database's size", &error))
     }
 
     /// Every setting in force, by name, with secrets masked.
@@ -43,7 +43,7 @@ impl Control {
                 "SELECT name, coalesce(setting, ''), unit, source, context, pending_restart FROM pg_settings \
                  ORDER BY name",
             )
-            .map_err(|error| self.error("ask for the settings", &error))?;
+            .map_err(|error| self.error("query the settings", &error))?;
         let setting = |(name, value, unit, source, context, pending_restart): Row| Setting {
             value: shown(&name, value),
             name,

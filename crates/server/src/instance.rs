@@ -13,25 +13,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Access;
 use crate::cluster::DATA;
-use crate::data::copy::{Stamps, make_alike};
+use crate::data::copy::{Stamps, mirror_tree};
 use crate::data::initdb::initdb;
 use crate::dataset::template::Template;
 use crate::error::Error;
 use crate::launch::{Launch, Launched};
-use crate::process::{end_all, none_within, postmaster};
+use crate::process::{end_all, postmaster, wait_for_exit};
 use crate::programs::installation::Installation;
 use crate::server::StopMode;
 use crate::sockets;
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::Lock;
 use host::Progress;
-use host::files::{entries, make_open, remove_tree};
+use host::files::{create_public_directory, entries, remove_tree};
 use host::process::signal;
 
 const RECORD: &str = "server.json";
 const PASSWORD_FILE: &str = "pgpass";
-const FAST_WITHIN: Duration = Duration::from_secs(120);
+const FAST_STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A server with its own directory in the cache, running or not.
 #[derive(Clone, Debug)]
@@ -153,8 +153,8 @@ pub fn start(cache: &Cache, start: &Start<'_>, progress: &dyn Progress) -> Resul
                 Ok(server.clone())
             } else {
                 Err(Error::Instance(format!(
-                    "the server {name} already runs with another port, other settings or without TCP; stop it first: pgdyno \
-                     server stop {name}"
+                    "the server {name} already runs with another port, with other settings or without TCP; stop it first: \
+                     `pgdyno server stop {name}`"
                 )))
             };
         }
@@ -174,12 +174,12 @@ pub fn stop(cache: &Cache, name: &str, mode: StopMode) -> Result<Instance, Error
     let _lock = Lock::exclusive(&lock_file(cache, name))?;
     let mut server = read(name.to_owned(), home).map_err(|_| none_such(name))?;
     let Some(pid) = server.pid else {
-        return Err(Error::Instance(format!("the server {name} does not run")));
+        return Err(Error::Instance(format!("the server {name} is not running")));
     };
     let data = server.data_directory();
     if mode == StopMode::Fast {
         signal(pid, Signal::INT);
-        none_within(&data, FAST_WITHIN);
+        wait_for_exit(&data, FAST_STOP_TIMEOUT);
     }
     end_all(&data)?;
     server.pid = None;
@@ -199,7 +199,7 @@ pub fn remove(cache: &Cache, name: &str) -> Result<bool, Error> {
     if postmaster(&home.join(DATA)).is_some() {
         return Err(Error::InUse {
             what: format!("the server {name}"),
-            by: format!("its clients, for it runs (`pgdyno server stop {name}`)"),
+            by: format!("its clients (`pgdyno server stop {name}` stops it)"),
         });
     }
     sockets::remove(&home)?;
@@ -217,13 +217,13 @@ pub(crate) fn running_on(cache: &Cache, identity: &str) -> Result<Option<String>
 }
 
 fn check_scale(server: &Instance, start: &Start<'_>) -> Result<(), Error> {
-    let asked = start.template.map(Template::scale);
-    if asked.is_none() || asked == server.scale() {
+    let requested = start.template.map(Template::scale);
+    if requested.is_none() || requested == server.scale() {
         return Ok(());
     }
     let has = server.scale().map_or("no pgbench tables".to_owned(), |scale| format!("scale {scale}"));
     Err(Error::Instance(format!(
-        "the server {0} exists with {has}; to begin anew, stop and remove it first: pgdyno server remove {0}",
+        "the server {0} exists with {has}; to create it again, stop and remove it first: `pgdyno server remove {0}`",
         server.name
     )))
 }
@@ -232,13 +232,13 @@ fn check_scale(server: &Instance, start: &Start<'_>) -> Result<(), Error> {
 fn make(cache: &Cache, start: &Start<'_>, home: &Path, progress: &dyn Progress) -> Result<(), Error> {
     sockets::remove(home)?;
     remove_tree(home)?;
-    make_open(home)?;
+    create_public_directory(home)?;
     sockets::make(home, cache.user())?;
     let data = home.join(DATA);
     match start.template {
         Some(template) => {
             let what = format!("server {}: copying its data", start.name);
-            make_alike(template.directory(), &data, cache.user(), &mut Stamps::new(), &what, progress)
+            mirror_tree(template.directory(), &data, cache.user(), &mut Stamps::new(), &what, progress)
                 .map(drop)
         }
         None => initdb(start.installation, &[], cache.user(), &data, &home.join("initdb.log")),
@@ -256,7 +256,7 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
         }
     };
     cache.user().take_over(&home.join(DATA))?;
-    cache.user().own(&sockets)?;
+    cache.user().chown(&sockets)?;
     let Launched { child: _, port, password, .. } = Launch {
         installation: start.installation,
         user: cache.user(),
@@ -311,7 +311,7 @@ fn read(name: String, home: PathBuf) -> Result<Instance, Error> {
 }
 
 fn none_such(name: &str) -> Error {
-    Error::Instance(format!("there is no server {name}; `pgdyno server list` shows what there is"))
+    Error::Instance(format!("there is no server {name}; `pgdyno server list` lists the servers"))
 }
 
 fn lock_file(cache: &Cache, name: &str) -> PathBuf {

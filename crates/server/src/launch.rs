@@ -22,13 +22,13 @@ use crate::error::{Error, sql_text};
 use crate::limits::Group;
 use crate::process::end_all;
 use crate::programs::installation::Installation;
-use host::Doing;
+use host::IoContext;
 use host::ServerUser;
 use host::files::{read_regular, write_regular};
-use host::process::{LAST_LINES, LOOK_AGAIN, enter, last_lines, spawn, spawn_detached};
+use host::process::{LOG_TAIL_LINES, POLL_INTERVAL, enter_cgroups, last_lines, spawn, spawn_detached};
 
 /// Time limit of a start, which includes recovery if the server was killed.
-const READY_WITHIN: Duration = Duration::from_secs(120);
+const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Attempts with other ports, if another process takes the free one first.
 const PORT_ATTEMPTS: u32 = 5;
 /// Settings through which pgdyno reaches the server and its log.
@@ -83,15 +83,15 @@ pub(crate) struct Launch<'a> {
 /// Reason that a server does not accept connections.
 #[derive(Debug, thiserror::Error)]
 enum NotReady {
-    #[error("it ended at once ({0})")]
+    #[error("it ended immediately ({0})")]
     Ended(ExitStatus),
-    #[error("it can't be watched ({0})")]
+    #[error("its state can't be read ({0})")]
     Unobservable(#[source] io::Error),
-    #[error("it got no password ({0})")]
+    #[error("its password could not be set ({0})")]
     Password(String),
     #[error(transparent)]
     Random(#[from] NoRandomNumbers),
-    #[error("it was not ready within {} s ({last})", READY_WITHIN.as_secs())]
+    #[error("it was not ready within {} s ({last})", START_TIMEOUT.as_secs())]
     TimedOut { last: String },
 }
 
@@ -129,7 +129,7 @@ impl Launch<'_> {
 
     fn attempt(&self, port: u16, files: &AccessFiles) -> Result<Launched, Error> {
         let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
-        let log_from = log.metadata().doing("look at", self.log)?.len();
+        let log_from = log.metadata().doing("inspect", self.log)?.len();
         let mut postgres = self.installation.command("postgres", self.user);
         postgres
             .arg("-D")
@@ -149,7 +149,7 @@ impl Launch<'_> {
             .stdin(Stdio::null())
             .stdout(log.try_clone().doing("write", self.log)?)
             .stderr(log);
-        enter(&mut postgres, self.group.map_or_else(|| Ok(Vec::new()), Group::entrances)?);
+        enter_cgroups(&mut postgres, self.group.map_or_else(|| Ok(Vec::new()), Group::procs_files)?);
         let child = if self.detached {
             spawn_detached(postgres)
         } else {
@@ -168,22 +168,22 @@ impl Launch<'_> {
             return Err(Error::Start {
                 version: self.installation.version().to_string(),
                 directory: self.data.to_owned(),
-                why: format!("{error}{}", self.killed()),
-                log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LAST_LINES),
+                why: format!("{error}{}", self.out_of_memory()),
+                log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LOG_TAIL_LINES),
             });
         }
         Ok(launched)
     }
 
     /// Effects of its memory limit; empty if that did not cause the failure.
-    fn killed(&self) -> String {
+    fn out_of_memory(&self) -> String {
         let limits = self.group.map(Group::in_force);
         match limits
             .and_then(|limits| Some((limits.oom_kills.filter(|kills| *kills > 0)?, limits.memory_bytes?)))
         {
             None => String::new(),
             Some((_, bytes)) => format!(
-                "; the kernel killed processes of it for want of memory: its limit of {} is too small for it (lower \
+                "; the kernel killed its processes because it ran out of memory: its limit of {} is too small (lower \
                  shared_buffers, or raise the limit)",
                 Size::from_bytes(bytes)
             ),
@@ -191,21 +191,21 @@ impl Launch<'_> {
     }
 
     fn wait_until_ready(&self, launched: &mut Launched) -> Result<(), NotReady> {
-        let end = Instant::now() + READY_WITHIN;
-        let mut last = "it never said that it is ready".to_owned();
+        let end = Instant::now() + START_TIMEOUT;
+        let mut last = "it did not report that it is ready".to_owned();
         while Instant::now() < end {
             match launched.child.try_wait() {
                 Ok(Some(status)) => return Err(NotReady::Ended(status)),
                 Ok(None) => {}
                 Err(error) => return Err(NotReady::Unobservable(error)),
             }
-            if self.says_ready(launched.child.id()) {
+            if self.is_ready(launched.child.id()) {
                 match Session::connect(&socket_params(self.sockets, launched.port, crate::USER)) {
                     Ok(_) => return Ok(()),
                     Err(error) => last = sql_text(&error),
                 }
             }
-            std::thread::sleep(LOOK_AGAIN);
+            std::thread::sleep(POLL_INTERVAL);
         }
         Err(NotReady::TimedOut { last })
     }
@@ -227,18 +227,18 @@ impl Launch<'_> {
 
     /// The postmaster writes its state to line 8 of `postmaster.pid`, from PostgreSQL 10 on; before, only a connection
     /// shows it.
-    fn says_ready(&self, pid: u32) -> bool {
+    fn is_ready(&self, pid: u32) -> bool {
         let Ok(text) = read_regular(&self.data.join("postmaster.pid")) else { return false };
         let mut lines = text.lines().map(str::trim);
         let is_ours = lines.next() == Some(&pid.to_string());
-        let states_it = self.installation.version().major() >= Major::new(10);
-        is_ours && (!states_it || lines.nth(6) == Some("ready"))
+        let has_status = self.installation.version().major() >= Major::new(10);
+        is_ours && (!has_status || lines.nth(6) == Some("ready"))
     }
 
     fn write_settings(&self) -> Result<(), Error> {
         let file = self.data.join(SETTINGS_FILE);
         let text = log_settings() + &settings_text(self.settings)?;
-        Ok(self.user.act(|| write_regular(&file, text.as_bytes()))?.doing("write", &file)?)
+        Ok(self.user.run_as(|| write_regular(&file, text.as_bytes()))?.doing("write", &file)?)
     }
 }
 
@@ -278,15 +278,15 @@ fn settings_text(settings: &BTreeMap<String, String>) -> Result<String, Error> {
     let mut text = String::new();
     for (name, value) in settings {
         let refuse = |why: &str| Err(Error::Setting { name: name.clone(), why: why.to_owned() });
-        let of_a_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-        if name.is_empty() || !name.chars().all(of_a_name) {
-            return refuse("a name has only letters, digits, `_` and `.`");
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+        if name.is_empty() || !name.chars().all(is_allowed) {
+            return refuse("a name may contain only letters, digits, `_` and `.`");
         }
         if OWN_SETTINGS.contains(&name.to_ascii_lowercase().as_str()) {
-            return refuse("pgdyno sets it itself, to reach the server and its log");
+            return refuse("pgdyno sets it itself, to connect to the server and read its log");
         }
         if value.contains(['\n', '\r', '\0']) {
-            return refuse("its value has a line break");
+            return refuse("its value contains a line break");
         }
         let _ = writeln!(text, "{name} = '{}'", value.replace('\\', "\\\\").replace('\'', "''"));
     }
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_would_break_out_or_lose_the_server_are_refused() {
+    fn settings_with_invalid_names_or_values_and_pgdynos_own_are_refused() {
         for (name, value) in
             [("a b", "1"), ("", "1"), ("work_mem", "1\nport=1"), ("Port", "1"), ("hba_file", "x")]
         {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_log_is_its_end() {
+    fn the_last_lines_of_a_log_are_returned() {
         assert_eq!(last_lines("a\nb\nc\n", 2), "b\nc");
         assert_eq!(last_lines("", 2), "(it is empty)");
     }

@@ -35,7 +35,7 @@ pub use dataset::disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use dataset::filling::template;
 pub use dataset::template::{Facts, Template, templates};
 pub use error::{Error, LimitError};
-pub use external::{ExternalServer, PutBack, Restored, restore_settings};
+pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settings};
 pub use limits::check_limits;
 pub use programs::build_flags::BuildFlags;
 pub use programs::install::{Release, install, install_newest, resolve};

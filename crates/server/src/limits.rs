@@ -17,8 +17,8 @@ use crate::error::{Error, LimitError};
 use device::Device;
 use groups::{Controller, Version};
 use host::Cache;
-use host::Doing;
-use host::process::{OBEY_WITHIN, signal, until};
+use host::IoContext;
+use host::process::{STOP_TIMEOUT, signal, wait_until};
 
 /// Value of v1 without a limit: the largest possible number of pages.
 const V1_UNLIMITED_BYTES: u64 = 1 << 62;
@@ -28,9 +28,9 @@ const V1_UNLIMITED_BYTES: u64 = 1 << 62;
 /// # Errors
 /// Groups can't be created, or reject such a limit; with advice.
 pub fn check_limits(cache: &Cache, limits: &Limits) -> Result<(), Error> {
-    static TRIED: AtomicU32 = AtomicU32::new(0);
-    let name = format!("pgdyno-check-{}-{}", std::process::id(), TRIED.fetch_add(1, Ordering::Relaxed));
-    Group::make(limits, &cache.clusters(), &name, &mut |_| Ok(())).map(drop)
+    static CHECKS: AtomicU32 = AtomicU32::new(0);
+    let name = format!("pgdyno-check-{}-{}", std::process::id(), CHECKS.fetch_add(1, Ordering::Relaxed));
+    Group::create(limits, &cache.clusters(), &name, &mut |_| Ok(())).map(drop)
 }
 
 /// Control groups of one server: one in v2, one per controller in v1. Dropping it ends their remaining processes, and
@@ -47,13 +47,13 @@ pub(crate) struct Group {
 impl Group {
     /// Creates groups of this name with these limits, on the disk that holds `data`. `note` is called with each
     /// directory before it is created.
-    pub(crate) fn make(
+    pub(crate) fn create(
         limits: &Limits,
         data: &Path,
         name: &str,
         note: &mut dyn FnMut(&Path) -> io::Result<()>,
     ) -> Result<Self, Error> {
-        let refuse = |source| Error::Limit { what: in_words(limits), source };
+        let refuse = |source| Error::Limit { what: description(limits), source };
         let mut wanted = Vec::new();
         wanted.extend((limits.memory != MemoryLimit::NONE).then_some(Controller::Memory));
         let device = if limits.disk.is_none() {
@@ -79,19 +79,19 @@ impl Group {
 
     fn limit_memory(&self, limit: MemoryLimit) -> Result<(), LimitError> {
         let (Some((version, directory)), Some(bytes)) = (&self.memory, limit.bytes()) else { return Ok(()) };
-        let put = |file: &str, value: u64| put(directory, file, &value.to_string());
+        let write = |file: &str, value: u64| write_limit(directory, file, &value.to_string());
         // Memory must not be swapped out: swap would be another disk.
         match version {
             Version::V2 => {
-                put("memory.max", bytes)?;
+                write("memory.max", bytes)?;
                 if directory.join("memory.swap.max").exists() {
-                    put("memory.swap.max", 0)?;
+                    write("memory.swap.max", 0)?;
                 }
             }
             Version::V1 => {
-                put("memory.limit_in_bytes", bytes)?;
+                write("memory.limit_in_bytes", bytes)?;
                 // At a group's limit, 0 disables swapping; a limit of memory with swap would hide the hits of this one.
-                put("memory.swappiness", 0)?;
+                write("memory.swappiness", 0)?;
             }
         }
         Ok(())
@@ -102,15 +102,17 @@ impl Group {
         for (in_v2, in_v1, value) in DISK_LIMITS.map(|(in_v2, in_v1, of)| (in_v2, in_v1, of(limit))) {
             let Some(value) = value else { continue };
             match version {
-                Version::V2 => put(directory, "io.max", &format!("{} {in_v2}={value}", device.number))?,
-                Version::V1 => put(directory, in_v1, &format!("{} {value}", device.number))?,
+                Version::V2 => {
+                    write_limit(directory, "io.max", &format!("{} {in_v2}={value}", device.number))?;
+                }
+                Version::V1 => write_limit(directory, in_v1, &format!("{} {value}", device.number))?,
             }
         }
         Ok(())
     }
 
     /// Files through which a process enters, open for writing: the kernel checks the rights of the opener.
-    pub(crate) fn entrances(&self) -> Result<Vec<File>, Error> {
+    pub(crate) fn procs_files(&self) -> Result<Vec<File>, Error> {
         let open = |directory: &PathBuf| {
             let procs = directory.join("cgroup.procs");
             OpenOptions::new().write(true).open(&procs).doing("open", &procs)
@@ -175,7 +177,7 @@ impl Drop for Group {
 /// Ends the remaining processes of a group, and removes it. A group that can't be removed remains, without processes.
 pub(crate) fn remove(directory: &Path) {
     let mut outcome = Ok(());
-    until(OBEY_WITHIN, || {
+    wait_until(STOP_TIMEOUT, || {
         outcome = fs::remove_dir(directory);
         let busy = outcome.as_ref().is_err_and(|error| error.kind() == ErrorKind::ResourceBusy);
         if busy {
@@ -203,7 +205,7 @@ const DISK_LIMITS: [Limited; 4] = [
     ("wiops", "blkio.throttle.write_iops_device", |limit| limit.write_iops),
 ];
 
-fn put(directory: &Path, file: &str, value: &str) -> Result<(), LimitError> {
+fn write_limit(directory: &Path, file: &str, value: &str) -> Result<(), LimitError> {
     let file = directory.join(file);
     // Not created if missing: then the kernel was built without it.
     let written =
@@ -222,7 +224,7 @@ fn number(directory: &Path, file: &str, word: Option<&str>) -> Option<u64> {
 }
 
 /// The limits, for errors.
-fn in_words(limits: &Limits) -> String {
+fn description(limits: &Limits) -> String {
     let memory = (limits.memory != MemoryLimit::NONE).then(|| format!("memory to {}", limits.memory));
     let disk = (!limits.disk.is_none()).then(|| format!("the use of the disk to \"{}\"", limits.disk.name));
     memory.into_iter().chain(disk).collect::<Vec<_>>().join(" and ")

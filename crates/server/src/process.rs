@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use host::files::read_regular;
-use host::process::{OBEY_WITHIN, signal, until};
+use host::process::{STOP_TIMEOUT, signal, wait_until};
 use rustix::process::Signal;
 
 use crate::error::Error;
@@ -42,14 +42,14 @@ pub(crate) fn end_all(data: &Path) -> Result<usize, Error> {
     }
     if let Some(pid) = postmaster(data) {
         signal(pid, Signal::QUIT);
-        if none_within(data, OBEY_WITHIN) {
+        if wait_for_exit(data, STOP_TIMEOUT) {
             return Ok(found);
         }
     }
     for pid in postgres_processes(data) {
         signal(pid, Signal::KILL);
     }
-    if none_within(data, OBEY_WITHIN) {
+    if wait_for_exit(data, STOP_TIMEOUT) {
         Ok(found)
     } else {
         Err(Error::WontStop { pids: postgres_processes(data), directory: data.to_owned() })
@@ -57,6 +57,6 @@ pub(crate) fn end_all(data: &Path) -> Result<usize, Error> {
 }
 
 /// Waits until a data directory has no PostgreSQL process.
-pub(crate) fn none_within(data: &Path, within: Duration) -> bool {
-    until(within, || postgres_processes(data).is_empty())
+pub(crate) fn wait_for_exit(data: &Path, within: Duration) -> bool {
+    wait_until(within, || postgres_processes(data).is_empty())
 }

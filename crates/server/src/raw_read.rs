@@ -18,21 +18,21 @@ use crate::data::blocks::aligned;
 use crate::error::Error;
 use crate::limits::Group;
 use crate::server::Server;
-use host::Doing;
-use host::process::{enter, spawn};
+use host::IoContext;
+use host::process::{enter_cgroups, spawn};
 
 /// Size of a read.
 const CHUNK_BYTES: usize = 4 << 20;
 /// Share of the bytes that the kernel must have read from the disk; the rest may be due to rounding.
 const FROM_DISK_SHARE: f64 = 0.95;
 /// Interval between checks for an interruption.
-const LOOK_AGAIN: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Reason that the process that reads a relation's files returned no figures.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RawReadError {
     /// Its output has no figures.
-    #[error("its answer is not understood: {0}")]
+    #[error("its output is invalid: {0}")]
     Output(#[source] ParseIntError),
     /// It ended without output.
     #[error("{0}")]
@@ -46,7 +46,7 @@ pub enum RawReadError {
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     /// The file system has no direct I/O.
-    #[error("the file system of {file} can't be read past the page cache (O_DIRECT)")]
+    #[error("the file system of {file} does not support reads that bypass the page cache (O_DIRECT)")]
     NoDirectIo {
         /// A file on it.
         file: PathBuf,
@@ -61,8 +61,8 @@ pub enum ReadError {
     },
     /// The bytes did not come from a disk.
     #[error(
-        "of {bytes} bytes the kernel brought {from_disk} from a disk: this file system has the others elsewhere, as tmpfs \
-         has, or does not let them be read past the page cache"
+        "the kernel read only {from_disk} of {bytes} bytes from a disk: this file system stores the others elsewhere (as \
+         tmpfs), or does not support reads that bypass the page cache"
     )]
     NotFromDisk {
         /// Bytes read.
@@ -103,22 +103,22 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let groups = self.group().map_or_else(|| Ok(Vec::new()), Group::entrances)?;
-        enter(&mut command, groups);
+        let groups = self.group().map_or_else(|| Ok(Vec::new()), Group::procs_files)?;
+        enter_cgroups(&mut command, groups);
         let mut child = spawn(command, Signal::KILL).doing("run", program)?;
-        let status = ended(&mut child, interrupt).doing("wait for", program)?;
+        let status = wait_for_exit(&mut child, interrupt).doing("wait for", program)?;
         if interrupt.load(Ordering::Relaxed) {
             return Err(host::Error::Interrupted.into());
         }
-        let (output, complaint) = (text(child.stdout.take()), text(child.stderr.take()));
+        let (output, stderr) = (text(child.stdout.take()), text(child.stderr.take()));
         let outcome = match output.split_once(' ').filter(|_| status.success()) {
             Some((bytes, elapsed)) => bytes
                 .parse()
                 .and_then(|bytes| Ok((bytes, elapsed.trim().parse()?)))
                 .map(|(bytes, elapsed_us)| RawRead { relation: relation.to_owned(), bytes, elapsed_us })
                 .map_err(RawReadError::Output),
-            None if complaint.trim().is_empty() => Err(RawReadError::Exit(status)),
-            None => Err(RawReadError::Failed(complaint.trim().to_owned())),
+            None if stderr.trim().is_empty() => Err(RawReadError::Exit(status)),
+            None => Err(RawReadError::Failed(stderr.trim().to_owned())),
         };
         Ok(RawReading { outcome, commits })
     }
@@ -130,16 +130,16 @@ impl Server {
         let doing = format!("find the files of \"{relation}\"");
         let control = &self.control;
         let mut session = control.connect(crate::DATABASE)?;
-        let question = format!("SELECT pg_relation_filepath({}::regclass)", quote_literal(relation));
+        let query = format!("SELECT pg_relation_filepath({}::regclass)", quote_literal(relation));
         let first: Option<String> =
-            session.query_one(&question).map_err(|error| control.error(&*doing, &error))?;
+            session.query_one(&query).map_err(|error| control.error(&*doing, &error))?;
         let first = first.ok_or_else(|| control.failed(&*doing, "it has none".to_owned()))?;
         let first = self.data_directory().join(first);
         let mut files = vec![first.clone()];
         loop {
             let mut next = first.clone().into_os_string();
             next.push(format!(".{}", files.len()));
-            if Path::new(&next).try_exists().doing("look at", Path::new(&next))? {
+            if Path::new(&next).try_exists().doing("inspect", Path::new(&next))? {
                 files.push(next.into())
             } else {
                 return Ok((files, 2));
@@ -149,7 +149,7 @@ impl Server {
 }
 
 /// Waits for a child, which is killed if the user wants to stop.
-fn ended(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
+fn wait_for_exit(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
@@ -158,7 +158,7 @@ fn ended(child: &mut Child, interrupt: &AtomicBool) -> io::Result<ExitStatus> {
             child.kill()?;
             return child.wait();
         }
-        thread::sleep(LOOK_AGAIN);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
@@ -181,14 +181,14 @@ pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), ReadError> {
     };
     let mut memory = Vec::new();
     let buffer = aligned(&mut memory, CHUNK_BYTES);
-    let (from_disk, begun) = (bytes_from_disk(), Instant::now());
+    let (from_disk, start) = (bytes_from_disk(), Instant::now());
     let mut bytes = 0;
     for file in files {
         bytes += read_file(file, buffer).map_err(|error| failed(file, error))?;
     }
-    let elapsed = begun.elapsed();
-    let came = from_disk.zip(bytes_from_disk()).map(|(before, after)| after.saturating_sub(before));
-    match came {
+    let elapsed = start.elapsed();
+    let from_disk = from_disk.zip(bytes_from_disk()).map(|(before, after)| after.saturating_sub(before));
+    match from_disk {
         Some(from_disk) if (from_disk as f64) < FROM_DISK_SHARE * bytes as f64 => {
             Err(ReadError::NotFromDisk { bytes, from_disk })
         }
@@ -220,12 +220,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_on_a_disk_has_no_rate() {
+    fn files_that_are_not_on_a_disk_have_no_rate() {
         let memory = Path::new("/dev/shm");
         let Ok(mut file) = tempfile::NamedTempFile::new_in(memory) else { return };
         io::Write::write_all(&mut file, &vec![7; 1 << 20]).unwrap();
         let why = read_files(&[file.path().to_owned()]).unwrap_err().to_string();
-        assert!(why.contains("past the page cache"), "{why}");
+        assert!(why.contains("bypass the page cache"), "{why}");
         let why = read_files(&[memory.join("no such file")]).unwrap_err().to_string();
         assert!(why.contains("no such file"), "{why}");
     }

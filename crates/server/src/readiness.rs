@@ -38,7 +38,7 @@ impl Control {
         let mut warmed = Warmed { prewarmed: has_prewarm, commits: 3 };
         let relations: Vec<(u32, String, String)> = session.query(RELATIONS).map_err(failed)?;
         for (oid, name, kind) in relations {
-            let Some(statement) = warming(has_prewarm, oid, &name, &kind) else { continue };
+            let Some(statement) = prewarm_statement(has_prewarm, oid, &name, &kind) else { continue };
             session.execute(&statement).map_err(failed)?;
             warmed.commits += 1;
         }
@@ -47,7 +47,7 @@ impl Control {
 }
 
 /// Statement that reads a relation.
-fn warming(has_prewarm: bool, oid: u32, name: &str, kind: &str) -> Option<String> {
+fn prewarm_statement(has_prewarm: bool, oid: u32, name: &str, kind: &str) -> Option<String> {
     match (has_prewarm, kind) {
         (true, _) => Some(format!("SELECT pg_prewarm({oid}::regclass)")),
         (false, "i") => None,

@@ -3,7 +3,7 @@
 use std::fs;
 
 use host::files::remove_tree;
-use host::{Cache, Doing, Lock};
+use host::{Cache, IoContext, Lock};
 use model::version::VersionRequest;
 
 use crate::dataset::template;

@@ -21,11 +21,11 @@ use crate::launch::{Launch, Launched, log_text, read_log};
 use crate::limits::Group;
 use crate::process::{end_all, postgres_processes};
 use crate::readiness::Warmed;
-use host::Doing;
-use host::process::{signal, until};
+use host::IoContext;
+use host::process::{signal, wait_until};
 
 /// Time limit of a fast stop, which writes all dirty data to disk.
-const FAST_WITHIN: Duration = Duration::from_secs(120);
+const FAST_STOP_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Way to stop a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,7 +90,7 @@ impl Cluster {
         transport: Transport,
     ) -> Result<Server, Error> {
         if !limits.is_none() {
-            self.forget_files()?;
+            self.drop_page_cache()?;
         }
         Server::start(self, settings, limits, transport)
     }
@@ -292,7 +292,7 @@ impl Server {
     ///
     /// # Errors
     /// The system does not allow it.
-    pub fn keep_to(&self, cpus: &[u32]) -> Result<(), Error> {
+    pub fn set_cpu_affinity(&self, cpus: &[u32]) -> Result<(), Error> {
         let mut set = CpuSet::new();
         for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
             set.set(cpu as usize);
@@ -304,7 +304,7 @@ impl Server {
             match sched_setaffinity(pid, &set) {
                 Err(error) if error != rustix::io::Errno::SRCH => {
                     return Ok(
-                        Err(error).doing("keep to some processors the server in", self.data_directory())?
+                        Err(error).doing("set the CPU affinity of the server in", self.data_directory())?
                     );
                 }
                 _ => {}
@@ -331,7 +331,7 @@ impl Server {
     pub(crate) fn end(&mut self, mode: StopMode) -> Result<bool, Error> {
         if mode == StopMode::Fast && self.exited().is_none() {
             signal(self.pid(), Signal::INT);
-            until(FAST_WITHIN, || self.exited().is_some());
+            wait_until(FAST_STOP_TIMEOUT, || self.exited().is_some());
         }
         let clean = self.exited().is_some_and(|status| mode == StopMode::Fast && status.success());
         if self.exited().is_none() {

@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 use host::ServerUser;
 use host::files::remove_tree;
 
@@ -22,20 +22,20 @@ const SOCKETS: &str = "sockets";
 pub(crate) fn make(home: &Path, user: &ServerUser) -> Result<PathBuf, Error> {
     let inside = home.join(SOCKETS);
     let directory = if fits(&inside) {
-        fs::create_dir(&inside).doing("make the directory", &inside)?;
+        fs::create_dir(&inside).doing("create the directory", &inside)?;
         inside
     } else {
         let outside = tempfile::Builder::new()
             .prefix("pgdyno-")
-            .tempdir_in(short_place(user))
-            .doing("make a directory for sockets in", &short_place(user))?
+            .tempdir_in(short_directory(user))
+            .doing("create a socket directory in", &short_directory(user))?
             .keep();
-        symlink(&outside, &inside).doing("make the link", &inside)?;
+        symlink(&outside, &inside).doing("create the link", &inside)?;
         outside
     };
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))
-        .doing("close to others", &directory)?;
-    user.own(&directory)?;
+        .doing("restrict access to", &directory)?;
+    user.chown(&directory)?;
     Ok(directory)
 }
 
@@ -61,7 +61,7 @@ fn fits(directory: &Path) -> bool {
 }
 
 /// The user's runtime directory, else the temporary one, each if it is short enough and accessible; else `/tmp`.
-fn short_place(user: &ServerUser) -> PathBuf {
+fn short_directory(user: &ServerUser) -> PathBuf {
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     runtime
         .into_iter()
@@ -75,11 +75,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deep_place_gets_a_short_directory_elsewhere_that_is_found_and_removed() {
+    fn a_deep_directory_gets_a_short_one_elsewhere_that_is_found_and_removed() {
         let base = tempfile::tempdir().unwrap();
         let deep = base.path().join("d".repeat(120));
         fs::create_dir(&deep).unwrap();
-        let sockets = make(&deep, &ServerUser::Ourselves).unwrap();
+        let sockets = make(&deep, &ServerUser::Current).unwrap();
         assert!(fits(&sockets), "{sockets:?}");
         assert_eq!(find(&deep), Some(sockets.clone()));
         remove(&deep).unwrap();
@@ -87,9 +87,9 @@ mod tests {
     }
 
     #[test]
-    fn a_shallow_place_keeps_its_sockets() {
+    fn a_shallow_directory_contains_its_sockets() {
         let base = tempfile::tempdir().unwrap();
-        let sockets = make(base.path(), &ServerUser::Ourselves).unwrap();
+        let sockets = make(base.path(), &ServerUser::Current).unwrap();
         assert_eq!(sockets, base.path().join("sockets"));
         remove(base.path()).unwrap();
         assert!(sockets.exists());

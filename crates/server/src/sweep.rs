@@ -27,9 +27,7 @@ impl Swept {
         let Self { removed, processes } = self;
         let directories = removed.len();
         (directories > 0).then(|| {
-            format!(
-                "took away what a killed pgdyno had left: {directories} directories, {processes} processes"
-            )
+            format!("removed leftovers of a killed pgdyno: {directories} directories, {processes} processes")
         })
     }
 }
@@ -40,7 +38,7 @@ impl Swept {
 /// Something can't be removed, or a server does not end.
 pub fn sweep(cache: &Cache) -> Result<Swept, Error> {
     let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
-    for (directory, _owner) in left_behind(cache)? {
+    for (directory, _owner) in abandoned_clusters(cache)? {
         swept.processes += end_all(&directory.join(DATA))?;
         remove_groups(&directory);
         remove_cluster(&directory)?;
@@ -50,7 +48,7 @@ pub fn sweep(cache: &Cache) -> Result<Swept, Error> {
 }
 
 /// Clusters without a living owner, with the locks that make this process their owner.
-fn left_behind(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, Error> {
+fn abandoned_clusters(cache: &Cache) -> Result<Vec<(PathBuf, Option<Lock>)>, Error> {
     // No cluster is created while this is held.
     let _lock = cache.clusters_lock()?;
     let mut found = Vec::new();

@@ -26,7 +26,7 @@ const STATE: &str = "
     select string_agg(relname::text, ' ' order by relname) from pg_class where relnamespace = 'public'::regnamespace";
 
 #[test]
-fn every_repeat_begins_with_equal_tables_and_files() {
+fn every_repeat_starts_with_equal_tables_and_files() {
     for version in ["9.6", "13", "18"] {
         let template = template(version, 1);
         let original = files(template.directory());
@@ -54,7 +54,7 @@ fn every_repeat_begins_with_equal_tables_and_files() {
 }
 
 #[test]
-fn initdb_options_make_data_sets_of_their_own_and_the_server_tells_what_they_did() {
+fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() {
     let options = ["--data-checksums".to_owned()];
     let plain = template("13", 1);
     let checked = server::template(&cache(), &installed("13"), &options, &1.into(), &Quiet).unwrap();
@@ -74,7 +74,7 @@ fn initdb_options_make_data_sets_of_their_own_and_the_server_tells_what_they_did
 }
 
 #[test]
-fn large_wal_segments_are_taken_into_account() {
+fn data_sets_can_have_large_wal_segments() {
     let options = ["--wal-segsize".to_owned(), "64".to_owned()];
     let template = server::template(&cache(), &installed("18"), &options, &1.into(), &Quiet).unwrap();
     let cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
@@ -84,26 +84,26 @@ fn large_wal_segments_are_taken_into_account() {
 }
 
 #[test]
-fn an_initdb_option_that_cannot_be_is_reported_with_what_to_do() {
-    let asked = |version, option: &str| {
+fn an_invalid_initdb_option_is_reported_with_advice() {
+    let error = |version, option: &str| {
         server::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), &Quiet)
             .unwrap_err()
             .to_string()
     };
-    let message = asked("9.6", "--allow-group-access");
+    let message = error("9.6", "--allow-group-access");
     assert!(
         message.contains("initdb of PostgreSQL 9.6") && message.contains("--allow-group-access"),
         "{message}"
     );
     assert!(message.contains("this version has no such option"), "{message}");
-    let message = asked("18", "--waldir=/tmp/elsewhere");
+    let message = error("18", "--waldir=/tmp/elsewhere");
     assert!(message.contains("\"--waldir=/tmp/elsewhere\"") && message.contains("leave it out"), "{message}");
     assert!(!Path::new("/tmp/elsewhere").exists());
 }
 
 #[test]
-fn what_is_in_use_is_not_removed() {
-    let place = Place::new();
+fn a_data_set_in_use_is_not_removed() {
+    let place = TestCache::new();
     let first = place.template("18");
     let name = first.name().to_owned();
     let listed = || server::templates(&place.cache).unwrap().remove(0);
@@ -127,7 +127,7 @@ fn an_interrupted_copy_leaves_nothing() {
             self.0.load(Ordering::Relaxed)
         }
     }
-    let place = Place::new();
+    let place = TestCache::new();
     let template = place.template("18");
     match template.clone_cluster(&place.cache, &Stopping(AtomicBool::new(false))) {
         Ok(cluster) => {
@@ -144,14 +144,14 @@ fn evicting() {
     let Some(directory) = role() else { return };
     let cache = Cache::at(Path::new(&directory)).unwrap();
     match server::template(&cache, &installed("18"), &["--no-locale".to_owned()], &1.into(), &Quiet) {
-        Ok(template) => println!("MADE {}", template.name()),
+        Ok(template) => println!("CREATED {}", template.name()),
         Err(error) => println!("ERROR {error}"),
     }
 }
 
 #[test]
-fn those_used_longest_ago_make_room_and_those_in_use_stay() {
-    let place = Place::new();
+fn the_least_recently_used_data_sets_are_evicted_except_those_in_use() {
+    let place = TestCache::new();
     let in_use = place.template("18");
     let old = place.template("13");
     let (in_use_bytes, old_bytes) = (in_use.bytes(), old.bytes());
@@ -160,31 +160,31 @@ fn those_used_longest_ago_make_room_and_those_in_use_stay() {
         all.iter().map(|template| template.name().to_owned()).collect::<Vec<_>>()
     };
     let (in_use_name, old_name) = (in_use.name().to_owned(), old.name().to_owned());
-    let made = |limit: &str| {
+    let create = |limit: &str| {
         let directory = place.cache.directory().to_str().unwrap();
         let output =
             as_child("evicting", directory, &[("PGDYNO_DATASETS_MAX", limit)]).wait_with_output().unwrap();
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
-    assert!(made("plenty").contains("ERROR PGDYNO_DATASETS_MAX is \"plenty\""));
+    assert!(create("plenty").contains("ERROR PGDYNO_DATASETS_MAX is \"plenty\""));
     assert_eq!(names().len(), 2);
     // The first was used before the second, but is still in use.
     drop(old);
     let limit = format!("{}MB", (in_use_bytes + old_bytes) / 1_000_000);
-    let printed = made(&limit);
-    assert!(printed.contains("MADE "), "{printed}");
+    let printed = create(&limit);
+    assert!(printed.contains("CREATED "), "{printed}");
     assert!(names().contains(&in_use_name) && !names().contains(&old_name), "{:?}", names());
     assert_eq!(names().len(), 2);
 }
 
 #[test]
-fn what_does_not_fit_onto_the_disk_is_reported_before_it_is_begun() {
+fn data_sets_that_do_not_fit_on_the_disk_are_reported_before_they_are_created() {
     let installation = installed("18");
-    let made = template("18", 1);
-    let [small, large]: [Content; 2] = [made.scale().into(), 100_000_000.into()];
+    let existing = template("18", 1);
+    let [small, large]: [Content; 2] = [existing.scale().into(), 100_000_000.into()];
     let dataset = |content, copies| Dataset { installation: &installation, initdb: &[], content, copies };
     let fits = disk_need(&cache(), &[dataset(&small, 0)]).unwrap();
-    assert_eq!(fits.need, 0, "it is there: {fits:?}");
+    assert_eq!(fits.need, 0, "it exists: {fits:?}");
     fits.check(&cache()).unwrap();
 
     let large = disk_need(&cache(), &[dataset(&small, 1), dataset(&large, 1)]).unwrap();
@@ -199,8 +199,8 @@ fn what_does_not_fit_onto_the_disk_is_reported_before_it_is_begun() {
 
 /// The estimate is close enough to rely on, and rather too high than too low.
 #[test]
-fn the_estimate_is_what_a_data_set_takes() {
-    let place = Place::new();
+fn the_estimated_size_of_a_data_set_is_accurate() {
+    let place = TestCache::new();
     for version in ["9.6", "13", "18"] {
         let installation = installed(version);
         let dataset = Dataset { installation: &installation, initdb: &[], content: &1.into(), copies: 0 };
@@ -213,7 +213,7 @@ fn the_estimate_is_what_a_data_set_takes() {
 #[test]
 fn a_full_disk_while_filling_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("130m") else { return };
-    let place = Place::at(&small.directory);
+    let place = TestCache::at(&small.directory);
     let error = server::template(&place.cache, &installed("18"), &[], &10.into(), &Quiet).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("No space left on device") && message.contains("pgdyno dataset"), "{message}");
@@ -224,10 +224,10 @@ fn a_full_disk_while_filling_is_reported_and_leaves_nothing() {
 #[test]
 fn a_full_disk_while_copying_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("200m") else { return };
-    let place = Place::at(&small.directory);
+    let place = TestCache::at(&small.directory);
     let template = place.template("18");
-    let room = rustix::fs::statvfs(&small.directory).unwrap();
-    let free = room.f_bavail * room.f_frsize;
+    let stat = rustix::fs::statvfs(&small.directory).unwrap();
+    let free = stat.f_bavail * stat.f_frsize;
     fs::write(small.directory.join("others"), vec![1; usize::try_from(free - template.bytes() / 2).unwrap()])
         .unwrap();
     let error = template.clone_cluster(&place.cache, &Quiet).unwrap_err();
@@ -239,13 +239,13 @@ fn a_full_disk_while_copying_is_reported_and_leaves_nothing() {
 }
 
 #[test]
-fn blocks_are_shared_where_the_file_system_can() {
+fn copies_share_blocks_if_the_file_system_supports_it() {
     let directory = cache().directory().to_owned();
     let file = || tempfile::tempfile_in(&directory).unwrap();
-    let can = rustix::fs::ioctl_ficlone(file(), file()).is_ok();
+    let is_supported = rustix::fs::ioctl_ficlone(file(), file()).is_ok();
     let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
     let copied = cluster.copied();
-    if can {
+    if is_supported {
         assert!(copied.reflinked_bytes > 0 && copied.copied_bytes == 0, "{copied:?}");
     } else {
         assert!(copied.copied_bytes > 0 && copied.reflinked_bytes == 0, "{copied:?}");
@@ -253,12 +253,12 @@ fn blocks_are_shared_where_the_file_system_can() {
 }
 
 /// A cache of the test's own.
-struct Place {
+struct TestCache {
     cache: Cache,
     _directory: Option<TempDir>,
 }
 
-impl Place {
+impl TestCache {
     fn new() -> Self {
         let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -331,11 +331,11 @@ fn state(server: &Server) -> Vec<String> {
 /// Every file below a directory: path, size, and a hash of the content.
 fn files(directory: &Path) -> Vec<(PathBuf, u64, u64)> {
     let mut found = Vec::new();
-    let mut ahead = vec![directory.to_owned()];
-    while let Some(place) = ahead.pop() {
-        for entry in fs::read_dir(&place).unwrap().flatten() {
+    let mut pending = vec![directory.to_owned()];
+    while let Some(parent) = pending.pop() {
+        for entry in fs::read_dir(&parent).unwrap().flatten() {
             if entry.file_type().unwrap().is_dir() {
-                ahead.push(entry.path());
+                pending.push(entry.path());
             }
             let content = fs::read(entry.path()).unwrap_or_default();
             let mut hasher = DefaultHasher::new();

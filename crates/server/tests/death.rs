@@ -42,13 +42,13 @@ fn no_server_survives_the_kill_of_its_owner() {
         assert!(data.exists());
         // The test below may sweep at the same time, and be first.
         server::sweep(&cache()).unwrap();
-        wait_until("its data are swept away", || !data.parent().unwrap().exists());
+        wait_until("its data are removed", || !data.parent().unwrap().exists());
     }
 }
 
 /// As above, but the server gets SIGSTOP, so that it can't end by itself: the sweep must end it.
 #[test]
-fn a_server_that_did_survive_is_swept_away() {
+fn a_server_that_survived_is_swept() {
     let mut child = as_child("victim", "18", &[]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let data = lines.find_map(|line| Some(PathBuf::from(line.unwrap().strip_prefix("DATA ")?)));
@@ -62,7 +62,7 @@ fn a_server_that_did_survive_is_swept_away() {
     assert_eq!(processes_in(&data).len(), processes.len());
     // The test above may sweep at the same time, and be first.
     server::sweep(&cache()).unwrap();
-    wait_until("it is swept away", || processes_in(&data).is_empty() && !data.parent().unwrap().exists());
+    wait_until("it is removed", || processes_in(&data).is_empty() && !data.parent().unwrap().exists());
 }
 
 fn signal(pid: u32, signal: rustix::process::Signal) {

@@ -30,7 +30,7 @@ fn installer() {
 }
 
 #[test]
-fn two_processes_at_once_download_once_and_both_have_it() {
+fn two_concurrent_installers_download_once() {
     let mirror = Mirror::new(&["17.4.0", "18.0.0", "18.2.0", "18.10.0"]);
     let cache = open_directory();
     let children: Vec<_> = (0..2).map(|_| mirror.start_install(&cache, "18")).collect();
@@ -48,7 +48,7 @@ fn two_processes_at_once_download_once_and_both_have_it() {
 }
 
 #[test]
-fn what_is_cached_serves_without_the_mirror() {
+fn cached_versions_need_no_mirror() {
     let mirror = Mirror::new(&["18.0.0"]);
     let cache = open_directory();
     mirror.install(&cache, "18");
@@ -64,7 +64,7 @@ fn what_is_cached_serves_without_the_mirror() {
 }
 
 #[test]
-fn a_newer_release_is_taken_when_asked_for() {
+fn a_newer_release_is_installed_on_request() {
     let mirror = Mirror::new(&["18.0.0"]);
     let cache = open_directory();
     mirror.install(&cache, "18");
@@ -79,21 +79,21 @@ fn a_newer_release_is_taken_when_asked_for() {
 }
 
 #[test]
-fn a_download_that_is_not_what_its_checksum_says_is_refused() {
+fn a_download_with_a_wrong_checksum_is_refused() {
     let mirror = Mirror::new(&["18.0.0"]);
     mirror.replace("18.0.0.jar", b"something else");
-    refused(&mirror, "corrupt (its SHA-512 is not the one that the archive states)");
+    refused(&mirror, "corrupt (its SHA-512 differs from that of the archive)");
 }
 
 #[test]
-fn a_download_that_breaks_off_is_refused() {
+fn an_incomplete_download_is_refused() {
     let mirror = Mirror::new(&["18.0.0"]);
-    mirror.break_off("18.0.0.jar");
+    mirror.truncate("18.0.0.jar");
     refused(&mirror, "could not download PostgreSQL 18.0");
 }
 
 #[test]
-fn an_archive_that_is_none_is_refused_though_its_checksum_is_right() {
+fn an_invalid_archive_with_a_correct_checksum_is_refused() {
     let mirror = Mirror::new(&["18.0.0"]);
     mirror.replace("18.0.0.jar", b"garbage");
     mirror.replace("18.0.0.jar.sha512", sha512(b"garbage").as_bytes());
@@ -101,7 +101,7 @@ fn an_archive_that_is_none_is_refused_though_its_checksum_is_right() {
 }
 
 #[test]
-fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
+fn an_unknown_version_is_refused_with_a_list_of_the_available_ones() {
     let mirror = Mirror::new(&["9.6.24", "11.22.1", "17.4.0", "18.0.0", "18.1.0"]);
     let cache = open_directory();
     for version in ["19", "18.7", "9.5", "8"] {
@@ -116,7 +116,7 @@ fn a_version_that_does_not_exist_is_refused_with_those_that_do() {
 }
 
 #[test]
-fn an_installer_that_was_killed_leaves_nothing_that_counts() {
+fn leftovers_of_a_killed_installer_are_ignored_and_removed() {
     let mirror = Mirror::new(&["18.0.0"]);
     let cache = open_directory();
     // Leftovers of a kill while unpacking.
@@ -170,7 +170,7 @@ struct Mirror {
 struct State {
     files: BTreeMap<String, Vec<u8>>,
     /// Suffix of the file that is sent only in half.
-    broken: Option<String>,
+    truncated: Option<String>,
     requests: Vec<String>,
     shut: bool,
 }
@@ -223,8 +223,8 @@ impl Mirror {
         state.files.insert(path, content.to_vec());
     }
 
-    fn break_off(&self, ending: &str) {
-        self.state.lock().unwrap().broken = Some(ending.to_owned());
+    fn truncate(&self, ending: &str) {
+        self.state.lock().unwrap().truncated = Some(ending.to_owned());
     }
 
     fn requests(&self, ending: &str) -> usize {
@@ -265,16 +265,16 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     let Some(Ok(request)) = lines.next() else { return };
     while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
     let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
-    let (content, broken) = {
+    let (content, truncated) = {
         let mut state = state.lock().unwrap();
         state.requests.push(path.clone());
-        let broken = state.broken.as_ref().is_some_and(|ending| path.ends_with(ending.as_str()));
-        (state.files.get(&path).cloned(), broken)
+        let truncated = state.truncated.as_ref().is_some_and(|ending| path.ends_with(ending.as_str()));
+        (state.files.get(&path).cloned(), truncated)
     };
     let _ = match content {
         None => stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"),
         Some(content) => {
-            let sent = if broken { content.len() / 2 } else { content.len() };
+            let sent = if truncated { content.len() / 2 } else { content.len() };
             let head =
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", content.len());
             stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content[..sent]))

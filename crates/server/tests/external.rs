@@ -21,19 +21,19 @@ use support::{Quiet, as_child, installed, role, settings, wait_until};
 const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
 const PASSWORD: &str = "correct-horse-battery";
 
-/// A server of somebody else, and a cache of pgdyno's that has no record of it.
-struct Theirs {
+/// A server that pgdyno does not own, and a cache without a record of it.
+struct Fixture {
     server: Server,
     directory: tempfile::TempDir,
 }
 
-impl Theirs {
+impl Fixture {
     fn new(version: &str) -> Self {
-        Self::on(Cluster::empty(&support::cache(), &installed(version), &[]).unwrap())
+        Self::from_cluster(Cluster::empty(&support::cache(), &installed(version), &[]).unwrap())
     }
 
     /// With a role that may only create databases, and needs its password over TCP.
-    fn on(cluster: Cluster) -> Self {
+    fn from_cluster(cluster: Cluster) -> Self {
         let hba = "local all all trust\nhost all bench all md5\nhost all all all trust\n";
         let server = cluster.with_rules(hba).start(&settings(&[])).unwrap();
         let roles =
@@ -63,8 +63,8 @@ impl Theirs {
         }
     }
 
-    fn try_connect(&self, conninfo: &str, may_set: bool) -> Result<ExternalServer, Error> {
-        let dsn = Dsn { conninfo: conninfo.to_owned(), may_set };
+    fn try_connect(&self, conninfo: &str, can_change_settings: bool) -> Result<ExternalServer, Error> {
+        let dsn = Dsn { conninfo: conninfo.to_owned(), can_change_settings };
         ExternalServer::connect(&self.cache(), "theirs", &dsn, &Quiet)
     }
 
@@ -72,12 +72,12 @@ impl Theirs {
         self.try_connect(&self.conninfo(user), true).unwrap()
     }
 
-    fn ask(&self, sql: &str) -> String {
+    fn query(&self, sql: &str) -> String {
         self.server.session("postgres").unwrap().query_one(sql).unwrap()
     }
 
     fn show(&self, setting: &str) -> String {
-        self.ask(&format!("select current_setting('{setting}')"))
+        self.query(&format!("select current_setting('{setting}')"))
     }
 
     fn execute(&self, sql: &str) {
@@ -85,12 +85,12 @@ impl Theirs {
     }
 
     fn databases(&self) -> String {
-        self.ask("select string_agg(datname, ' ' order by datname) from pg_database")
+        self.query("select string_agg(datname, ' ' order by datname) from pg_database")
     }
 
     /// Content of `postgresql.auto.conf`.
-    fn own_file(&self) -> String {
-        self.ask(
+    fn auto_conf(&self) -> String {
+        self.query(
             "select coalesce(string_agg(name || '=' || setting, ' ' order by name), '') from pg_file_settings \
              where sourcefile like '%postgresql.auto.conf'",
         )
@@ -112,23 +112,23 @@ fn sums(server: &Server) -> String {
 }
 
 #[test]
-fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() {
+fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropped() {
     for version in VERSIONS {
-        let theirs = Theirs::new(version);
-        theirs.execute("create database other");
-        let before = theirs.databases();
-        let external = theirs.connect("bench");
+        let fixture = Fixture::new(version);
+        fixture.execute("create database other");
+        let before = fixture.databases();
+        let external = fixture.connect("bench");
         assert!(external.version().unwrap().0.starts_with(version));
         external.prepare(&1.into(), &Quiet).unwrap();
-        let made = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
+        let identity = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
                     where datname = 'pgdyno_scale_1'";
-        let template = theirs.ask(made);
-        external.renew(&1.into()).unwrap();
-        assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
+        let template = fixture.query(identity);
+        external.recreate_database(&1.into()).unwrap();
+        assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert!(external.database_bytes().unwrap() > 10_000_000);
 
         let commits = external.commits(None).unwrap();
-        let mut client = theirs.server.session("pgdyno").unwrap();
+        let mut client = fixture.server.session("pgdyno").unwrap();
         client.execute("update pgbench_accounts set abalance = 1 where aid < 100").unwrap();
         client.execute("insert into pgbench_history (tid) values (1); drop table pgbench_tellers").unwrap();
         drop(client);
@@ -136,21 +136,21 @@ fn every_copy_of_the_data_set_is_as_it_was_filled_and_all_goes_when_forgotten() 
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
         external.prepare(&1.into(), &Quiet).unwrap();
-        external.renew(&1.into()).unwrap();
-        assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0", "{version}");
-        assert_eq!(theirs.ask(made), template, "the template is made once");
+        external.recreate_database(&1.into()).unwrap();
+        assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
+        assert_eq!(fixture.query(identity), template, "the template is created once");
         assert!(!external.checkpoint().unwrap(), "the role may not");
-        assert_eq!(external.forget().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
-        assert_eq!(theirs.databases(), before, "{version}");
+        assert_eq!(external.drop_databases().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
+        assert_eq!(fixture.databases(), before, "{version}");
         drop(external);
-        assert!(theirs.connect("postgres").checkpoint().unwrap());
+        assert!(fixture.connect("postgres").checkpoint().unwrap());
     }
 }
 
 /// Interrupts.
-struct Impatient;
+struct Interrupting;
 
-impl Progress for Impatient {
+impl Progress for Interrupting {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 
     fn interrupted(&self) -> bool {
@@ -159,108 +159,108 @@ impl Progress for Impatient {
 }
 
 #[test]
-fn a_template_that_was_never_completed_is_made_anew() {
-    let theirs = Theirs::new("13");
-    let external = theirs.connect("bench");
-    let error = external.prepare(&1.into(), &Impatient).unwrap_err();
+fn an_incomplete_template_is_recreated() {
+    let fixture = Fixture::new("13");
+    let external = fixture.connect("bench");
+    let error = external.prepare(&1.into(), &Interrupting).unwrap_err();
     assert!(error.is_interrupted(), "{error}");
     external.prepare(&1.into(), &Quiet).unwrap();
-    external.renew(&1.into()).unwrap();
-    assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
+    external.recreate_database(&1.into()).unwrap();
+    assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
 
     // State after a crash within DROP DATABASE.
-    theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
+    fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     external.prepare(&1.into(), &Quiet).unwrap();
-    external.renew(&1.into()).unwrap();
-    assert_eq!(sums(&theirs.server), "100000 0 1 0 10 0 0");
-    theirs.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
-    assert_eq!(external.forget().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
+    external.recreate_database(&1.into()).unwrap();
+    assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
+    fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
+    assert_eq!(external.drop_databases().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
 }
 
 #[test]
-fn databases_of_somebody_else_are_refused_and_stay() {
+fn databases_of_others_are_refused_and_left_alone() {
     // It has a database pgdyno of another origin.
-    let theirs =
-        Theirs::on(support::template("18", 1).clone_cluster(&support::cache(), &support::Quiet).unwrap());
-    theirs.execute("create database pgdyno_scale_7");
-    let before = theirs.databases();
-    let external = theirs.connect("postgres");
+    let fixture =
+        Fixture::from_cluster(support::template("18", 1).clone_cluster(&support::cache(), &Quiet).unwrap());
+    fixture.execute("create database pgdyno_scale_7");
+    let before = fixture.databases();
+    let external = fixture.connect("postgres");
     for (error, name) in [
         (external.prepare(&7.into(), &Quiet).unwrap_err(), "pgdyno_scale_7"),
-        (external.renew(&1.into()).unwrap_err(), "pgdyno"),
+        (external.recreate_database(&1.into()).unwrap_err(), "pgdyno"),
     ] {
-        let expected = format!("a database {name} that pgdyno did not make");
+        let expected = format!("a database {name} that pgdyno did not create");
         assert!(error.to_string().contains(&expected), "{error}");
     }
-    assert_eq!(external.forget().unwrap(), Vec::<String>::new());
-    assert_eq!(theirs.databases(), before);
+    assert_eq!(external.drop_databases().unwrap(), Vec::<String>::new());
+    assert_eq!(fixture.databases(), before);
 }
 
 #[test]
-fn what_stands_in_the_way_of_a_copy_is_reported() {
-    let theirs = Theirs::new("18");
-    let external = theirs.connect("bench");
-    let error = external.renew(&3.into()).unwrap_err().to_string();
+fn a_copy_that_fails_is_reported_with_its_cause() {
+    let fixture = Fixture::new("18");
+    let external = fixture.connect("bench");
+    let error = external.recreate_database(&3.into()).unwrap_err().to_string();
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
     external.prepare(&1.into(), &Quiet).unwrap();
-    external.renew(&1.into()).unwrap();
-    let staying = theirs.server.session("pgdyno").unwrap();
-    let error = external.renew(&1.into()).unwrap_err().to_string();
+    external.recreate_database(&1.into()).unwrap();
+    let staying = fixture.server.session("pgdyno").unwrap();
+    let error = external.recreate_database(&1.into()).unwrap_err().to_string();
     assert!(error.contains("the database pgdyno is in use by process"), "{error}");
     assert!(error.contains("of role postgres"), "{error}");
     drop(staying);
-    external.renew(&1.into()).unwrap();
+    external.recreate_database(&1.into()).unwrap();
     drop(external);
 
-    let plain = theirs.connect("plain");
+    let plain = fixture.connect("plain");
     let error = plain.prepare(&2.into(), &Quiet).unwrap_err().to_string();
     assert!(error.contains("ALTER ROLE \"plain\" CREATEDB"), "{error}");
 }
 
 #[test]
-fn settings_are_in_force_and_put_back_as_they_were() {
+fn settings_are_in_force_and_restored_afterwards() {
     for version in VERSIONS {
-        let theirs = Theirs::new(version);
-        theirs.execute("alter system set work_mem = '5MB'");
-        theirs.execute("select pg_reload_conf()");
-        let before = theirs.own_file();
+        let fixture = Fixture::new(version);
+        fixture.execute("alter system set work_mem = '5MB'");
+        fixture.execute("select pg_reload_conf()");
+        let before = fixture.auto_conf();
         assert_eq!(before, "work_mem=5MB");
-        let mut external = theirs.connect("postgres");
-        let asked =
+        let mut external = fixture.connect("postgres");
+        let requested =
             settings(&[("WORK_MEM", "7MB"), ("checkpoint_timeout", "30min"), ("log_line_prefix", r"%m '\ ")]);
-        external.set(&asked).unwrap();
-        assert_eq!(theirs.journals().len(), 1);
+        external.set(&requested).unwrap();
+        assert_eq!(fixture.journals().len(), 1);
         assert_eq!(
-            (theirs.show("work_mem"), theirs.show("checkpoint_timeout")),
+            (fixture.show("work_mem"), fixture.show("checkpoint_timeout")),
             ("7MB".to_owned(), "30min".to_owned())
         );
-        assert_eq!(theirs.show("log_line_prefix"), r"%m '\ ");
+        assert_eq!(fixture.show("log_line_prefix"), r"%m '\ ");
         // Another variant replaces the first.
         external.set(&settings(&[("commit_delay", "10")])).unwrap();
         assert_eq!(
-            (theirs.show("work_mem"), theirs.show("commit_delay")),
+            (fixture.show("work_mem"), fixture.show("commit_delay")),
             ("5MB".to_owned(), "10".to_owned())
         );
-        assert_eq!(external.put_back().unwrap().settings, ["commit_delay"]);
-        assert_eq!(theirs.own_file(), before, "{version}");
-        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+        assert_eq!(external.restore_settings().unwrap().settings, ["commit_delay"]);
+        assert_eq!(fixture.auto_conf(), before, "{version}");
+        assert_eq!(fixture.journals(), Vec::<PathBuf>::new());
         // Dropping restores the settings, too.
-        external.set(&asked).unwrap();
+        external.set(&requested).unwrap();
         drop(external);
-        wait_until("they are put back", || theirs.show("work_mem") == "5MB");
-        assert_eq!(theirs.own_file(), before, "{version}");
-        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+        wait_until("they are restored", || fixture.show("work_mem") == "5MB");
+        assert_eq!(fixture.auto_conf(), before, "{version}");
+        assert_eq!(fixture.journals(), Vec::<PathBuf>::new());
     }
 }
 
 #[test]
-fn settings_that_cant_be_in_force_are_refused_and_nothing_stays() {
-    let theirs = Theirs::new("18");
-    theirs.execute("alter role postgres set commit_delay = 3");
-    let mut external = theirs.connect("postgres");
+fn settings_that_cant_be_in_force_are_refused_and_none_remains() {
+    let fixture = Fixture::new("18");
+    fixture.execute("alter role postgres set commit_delay = 3");
+    let mut external = fixture.connect("postgres");
     for (name, value, why) in [
         ("shared_buffers", "1GB", "needs a restart"),
-        ("server_version", "17", "can't be set"),
+        ("server_version", "17", "is read-only"),
         ("search_path", "a, b", "list of names"),
         ("work_men", "1GB", "no such setting"),
         ("maintenance_work_mem", "many", "invalid value for parameter"),
@@ -270,46 +270,47 @@ fn settings_that_cant_be_in_force_are_refused_and_nothing_stays() {
     ] {
         let error = external.set(&settings(&[("work_mem", "7MB"), (name, value)])).unwrap_err().to_string();
         assert!(error.contains(why), "{name}: {error}");
-        assert_eq!(theirs.own_file(), "", "{name}");
-        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
+        assert_eq!(fixture.auto_conf(), "", "{name}");
+        assert_eq!(fixture.journals(), Vec::<PathBuf>::new());
     }
-    assert_eq!(theirs.show("work_mem"), "4MB");
+    assert_eq!(fixture.show("work_mem"), "4MB");
     drop(external);
 
-    let mut unasked = theirs.try_connect(&theirs.conninfo("postgres"), false).unwrap();
-    unasked.set(&BTreeMap::new()).unwrap();
-    let error = unasked.set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
+    let mut read_only = fixture.try_connect(&fixture.conninfo("postgres"), false).unwrap();
+    read_only.set(&BTreeMap::new()).unwrap();
+    let error = read_only.set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
     assert!(error.contains("allow_settings = true into [servers.theirs]"), "{error}");
-    drop(unasked);
-    let error = theirs.connect("bench").set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
-    assert!(error.contains("the role bench may not change settings"), "{error}");
+    drop(read_only);
+    let error = fixture.connect("bench").set(&settings(&[("work_mem", "7MB")])).unwrap_err().to_string();
+    assert!(error.contains("the role bench may not change and restore settings"), "{error}");
 }
 
 #[test]
-fn a_role_that_is_granted_it_may_set() {
-    let theirs = Theirs::new("18");
-    theirs.execute(
+fn a_role_with_the_required_privileges_may_change_settings() {
+    let fixture = Fixture::new("18");
+    fixture.execute(
         "grant execute on function pg_reload_conf(), pg_show_all_file_settings() to plain;
          grant select on pg_file_settings to plain; grant alter system on parameter work_mem to plain",
     );
-    let mut external = theirs.connect("plain");
+    let mut external = fixture.connect("plain");
     external.set(&settings(&[("work_mem", "7MB")])).unwrap();
-    assert_eq!(theirs.show("work_mem"), "7MB");
+    assert_eq!(fixture.show("work_mem"), "7MB");
     let error =
         external.set(&settings(&[("work_mem", "8MB"), ("commit_delay", "10")])).unwrap_err().to_string();
     assert!(error.contains("permission denied to set parameter \"commit_delay\""), "{error}");
-    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+    assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()));
 }
 
 #[test]
-fn a_setting_that_somebody_else_has_changed_meanwhile_is_left() {
-    let theirs = Theirs::new("18");
-    let mut external = theirs.connect("postgres");
+fn a_setting_that_others_have_changed_is_not_restored() {
+    let fixture = Fixture::new("18");
+    let mut external = fixture.connect("postgres");
     external.set(&settings(&[("work_mem", "7MB"), ("commit_delay", "10")])).unwrap();
-    theirs.execute("alter system set work_mem = '9MB'");
-    let done = external.put_back().unwrap();
-    assert_eq!((done.settings, done.left), (vec!["commit_delay".to_owned()], vec!["work_mem".to_owned()]));
-    assert_eq!(theirs.own_file(), "work_mem=9MB");
+    fixture.execute("alter system set work_mem = '9MB'");
+    let restored = external.restore_settings().unwrap();
+    assert_eq!(restored.settings, ["commit_delay"]);
+    assert_eq!(restored.left, ["work_mem"]);
+    assert_eq!(fixture.auto_conf(), "work_mem=9MB");
 }
 
 /// Runs in a process of its own: sets something on a server that it does not own, reports it, and waits to be killed.
@@ -318,15 +319,16 @@ fn victim() {
     let Some(conninfo) = role() else { return };
     let cache = Cache::at(Path::new(&std::env::var("PGDYNO_TEST_CACHE").unwrap())).unwrap();
     let mut external =
-        ExternalServer::connect(&cache, "theirs", &Dsn { conninfo, may_set: true }, &Quiet).unwrap();
+        ExternalServer::connect(&cache, "theirs", &Dsn { conninfo, can_change_settings: true }, &Quiet)
+            .unwrap();
     external.set(&settings(&[("work_mem", "7MB"), ("checkpoint_timeout", "30min")])).unwrap();
     println!("\nSET");
     let _ = std::io::stdin().read(&mut [0]);
 }
 
-impl Theirs {
+impl Fixture {
     /// A pgdyno sets something and is killed; it lives during `meanwhile`.
-    fn set_and_be_killed(&self, conninfo: &str, meanwhile: impl FnOnce()) {
+    fn change_settings_and_die(&self, conninfo: &str, meanwhile: impl FnOnce()) {
         let directory = self.directory.path().to_str().unwrap();
         let mut child = as_child("victim", conninfo, &[("PGDYNO_TEST_CACHE", directory)]);
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -334,106 +336,117 @@ impl Theirs {
         meanwhile();
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(self.own_file(), "checkpoint_timeout=30min work_mem=7MB");
+        assert_eq!(self.auto_conf(), "checkpoint_timeout=30min work_mem=7MB");
     }
 }
 
 #[test]
-fn settings_of_a_killed_pgdyno_are_put_back_by_the_next() {
+fn settings_of_a_killed_pgdyno_are_restored_by_the_next() {
     for version in VERSIONS {
-        let theirs = Theirs::new(version);
-        let conninfo = theirs.conninfo("postgres");
-        theirs.set_and_be_killed(&conninfo, || {
-            assert!(restore_settings(&theirs.cache(), &Quiet).unwrap().is_empty(), "its owner lives");
-            let error = theirs.try_connect(&conninfo, true).unwrap_err();
+        let fixture = Fixture::new(version);
+        let conninfo = fixture.conninfo("postgres");
+        fixture.change_settings_and_die(&conninfo, || {
+            assert!(restore_settings(&fixture.cache(), &Quiet).unwrap().is_empty(), "its owner lives");
+            let error = fixture.try_connect(&conninfo, true).unwrap_err();
             assert!(matches!(error, Error::InUse { .. }), "{error}");
         });
-        let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
+        let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
         let [restored] = restored.as_slice() else { panic!("{restored:?}") };
         assert!(
-            restored.notice().ends_with("put back checkpoint_timeout, work_mem"),
+            restored.notice().ends_with(": restored checkpoint_timeout, work_mem"),
             "{}",
             restored.notice()
         );
-        assert_eq!((theirs.own_file().as_str(), theirs.show("work_mem").as_str()), ("", "4MB"), "{version}");
-        assert_eq!(theirs.journals(), Vec::<PathBuf>::new());
-        assert!(restore_settings(&theirs.cache(), &Quiet).unwrap().is_empty());
+        assert_eq!(
+            (fixture.auto_conf().as_str(), fixture.show("work_mem").as_str()),
+            ("", "4MB"),
+            "{version}"
+        );
+        assert_eq!(fixture.journals(), Vec::<PathBuf>::new());
+        assert!(restore_settings(&fixture.cache(), &Quiet).unwrap().is_empty());
 
         // Connecting to that server does the same.
-        theirs.set_and_be_killed(&conninfo, || {});
-        theirs.connect("postgres");
-        assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()), "{version}");
+        fixture.change_settings_and_die(&conninfo, || {});
+        fixture.connect("postgres");
+        assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()), "{version}");
     }
 }
 
 #[test]
-fn a_journal_waits_for_its_server() {
-    let theirs = Theirs::new("18");
-    let Endpoint::Unix { directory, port } = theirs.server.endpoint(Transport::Unix) else { panic!() };
-    theirs.set_and_be_killed(&theirs.conninfo("postgres"), || {});
-    let Theirs { server, directory: cache } = theirs;
+fn a_journal_is_kept_until_its_server_runs() {
+    let fixture = Fixture::new("18");
+    let Endpoint::Unix { directory, port } = fixture.server.endpoint(Transport::Unix) else { panic!() };
+    fixture.change_settings_and_die(&fixture.conninfo("postgres"), || {});
+    let Fixture { server, directory: cache } = fixture;
     let cluster = server.stop(StopMode::Fast).unwrap();
     let down = Cache::at(cache.path()).unwrap();
     let restored = restore_settings(&down, &Quiet).unwrap();
     let [restored] = restored.as_slice() else { panic!("{restored:?}") };
     assert!(restored.outcome.is_err());
     let notice = restored.notice();
-    for said in
+    for part in
         ["server theirs", "work_mem", "ALTER SYSTEM RESET \"checkpoint_timeout\"; ", "pgdyno server restore"]
     {
-        assert!(notice.contains(said), "{said}: {notice}");
+        assert!(notice.contains(part), "{part}: {notice}");
     }
 
     // It restarts on another port; at its former one, it is found again.
     let server = cluster.start(&settings(&[])).unwrap();
-    let theirs = Theirs { server, directory: cache };
+    let fixture = Fixture { server, directory: cache };
     let socket = |port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
-    std::os::unix::fs::symlink(socket(theirs.port()), socket(port)).unwrap();
-    assert_eq!((theirs.journals().len(), theirs.show("work_mem").as_str()), (1, "7MB"));
-    let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
+    std::os::unix::fs::symlink(socket(fixture.port()), socket(port)).unwrap();
+    assert_eq!((fixture.journals().len(), fixture.show("work_mem").as_str()), (1, "7MB"));
+    let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
     assert!(restored[0].outcome.is_ok(), "{}", restored[0].notice());
-    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+    assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()));
 }
 
 #[test]
-fn a_journal_is_not_carried_out_on_another_server() {
-    let theirs = Theirs::new("18");
-    theirs.set_and_be_killed(&theirs.conninfo("postgres"), || {});
-    let Endpoint::Unix { directory, port } = theirs.server.endpoint(Transport::Unix) else { panic!() };
-    let other = Theirs::new("18");
+fn a_journal_is_not_applied_to_another_server() {
+    let fixture = Fixture::new("18");
+    fixture.change_settings_and_die(&fixture.conninfo("postgres"), || {});
+    let Endpoint::Unix { directory, port } = fixture.server.endpoint(Transport::Unix) else { panic!() };
+    let other = Fixture::new("18");
     other.execute("alter system set work_mem = '7MB'");
     let Endpoint::Unix { directory: others, .. } = other.server.endpoint(Transport::Unix) else { panic!() };
     let socket = PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
     fs::rename(&socket, format!("{directory}/aside")).unwrap();
     std::os::unix::fs::symlink(format!("{others}/.s.PGSQL.{}", other.port()), &socket).unwrap();
 
-    let restored = restore_settings(&theirs.cache(), &Quiet).unwrap();
-    assert!(restored[0].notice().contains("another server answers there now"), "{}", restored[0].notice());
-    assert_eq!((other.own_file().as_str(), theirs.journals().len()), ("work_mem=7MB", 1));
+    let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
+    assert!(
+        restored[0].notice().contains("another server runs at this address now"),
+        "{}",
+        restored[0].notice()
+    );
+    assert_eq!((other.auto_conf().as_str(), fixture.journals().len()), ("work_mem=7MB", 1));
 }
 
 #[test]
-fn a_password_is_used_and_stays_off_the_disk() {
-    let theirs = Theirs::new("13");
-    let at = |password: &str| format!("host=127.0.0.1 port={} user=bench {password}", theirs.port());
-    let error = theirs.try_connect(&at(""), true).unwrap_err().to_string();
+fn a_password_is_used_and_not_written_to_disk() {
+    let fixture = Fixture::new("13");
+    let at = |password: &str| format!("host=127.0.0.1 port={} user=bench {password}", fixture.port());
+    let error = fixture.try_connect(&at(""), true).unwrap_err().to_string();
     assert!(error.contains("password"), "{error}");
-    let external = theirs.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
+    let external = fixture.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
     external.prepare(&1.into(), &Quiet).unwrap();
-    assert!(!external.called().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
+    assert!(!external.display_name().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
     let connection = external.connection(Transport::Tcp).unwrap();
     assert_eq!((connection.password.as_deref(), connection.database.as_str()), (Some(PASSWORD), "pgdyno"));
     let Endpoint::Conninfo { conninfo } = connection.endpoint else { panic!("{:?}", connection.endpoint) };
     assert!(!conninfo.contains(PASSWORD), "{conninfo}");
     let error = external.connection(Transport::Unix).unwrap_err().to_string();
-    assert!(error.contains("leads to it by tcp"), "{error}");
+    assert!(error.contains("connects by tcp"), "{error}");
     drop(external);
 
     // A superuser, so that there is a journal.
-    theirs.execute("alter role bench superuser");
-    theirs.set_and_be_killed(&format!("postgresql://bench:{PASSWORD}@127.0.0.1:{}", theirs.port()), || {});
-    assert_eq!(theirs.journals().len(), 1);
-    let mut files = vec![theirs.directory.path().to_owned()];
+    fixture.execute("alter role bench superuser");
+    fixture.change_settings_and_die(
+        &format!("postgresql://bench:{PASSWORD}@127.0.0.1:{}", fixture.port()),
+        || {},
+    );
+    assert_eq!(fixture.journals().len(), 1);
+    let mut files = vec![fixture.directory.path().to_owned()];
     let mut read = 0;
     while let Some(path) = files.pop() {
         if path.is_dir() {
@@ -446,38 +459,38 @@ fn a_password_is_used_and_stays_off_the_disk() {
     }
     assert!(read >= 2, "the journal and its lock");
     // Without the password the journal can't be executed; with it, it is.
-    let notice = restore_settings(&theirs.cache(), &Quiet).unwrap()[0].notice();
+    let notice = restore_settings(&fixture.cache(), &Quiet).unwrap()[0].notice();
     assert!(notice.contains("PGPASSWORD"), "{notice}");
-    theirs.try_connect(&at(&format!("password={PASSWORD}")), false).unwrap();
-    assert_eq!((theirs.own_file(), theirs.journals()), (String::new(), Vec::new()));
+    fixture.try_connect(&at(&format!("password={PASSWORD}")), false).unwrap();
+    assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()));
 }
 
 #[test]
 fn secrets_are_neither_in_errors_nor_in_settings() {
-    let theirs = Theirs::new("18");
+    let fixture = Fixture::new("18");
     for (conninfo, why) in [
-        ("postgresql://bench:secret@[::1/", "can't be read"),
-        ("password=open secret", "can't be read"),
+        ("postgresql://bench:secret@[::1/", "is invalid"),
+        ("password=open secret", "is invalid"),
         ("host=a,b password=secret", "several hosts"),
         (
-            &format!("{} require_auth=scram-sha-256 password=secret", theirs.conninfo("bench")),
+            &format!("{} require_auth=scram-sha-256 password=secret", fixture.conninfo("bench")),
             "authentication method requirement \"scram-sha-256\" failed",
         ),
         ("sslmode=maybe password=secret", "invalid sslmode value"),
     ] {
-        let error = theirs.try_connect(conninfo, false).unwrap_err().to_string();
+        let error = fixture.try_connect(conninfo, false).unwrap_err().to_string();
         assert!(error.contains(why) && !error.contains("secret"), "{error}");
     }
-    theirs.execute("alter system set primary_conninfo = 'host=primary password=secret'");
-    theirs.execute("select pg_reload_conf()");
-    wait_until("it is set", || theirs.show("primary_conninfo").contains("secret"));
-    let settings = theirs.connect("postgres").settings().unwrap();
+    fixture.execute("alter system set primary_conninfo = 'host=primary password=secret'");
+    fixture.execute("select pg_reload_conf()");
+    wait_until("it is set", || fixture.show("primary_conninfo").contains("secret"));
+    let settings = fixture.connect("postgres").settings().unwrap();
     let primary = settings.iter().find(|setting| setting.name == "primary_conninfo").unwrap();
     assert_eq!(primary.value, "(masked)");
 }
 
 #[test]
-fn tls_is_verified_as_asked_for() {
+fn tls_is_verified_as_requested() {
     let issuer = |name: &str| {
         let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -504,14 +517,14 @@ fn tls_is_verified_as_asked_for() {
         .unwrap();
     let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let theirs = Theirs { server, directory };
+    let fixture = Fixture { server, directory };
     let file = |name: &str, pem: String| {
-        let path = theirs.directory.path().join(name);
+        let path = fixture.directory.path().join(name);
         fs::write(&path, pem).unwrap();
         path.display().to_string()
     };
     let (ours, other) = (file("ours.crt", ours.pem()), file("other.crt", other.pem()));
-    let start = format!("host=localhost port={} user=postgres password={PASSWORD}", theirs.port());
+    let start = format!("host=localhost port={} user=postgres password={PASSWORD}", fixture.port());
     for (conninfo, refused) in [
         (format!("sslmode=verify-full sslrootcert={ours}"), None),
         (format!("sslmode=verify-full channel_binding=require sslrootcert={ours}"), None),
@@ -523,7 +536,7 @@ fn tls_is_verified_as_asked_for() {
         (format!("sslmode=verify-full host=127.0.0.1 sslrootcert={ours}"), Some("127.0.0.1")),
         ("sslmode=verify-ca sslrootcert=/nonexistent".to_owned(), Some("/nonexistent")),
     ] {
-        let outcome = theirs.try_connect(&format!("{start} {conninfo}"), false);
+        let outcome = fixture.try_connect(&format!("{start} {conninfo}"), false);
         match (outcome, refused) {
             (Ok(_), None) => {}
             (Err(error), Some(why)) => assert!(error.to_string().contains(why), "{conninfo}: {error}"),

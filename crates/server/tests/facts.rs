@@ -7,7 +7,7 @@ use model::environment::ServerFacts;
 use support::server;
 
 #[test]
-fn every_major_tells_its_build_extensions_authentication_and_tables() {
+fn every_major_reports_its_build_extensions_authentication_and_tables() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[]);
         server.session(server::DATABASE).unwrap().execute("CREATE TABLE \"Odd name\" (); ANALYZE").unwrap();
@@ -29,7 +29,7 @@ fn every_major_tells_its_build_extensions_authentication_and_tables() {
 }
 
 #[test]
-fn a_server_that_is_gone_tells_nothing() {
+fn a_stopped_server_reports_no_facts() {
     let mut server = server("18", &[]);
     // SAFETY: kill has no preconditions; the process is this test's own server.
     assert_eq!(unsafe { libc::kill(server.pid() as i32, libc::SIGQUIT) }, 0);

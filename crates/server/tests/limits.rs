@@ -33,13 +33,13 @@ fn disk() -> Limits {
 }
 
 /// Whether limits can be tested here; prints the reason if not.
-fn can(limits: &Limits) -> bool {
+fn can_limit(limits: &Limits) -> bool {
     server::check_limits(&cache(), limits).map_err(skip).is_ok()
 }
 
-fn started(scale: u32, limits: &Limits, asked: &[(&str, &str)]) -> Result<Server, Error> {
+fn start(scale: u32, limits: &Limits, pairs: &[(&str, &str)]) -> Result<Server, Error> {
     template("18", scale).clone_cluster(&cache(), &Quiet).unwrap().start_within(
-        &settings(asked),
+        &settings(pairs),
         limits,
         Transport::Unix,
     )
@@ -54,41 +54,41 @@ fn processes_of(group: &str) -> Vec<u32> {
 fn second_reading(server: &Server) -> u64 {
     let mut session = server.session("pgdyno").unwrap();
     let pid: i32 = session.query_one("select pg_backend_pid()").unwrap();
-    let so_far = || {
+    let bytes_read = || {
         let io = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
         io.lines().find_map(|line| line.strip_prefix("read_bytes: ")).unwrap().parse::<u64>().unwrap()
     };
     let mut read = || session.execute("select sum(abalance) from pgbench_accounts").unwrap();
     read();
-    let before = so_far();
+    let before = bytes_read();
     read();
-    so_far() - before
+    bytes_read() - before
 }
 
 #[test]
-fn a_table_that_memory_does_not_hold_is_read_from_disk_again_and_again() {
+fn a_table_larger_than_the_memory_limit_is_read_from_disk_each_time() {
     let limits = memory(64);
-    if !can(&limits) {
+    if !can_limit(&limits) {
         return;
     }
-    let asked = [
+    let pairs = [
         ("shared_buffers", "8MB"),
         // The session itself reads.
         ("max_parallel_workers_per_gather", "0"),
         ("io_method", "sync"),
     ];
     // About 130 MB of accounts.
-    let server = started(10, &limits, &asked).unwrap();
+    let server = start(10, &limits, &pairs).unwrap();
     let in_force = server.limits().unwrap();
     assert_eq!((in_force.memory_bytes, in_force.device.as_deref()), (Some(64 * MB), None));
     let [group] = in_force.groups.as_slice() else { panic!("{in_force:?}") };
     // Processes come and go while both lists are read.
     wait_until("all of the server's processes, and no others, are in the group", || {
-        let mut ours = processes_in(server.data_directory());
-        let mut theirs = processes_of(group);
-        ours.sort_unstable();
-        theirs.sort_unstable();
-        ours.len() > 4 && ours == theirs
+        let mut of_server = processes_in(server.data_directory());
+        let mut of_group = processes_of(group);
+        of_server.sort_unstable();
+        of_group.sort_unstable();
+        of_server.len() > 4 && of_server == of_group
     });
     let read = second_reading(&server);
     assert!(read > 60 * MB, "{read}");
@@ -97,20 +97,20 @@ fn a_table_that_memory_does_not_hold_is_read_from_disk_again_and_again() {
 
     let cluster = server.stop(StopMode::Fast).unwrap();
     assert!(!Path::new(group).exists(), "{group}");
-    let server = cluster.start(&settings(&asked)).unwrap();
+    let server = cluster.start(&settings(&pairs)).unwrap();
     assert_eq!(server.limits(), None);
     let read = second_reading(&server);
     assert!(read < 10 * MB, "without a limit the page cache has it: {read}");
 }
 
 #[test]
-fn what_the_kernel_has_in_force_of_a_disk_is_what_was_asked() {
+fn disk_limits_in_force_are_those_requested() {
     let both = Limits { memory: memory(512).memory, ..disk() };
     for limits in [disk(), both] {
-        if !can(&limits) {
+        if !can_limit(&limits) {
             continue;
         }
-        let server = started(1, &limits, &[]).unwrap();
+        let server = start(1, &limits, &[]).unwrap();
         let found = server.limits().unwrap();
         assert_eq!(found.read_bytes_s, limits.disk.read_bytes_s);
         assert_eq!(found.read_iops, limits.disk.read_iops);
@@ -126,15 +126,15 @@ fn what_the_kernel_has_in_force_of_a_disk_is_what_was_asked() {
 }
 
 #[test]
-fn a_server_that_can_not_live_within_its_memory_is_told_why() {
+fn a_server_that_exceeds_its_memory_limit_at_its_start_is_reported_with_the_cause() {
     let limits = memory(8);
-    if !can(&limits) {
+    if !can_limit(&limits) {
         return;
     }
     // Written at the start: memory for many sessions and locks.
-    let asked = [("max_connections", "3000"), ("max_locks_per_transaction", "1024")];
-    let why = started(1, &limits, &asked).unwrap_err().to_string();
-    assert!(why.contains("want of memory: its limit of 8MB is too small"), "{why}");
+    let pairs = [("max_connections", "3000"), ("max_locks_per_transaction", "1024")];
+    let why = start(1, &limits, &pairs).unwrap_err().to_string();
+    assert!(why.contains("out of memory: its limit of 8MB is too small"), "{why}");
 }
 
 /// Runs in a process of its own: starts a server with limits, prints its and its groups' paths, and waits to be killed.
@@ -143,15 +143,15 @@ fn victim() {
     if role().is_none() {
         return;
     }
-    let server = started(1, &memory(256), &[("shared_buffers", "16MB")]).unwrap();
+    let server = start(1, &memory(256), &[("shared_buffers", "16MB")]).unwrap();
     println!("\nDATA {}", server.data_directory().display());
     println!("GROUP {}", server.limits().unwrap().groups[0]);
     let _ = std::io::stdin().read(&mut [0]);
 }
 
 #[test]
-fn no_group_survives_its_owner_for_long() {
-    if !can(&memory(256)) {
+fn the_group_of_a_killed_owner_is_removed() {
+    if !can_limit(&memory(256)) {
         return;
     }
     let mut child = as_child("victim", "limited", &[]);
@@ -165,7 +165,5 @@ fn no_group_survives_its_owner_for_long() {
     wait_until("no process of the server is left", || processes_in(&data).is_empty());
     server::sweep(&cache()).unwrap();
     // Another test may be sweeping at the same time.
-    wait_until("its group is swept away with its data", || {
-        !group.exists() && !data.parent().unwrap().exists()
-    });
+    wait_until("its group and its data are removed", || !group.exists() && !data.parent().unwrap().exists());
 }

@@ -15,23 +15,23 @@ use support::{Quiet, cache, settings, template};
 const SCALE: u32 = 2;
 
 #[test]
-fn the_data_set_is_what_pgbench_makes() {
+fn the_data_set_equals_that_of_pgbench() {
     let Some(major) = pgbench_major() else {
-        return skip("there is no pgbench here to compare with");
+        return skip("pgbench is not installed");
     };
     let server =
         template(&major, SCALE).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     pgbench_init(&server);
-    for (what, query) in QUESTIONS {
-        let ours = answers(&server, "pgdyno", query);
-        let pgbenchs = answers(&server, "oracle", query);
+    for (what, query) in QUERIES {
+        let ours = rows(&server, "pgdyno", query);
+        let expected = rows(&server, "oracle", query);
         assert!(!ours.is_empty(), "{what}");
-        assert_eq!(ours, pgbenchs, "{what}");
+        assert_eq!(ours, expected, "{what}");
     }
 }
 
 /// Queries that must agree. Each returns rows of one text.
-const QUESTIONS: [(&str, &str); 5] = [
+const QUERIES: [(&str, &str); 5] = [
     (
         "columns",
         "select format('%s.%s %s %s %s %s', c.relname, a.attnum, a.attname, format_type(atttypid, atttypmod), attnotnull,
@@ -93,6 +93,6 @@ fn pgbench_init(server: &Server) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-fn answers(server: &Server, database: &str, query: &str) -> Vec<String> {
+fn rows(server: &Server, database: &str, query: &str) -> Vec<String> {
     server.session(database).unwrap().query(query).unwrap()
 }

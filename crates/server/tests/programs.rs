@@ -33,7 +33,7 @@ fn shell(place: &tempfile::TempDir, command: &str) {
 }
 
 #[test]
-fn a_directory_of_programs_is_a_server() {
+fn a_directory_of_programs_can_be_used_as_a_server() {
     let place = copy("18");
     let installation = in_place(&place.path().join("bin")).unwrap();
     let version = installed("18").version();
@@ -52,7 +52,7 @@ fn a_directory_of_programs_is_a_server() {
 }
 
 #[test]
-fn programs_that_were_replaced_are_not_run_under_the_old_name() {
+fn replaced_programs_are_refused() {
     let place = copy("18");
     let installation = in_place(place.path()).unwrap();
     shell(&place, "echo >> bin/postgres");
@@ -68,19 +68,19 @@ fn a_directory_without_the_programs_is_refused() {
         let message = in_place(directory).unwrap_err().to_string();
         assert!(message.contains(why), "{message}");
     };
-    refused(&place.path().join("share"), "there is no postgres in it, nor in bin below it");
+    refused(&place.path().join("share"), "neither it nor its subdirectory bin contains postgres");
     refused(&place.path().join("nowhere"), "nowhere");
     shell(&place, "printf '#!/bin/sh\necho postgres, some day\n' > bin/postgres");
-    refused(place.path(), "says no version: postgres, some day");
+    refused(place.path(), "printed no version: postgres, some day");
     fs::remove_file(place.path().join("bin/initdb")).unwrap();
-    refused(place.path(), "there is no initdb beside postgres");
-    let dsn = Source::Dsn(Dsn { conninfo: "host=db".to_owned(), may_set: false });
+    refused(place.path(), "it contains postgres but not initdb");
+    let dsn = Source::Dsn(Dsn { conninfo: "host=db".to_owned(), can_change_settings: false });
     let error = server::installation(&cache(), &dsn, &Quiet).unwrap_err();
     assert!(matches!(error, Error::NoPrograms), "{error}");
 }
 
 #[test]
-fn programs_say_what_they_were_built_with() {
+fn programs_report_their_build_options() {
     for (version, compiler, level) in [
         ("9.6", "gcc (GCC) 4.4.7", "-O2"),
         ("10", "gcc (GCC) 4.4.7", "-O2"),

@@ -12,9 +12,9 @@ use model::server::{Build, BuildSystem, Source};
 use server::{Installation, StopMode};
 use support::{cache, settings};
 
-struct Spoken;
+struct Printed;
 
-impl Progress for Spoken {
+impl Progress for Printed {
     fn step(&self, what: &str, done: u64, _: Option<u64>) {
         if done == 0 {
             println!("{what}");
@@ -24,7 +24,7 @@ impl Progress for Spoken {
 
 #[test]
 #[ignore = "builds PostgreSQL from the source that PGDYNO_TEST_SOURCE names, for minutes"]
-fn a_server_built_from_source_is_one_like_any_other() {
+fn a_server_built_from_source_runs_like_any_other() {
     let location =
         std::env::var("PGDYNO_TEST_SOURCE").expect("PGDYNO_TEST_SOURCE names a source of PostgreSQL");
     let meson = std::env::var("PGDYNO_TEST_SYSTEM").is_ok_and(|system| system == "meson");
@@ -36,9 +36,9 @@ fn a_server_built_from_source_is_one_like_any_other() {
         cflags: None,
     });
     let get = || -> Installation {
-        let begun = Instant::now();
-        let installation = server::installation(&cache(), &source, &Spoken).unwrap();
-        println!("{} after {:.1} s", installation.identity(), begun.elapsed().as_secs_f64());
+        let start = Instant::now();
+        let installation = server::installation(&cache(), &source, &Printed).unwrap();
+        println!("{} after {:.1} s", installation.identity(), start.elapsed().as_secs_f64());
         installation
     };
     let installation = get();
@@ -50,9 +50,9 @@ fn a_server_built_from_source_is_one_like_any_other() {
     assert!(flags.cflags.unwrap().contains("-fno-omit-frame-pointer"));
     assert!(flags.configure.unwrap().contains("/usr/local/pgsql"));
 
-    let template = server::template(&cache(), &installation, &[], &1.into(), &Spoken).unwrap();
+    let template = server::template(&cache(), &installation, &[], &1.into(), &Printed).unwrap();
     assert_eq!(template.server(), installation.identity());
-    let server = template.clone_cluster(&cache(), &Spoken).unwrap().start(&settings(&[])).unwrap();
+    let server = template.clone_cluster(&cache(), &Printed).unwrap().start(&settings(&[])).unwrap();
     let (version, _) = server.version().unwrap();
     assert_eq!(version, installation.version().to_string());
     let mut client = server.session("pgdyno").unwrap();

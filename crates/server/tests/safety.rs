@@ -34,7 +34,7 @@ fn as_another_user<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        skip::skip("what other users can do to a server, for this test does not run as root");
+        skip::skip("access by other users to a server: this test does not run as root");
     }
     is_root
 }
@@ -74,7 +74,7 @@ fn only_the_owner_connects_and_only_with_the_password_over_tcp() {
 
 /// What a superuser's session can do with `COPY … TO PROGRAM` to the files of its own server.
 #[test]
-fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
+fn root_follows_no_links_or_fifos_in_a_data_directory() {
     if !is_root() {
         return;
     }
@@ -89,10 +89,10 @@ fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
     let (directory, victim) = (private.path().join("directory"), private.path().join("directory/victim"));
     fs::create_dir(&directory).unwrap();
     fs::write(&victim, "victim").unwrap();
-    let before = [&secret, &directory, &victim].map(|path| described(path));
+    let before = [&secret, &directory, &victim].map(|path| metadata(path));
 
-    let plant = |name: &str, to: &Path| {
-        user.act(|| {
+    let link = |name: &str, to: &Path| {
+        user.run_as(|| {
             let path = data.join(name);
             let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
             symlink(to, path).unwrap();
@@ -100,7 +100,7 @@ fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
         .unwrap();
     };
     let fifo = |name: &str| {
-        user.act(|| {
+        user.run_as(|| {
             let _ = fs::remove_file(data.join(name));
             rustix::fs::mknodat(
                 rustix::fs::CWD,
@@ -113,34 +113,34 @@ fn links_and_fifos_in_a_data_directory_lead_root_nowhere() {
         })
         .unwrap();
     };
-    let all = |place: &dyn Fn(&str)| {
+    let for_all = |create: &dyn Fn(&str)| {
         for name in
             ["pg_ident.conf", "pgdyno.conf", "PG_VERSION", "global/pg_control", "postmaster.pid", "base/new"]
         {
-            place(name);
+            create(name);
         }
     };
     for round in 0..3 {
         match round {
-            0 => all(&|name| plant(name, &secret)),
-            1 => all(&fifo),
-            _ => ["pg_xact", "base", "pgdyno.conf", "new"].iter().for_each(|name| plant(name, &directory)),
+            0 => for_all(&|name| link(name, &secret)),
+            1 => for_all(&fifo),
+            _ => ["pg_xact", "base", "pgdyno.conf", "new"].iter().for_each(|name| link(name, &directory)),
         }
         // Files that root reads and writes before, between and after trials.
-        let _ = cluster.forget_files();
+        let _ = cluster.drop_page_cache();
         template.restore(&mut cluster, &Quiet).unwrap();
-        plant("pgdyno.conf", &secret);
+        link("pgdyno.conf", &secret);
         let server = cluster.start(&settings(&[("work_mem", "7MB")])).unwrap();
         let work_mem =
             server.settings().unwrap().into_iter().find(|setting| setting.name == "work_mem").unwrap();
         assert_eq!(work_mem.value, "7168");
         cluster = server.stop(StopMode::Fast).unwrap();
-        assert_eq!([&secret, &directory, &victim].map(|path| described(path)), before, "round {round}");
+        assert_eq!([&secret, &directory, &victim].map(|path| metadata(path)), before, "round {round}");
     }
 }
 
 /// Owner, mode and content.
-fn described(path: &Path) -> (u32, u32, Option<String>) {
+fn metadata(path: &Path) -> (u32, u32, Option<String>) {
     let meta = fs::symlink_metadata(path).unwrap();
     (meta.uid(), meta.mode(), fs::read_to_string(path).ok())
 }

@@ -18,7 +18,7 @@ use wire::blocking::Session;
 const VERSIONS: [&str; 2] = ["13", "18"];
 
 #[test]
-fn starts_answers_stops_and_starts_again_on_the_same_data() {
+fn a_server_starts_responds_stops_and_restarts_on_the_same_data() {
     for version in VERSIONS {
         let server = server(version, &[("work_mem", "7MB")]);
         let (number, banner) = server.version().unwrap();
@@ -46,10 +46,10 @@ fn starts_answers_stops_and_starts_again_on_the_same_data() {
 }
 
 #[test]
-fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
-    let asked =
+fn the_log_reports_events_unless_settings_disable_that() {
+    let requested =
         [("log_line_prefix", "mine "), ("LOG_TEMP_FILES", "-1"), ("work_mem", "64kB"), ("autovacuum", "off")];
-    let mut server = server("18", &asked);
+    let mut server = server("18", &requested);
     let settings = server.settings().unwrap();
     let value = |name: &str| settings.iter().find(|s| s.name == name).unwrap().value.clone();
     assert_eq!(value("log_line_prefix"), "mine ");
@@ -68,7 +68,7 @@ fn the_log_tells_what_happens_unless_the_user_says_otherwise() {
 }
 
 #[test]
-fn both_transports_lead_to_it() {
+fn clients_connect_by_both_transports() {
     let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
     let server = cluster.start_within(&settings(&[]), &Limits::none(), Transport::Tcp).unwrap();
     let connection = server.connection(Transport::Tcp);
@@ -81,7 +81,7 @@ fn both_transports_lead_to_it() {
 }
 
 #[test]
-fn it_never_runs_as_root() {
+fn servers_never_run_as_root() {
     let server = server("13", &[]);
     let owner = |path: PathBuf| std::fs::metadata(path).unwrap().uid();
     let runs_as = owner(format!("/proc/{}", server.pid()).into());
@@ -94,7 +94,7 @@ fn it_never_runs_as_root() {
 }
 
 #[test]
-fn every_copy_begins_alike_and_is_its_own() {
+fn copies_start_equal_and_are_independent() {
     let template = template("18", 1);
     let first = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
     first.session("pgdyno").unwrap().execute("truncate pgbench_accounts").unwrap();
@@ -105,7 +105,7 @@ fn every_copy_begins_alike_and_is_its_own() {
 }
 
 #[test]
-fn a_server_that_does_not_start_shows_its_own_words() {
+fn a_server_that_does_not_start_is_reported_with_its_own_message() {
     for version in VERSIONS {
         let cluster = template(version, 1).clone_cluster(&cache(), &Quiet).unwrap();
         let home = cluster.data_directory().parent().unwrap().to_owned();
@@ -124,7 +124,7 @@ fn a_setting_that_pgdyno_needs_is_refused_before_anything_starts() {
 }
 
 #[test]
-fn a_killed_server_shows_that_it_ended() {
+fn a_killed_server_is_reported_as_ended() {
     let mut server = server("18", &[]);
     assert_eq!(server.exited(), None);
     let pid = rustix::process::Pid::from_raw(server.pid().try_into().unwrap()).unwrap();
@@ -153,7 +153,7 @@ fn the_count_of_commits_is_exact() {
 }
 
 #[test]
-fn a_cache_so_deep_that_no_socket_fits_into_it_works() {
+fn a_cache_whose_path_is_too_long_for_sockets_works() {
     let base = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(base.path(), open).unwrap();

@@ -15,15 +15,15 @@ use server::{BuildRecord, Cluster, Error, StopMode};
 use support::fake_source::{FakeSource, compiled, names};
 use support::{Quiet, as_child, role, settings};
 
-const EVERYTHING: [&str; 4] = ["compile main", "compile other", "configure", "install"];
+const FIRST_BUILD: [&str; 4] = ["compile main", "compile other", "configure", "install"];
 /// The same with the stored results of `configure`.
-const ANEW: [&str; 5] = ["compile main", "compile other", "configure", "install", "know already"];
+const REBUILD: [&str; 5] = ["compile main", "compile other", "configure", "install", "know already"];
 
 #[test]
-fn it_is_built_once_and_a_server_like_any_other() {
+fn a_source_is_built_once_and_its_server_runs_like_any_other() {
     let fake = FakeSource::new();
     let installation = fake.build().unwrap();
-    assert_eq!(fake.tally(), EVERYTHING);
+    assert_eq!(fake.tally(), FIRST_BUILD);
     let version = installation.version().to_string();
     assert!(installation.identity().starts_with(&format!("{version}-src-")), "{}", installation.identity());
     let log = installation.build_log().unwrap();
@@ -54,18 +54,18 @@ fn it_is_built_once_and_a_server_like_any_other() {
 }
 
 #[test]
-fn two_at_once_build_once() {
+fn two_concurrent_builds_build_once() {
     let fake = FakeSource::new();
     std::thread::scope(|scope| {
         let both = [(); 2].map(|()| scope.spawn(|| fake.build().unwrap()));
         let [one, other] = both.map(|thread| thread.join().unwrap());
         assert_eq!(one, other);
     });
-    assert_eq!(fake.tally(), EVERYTHING);
+    assert_eq!(fake.tally(), FIRST_BUILD);
 }
 
 #[test]
-fn after_a_change_only_what_follows_from_it_is_compiled() {
+fn after_a_change_only_affected_files_are_compiled() {
     let fake = FakeSource::new();
     let first = fake.build().unwrap();
     fake.tally();
@@ -84,7 +84,7 @@ fn after_a_change_only_what_follows_from_it_is_compiled() {
     assert_eq!((compiled(&first).as_str(), compiled(&second).as_str()), ("one", "two"));
     change("main.h", &["compile main", "compile other", "install"]);
     // Changes that make does not handle: new files.
-    change("new.c", &ANEW);
+    change("new.c", &REBUILD);
     // The earlier installation still exists.
     fs::remove_file(fake.path("postgresql/src/backend/new.c")).unwrap();
     fake.write("src/backend/main.h", "one");
@@ -93,7 +93,7 @@ fn after_a_change_only_what_follows_from_it_is_compiled() {
 }
 
 #[test]
-fn built_anew_the_copy_is_the_source_as_it_is_now() {
+fn a_rebuild_uses_the_present_source() {
     let fake = FakeSource::new();
     fake.write("doc/one", "a file");
     fake.write("src/old/only.c", "one");
@@ -103,7 +103,7 @@ fn built_anew_the_copy_is_the_source_as_it_is_now() {
     fake.write("doc/one/two", "in a directory now");
     fs::remove_dir_all(fake.path("postgresql/src/old")).unwrap();
     assert_ne!(fake.build().unwrap(), first);
-    assert_eq!(fake.tally(), ANEW);
+    assert_eq!(fake.tally(), REBUILD);
     let directory = fake.path("cache/builds").join(&names(&fake.path("cache/builds"))[0]);
     assert_eq!(fs::read_to_string(directory.join("source/doc/one/two")).unwrap(), "in a directory now");
     assert!(!directory.join("source/src/old").exists());
@@ -113,17 +113,17 @@ fn built_anew_the_copy_is_the_source_as_it_is_now() {
 }
 
 #[test]
-fn what_configure_knew_is_asked_again_where_it_does_not_hold_any_more() {
+fn invalid_stored_results_of_configure_are_replaced() {
     let fake = FakeSource::new();
     fake.build().unwrap();
     fake.tally();
-    let answers = fake.path("cache/answers");
-    let kept = answers.join(&names(&answers)[0]);
-    fs::write(&kept, "exit 1\n").unwrap();
+    let results = fake.path("cache/answers");
+    let stored = results.join(&names(&results)[0]);
+    fs::write(&stored, "exit 1\n").unwrap();
     fake.write("src/backend/new.c", "new");
     fake.build().unwrap();
     assert_eq!(fake.tally(), ["compile main", "compile other", "configure", "configure", "install"]);
-    assert!(fs::read_to_string(&kept).unwrap().contains("know already"), "kept again");
+    assert!(fs::read_to_string(&stored).unwrap().contains("know already"), "stored again");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn options_flags_and_compiler_make_another_server() {
 }
 
 #[test]
-fn of_a_git_repository_a_ref_or_the_tree_as_it_stands() {
+fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
     let fake = FakeSource::new();
     fake.write(".gitignore", "*.o\n");
     fake.git(&["init", "--quiet"]);
@@ -201,7 +201,7 @@ fn tarballs_are_built_however_they_are_compressed() {
     {
         fake.tar(name, compression);
         let built = fake.build_as(fake.build_of(name)).unwrap();
-        let expected: &[&str] = if compression.is_empty() { &EVERYTHING } else { &ANEW };
+        let expected: &[&str] = if compression.is_empty() { &FIRST_BUILD } else { &REBUILD };
         assert_eq!(fake.tally(), expected, "{name}");
         assert!(built.build().unwrap().content.starts_with("tarball:"));
         assert_eq!(compiled(&built), "one");
@@ -211,7 +211,7 @@ fn tarballs_are_built_however_they_are_compressed() {
 }
 
 #[test]
-fn a_directory_that_something_was_built_in_is_no_source() {
+fn build_directories_in_a_source_are_ignored() {
     let fake = FakeSource::new();
     let first = fake.build().unwrap();
     fake.write("build/config.status", "");
@@ -220,7 +220,7 @@ fn a_directory_that_something_was_built_in_is_no_source() {
 }
 
 #[test]
-fn a_build_that_fails_shows_its_last_words_and_keeps_its_log() {
+fn a_failed_build_shows_the_end_of_its_log_and_keeps_it() {
     let fake = FakeSource::new();
     let makefile = fs::read_to_string(fake.path("postgresql/src/backend/Makefile.in")).unwrap();
     fake.write("src/backend/Makefile.in", &format!("{makefile}\nother.o:\n\t@echo no such thing; exit 3\n"));
@@ -239,12 +239,12 @@ fn a_build_that_fails_shows_its_last_words_and_keeps_its_log() {
 
     fake.write("src/backend/Makefile.in", "all:\ninstall:\n\tmkdir -p $(DESTDIR)/usr/local/pgsql/bin\n");
     let message = fake.build().unwrap_err().to_string();
-    assert!(message.contains("there is no bin/postgres in it"), "{message}");
-    assert_eq!(names(&fake.path("cache/installations")).len(), 1, "nothing half-done is left");
+    assert!(message.contains("it contains no bin/postgres"), "{message}");
+    assert_eq!(names(&fake.path("cache/installations")).len(), 1, "no partial installation is left");
 }
 
 #[test]
-fn what_is_no_source_is_refused_before_anything_is_built() {
+fn an_invalid_source_is_refused_before_anything_is_built() {
     let fake = FakeSource::new();
     let refused = |build: model::server::Build, why: &str| {
         let message = fake.build_as(build).unwrap_err().to_string();
@@ -252,15 +252,15 @@ fn what_is_no_source_is_refused_before_anything_is_built() {
     };
     let plain = fake.build_of("postgresql");
     let with = |option: &str| model::server::Build { options: vec![option.to_owned()], ..plain.clone() };
-    refused(with("CFLAGS=-O3"), "say `cflags` instead");
-    refused(with("--prefix=/opt"), "pgdyno decides where it is installed");
+    refused(with("CFLAGS=-O3"), "set `cflags` instead");
+    refused(with("--prefix=/opt"), "pgdyno sets the installation directory itself");
     refused(fake.build_of("nowhere"), "nowhere");
     let git_ref = Some("main".to_owned());
-    refused(model::server::Build { git_ref, ..plain.clone() }, "git has no \"main\" there");
+    refused(model::server::Build { git_ref, ..plain.clone() }, "git has no ref \"main\" in it");
     fs::write(fake.path("notes.txt"), "").unwrap();
     refused(fake.build_of("notes.txt"), "it is neither a directory nor a tarball");
     fs::create_dir(fake.path("empty")).unwrap();
-    refused(fake.build_of("empty"), "it is no source of PostgreSQL");
+    refused(fake.build_of("empty"), "it is not a source of PostgreSQL");
     fs::write(fake.path("broken.tar.gz"), "no tarball").unwrap();
     refused(fake.build_of("broken.tar.gz"), "could not unpack PostgreSQL from");
     fake.write("config.status", "");
@@ -318,9 +318,9 @@ fn a_missing_tool_is_named_with_its_package() {
 }
 
 /// Interrupts as soon as a file exists.
-struct UntilThereIs<'a>(&'a Path);
+struct InterruptedByFile<'a>(&'a Path);
 
-impl Progress for UntilThereIs<'_> {
+impl Progress for InterruptedByFile<'_> {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 
     fn interrupted(&self) -> bool {
@@ -336,7 +336,7 @@ fn an_interrupted_build_leaves_no_process_and_no_installation() {
     // The process ID is that of the sleep, and appears atomically.
     let recipe = format!("\t@echo $$$$ > {0}.new; mv {0}.new {0}; exec sleep 1000\n", pid.display());
     fake.write("src/backend/Makefile.in", &format!("{makefile}\nother.o:\n{recipe}"));
-    let outcome = fake.build_with(fake.build_of("postgresql"), &UntilThereIs(&pid));
+    let outcome = fake.build_with(fake.build_of("postgresql"), &InterruptedByFile(&pid));
     assert!(outcome.as_ref().is_err_and(Error::is_interrupted), "{outcome:?}");
     let process = fs::read_to_string(&pid).unwrap();
     let command = Path::new("/proc").join(process.trim()).join("comm");

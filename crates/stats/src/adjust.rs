@@ -49,7 +49,7 @@ mod tests {
 
     /// By hand: the largest stays, the second is multiplied by 4/3, and none exceeds a larger one.
     #[test]
-    fn of_false_discoveries_the_largest_p_stays() {
+    fn benjamini_hochberg_keeps_the_largest_p() {
         close(benjamini_hochberg(&[0.02, 0.01, 0.04, 0.03]), &[0.04; 4]);
         close(benjamini_hochberg(&[0.5, 0.9, 0.01]), &[0.75, 0.9, 0.03]);
         close(benjamini_hochberg(&[]), &[]);
@@ -57,7 +57,7 @@ mod tests {
 
     /// By hand: 4 × 0.01, then 3 × 0.02, and the following ones are no smaller.
     #[test]
-    fn the_smallest_is_multiplied_most_and_none_is_overtaken() {
+    fn holm_multiplies_the_smallest_most_and_keeps_the_order() {
         close(holm(&[0.02, 0.01, 0.04, 0.03]), &[0.06, 0.04, 0.06, 0.06]);
         close(holm(&[0.5, 0.9, 0.01]), &[1.0, 1.0, 0.03]);
         close(holm(&[0.3]), &[0.3]);

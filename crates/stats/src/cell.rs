@@ -11,7 +11,7 @@ pub const WIDE: f64 = 0.05;
 /// Modes with a ratio below this are not reported as [modes](Cell::has_modes).
 pub const MODE_RATIO: f64 = 1.05;
 /// With fewer runs, a cell has no [class](Cell::class) and a comparison no verdict.
-pub const LEAST_RUNS: usize = 3;
+pub const MIN_RUNS: usize = 3;
 
 /// The figures of a cell of n runs; `None` if there are too few runs for a figure.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,9 +95,9 @@ impl Cell {
         self.is_wide() || self.has_modes()
     }
 
-    /// The class of the cell; `None` for fewer than [`LEAST_RUNS`] runs.
+    /// The class of the cell; `None` for fewer than [`MIN_RUNS`] runs.
     pub fn class(&self) -> Option<Class> {
-        (self.n >= LEAST_RUNS).then(|| match () {
+        (self.n >= MIN_RUNS).then(|| match () {
             () if self.has_modes() => Class::Modes,
             () if self.is_wide() => Class::Wide,
             () if self.is_noisy() => Class::Noisy,
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_cell_of_what_has_no_logarithm() {
+    fn values_without_a_logarithm_are_rejected() {
         assert_eq!(Cell::new(&[]), None);
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Cell::new(&[1.0, value, 2.0]), None, "{value}");
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn of_more_than_50_runs_only_the_spread_is_judged() {
+    fn more_than_50_runs_are_judged_by_spread_only() {
         let runs: Vec<f64> = (0..51).map(|i| if i < 25 { 100.0 } else { 108.0 }).collect();
         let many = cell(&runs);
         assert_eq!((many.critical, many.has_modes(), many.class()), (None, false, Some(Class::Noisy)));

@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use crate::e_divisive::{best_split, significant_split};
 use crate::moments::{Moments, suffixes};
-use crate::transient::significant_excursion;
+use crate::transient::significant_transient;
 use crate::{Logs, Sample, Welch};
 
 /// Seed of the permutations: fixed, so that a series always has the same change points.
 const SEED: u64 = 20_160_628;
 /// −2 ln(1 − √0.95): a position is within the 95% interval if its likelihood ratio is no larger.
-const POSSIBLE: f64 = 7.35;
+const MAX_LIKELIHOOD_RATIO: f64 = 7.35;
 
 /// A change of a series' level. Its indices are those of the series, including missing points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,13 +62,13 @@ pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
         return None;
     }
     let values: Vec<f64> = known.iter().map(|(_, value)| value.ln()).collect();
-    let splits = divide(&values);
+    let splits = find_splits(&values);
     let ends: Vec<usize> =
         [0].into_iter().chain(splits.iter().map(|split| split.at)).chain([values.len()]).collect();
     let change = |(split, ends): (&Split, &[usize])| {
         let (from, to) = (ends[0], ends[2]);
         let logs = |points: &[(usize, f64)]| Logs::new(points.iter().map(|(_, value)| *value));
-        let (earliest, latest) = possible(&values[from..to], split.at - from);
+        let (earliest, latest) = position_interval(&values[from..to], split.at - from);
         Some(ChangePoint {
             before: known[split.at - 1].0,
             after: known[split.at].0,
@@ -106,37 +106,37 @@ struct Split {
 }
 
 /// The splits of these values, in order.
-fn divide(values: &[f64]) -> Vec<Split> {
+fn find_splits(values: &[f64]) -> Vec<Split> {
     let mut splits: Vec<Split> = Vec::new();
     // Segments without a significant split.
-    let mut whole: Vec<(usize, usize)> = Vec::new();
+    let mut unsplit: Vec<(usize, usize)> = Vec::new();
     loop {
         let starts = [0].into_iter().chain(splits.iter().map(|split| split.at));
         let segments = starts.zip(splits.iter().map(|split| split.at).chain([values.len()]));
-        let Some((from, to)) = segments.into_iter().find(|segment| !whole.contains(segment)) else {
+        let Some((from, to)) = segments.into_iter().find(|segment| !unsplit.contains(segment)) else {
             return splits;
         };
         let segment = &values[from..to];
         let seed = SEED ^ (from as u64) << 32 ^ to as u64;
         let found = match significant_split(segment, seed) {
             Some(found) => vec![Split { at: from + found.at, p: found.p }],
-            None => significant_excursion(segment, seed).map_or_else(Vec::new, |found| {
+            None => significant_transient(segment, seed).map_or_else(Vec::new, |found| {
                 [found.from, found.to].map(|at| Split { at: from + at, p: found.p }).to_vec()
             }),
         };
         if found.is_empty() {
-            whole.push((from, to));
+            unsplit.push((from, to));
             continue;
         }
-        let place = splits.partition_point(|split| split.at <= from);
-        let new = place..place + found.len();
-        splits.splice(place..place, found);
-        place_again(values, &mut splits, new);
+        let index = splits.partition_point(|split| split.at <= from);
+        let new = index..index + found.len();
+        splits.splice(index..index, found);
+        reposition(values, &mut splits, new);
     }
 }
 
 /// Moves the neighbours of new splits, and then the new splits, to the best positions between their own neighbours.
-fn place_again(values: &[f64], splits: &mut [Split], new: Range<usize>) {
+fn reposition(values: &[f64], splits: &mut [Split], new: Range<usize>) {
     let last = splits.len() - 1;
     for i in [new.start.saturating_sub(1), last.min(new.end)].into_iter().chain(new) {
         let from = i.checked_sub(1).map_or(0, |i| splits[i].at);
@@ -148,7 +148,7 @@ fn place_again(values: &[f64], splits: &mut [Split], new: Range<usize>) {
 }
 
 /// The first and the last possible position of a split that was found at `at`.
-fn possible(values: &[f64], at: usize) -> (usize, usize) {
+fn position_interval(values: &[f64], at: usize) -> (usize, usize) {
     let mut left = Moments::default();
     let squares: Vec<f64> = values
         .iter()
@@ -160,7 +160,7 @@ fn possible(values: &[f64], at: usize) -> (usize, usize) {
         .collect();
     // squares[i] belongs to the split after i + 1 values.
     let least = squares.iter().copied().fold(f64::INFINITY, f64::min);
-    let bound = least + POSSIBLE * least / (values.len() as f64 - 2.0);
+    let bound = least + MAX_LIKELIHOOD_RATIO * least / (values.len() as f64 - 2.0);
     let is_possible = |square: &f64| *square <= bound;
     let first = squares.iter().position(is_possible).map_or(at, |i| i + 1);
     let last = squares.iter().rposition(is_possible).map_or(at, |i| i + 1);
@@ -181,12 +181,12 @@ mod tests {
         series(parts.iter().flat_map(|&(n, level)| vec![level; n]))
     }
 
-    fn places(series: &[Option<f64>]) -> Vec<(usize, usize)> {
+    fn positions(series: &[Option<f64>]) -> Vec<(usize, usize)> {
         change_points(series).unwrap().iter().map(|change| (change.before, change.after)).collect()
     }
 
     #[test]
-    fn what_has_no_logarithm_has_no_change_points() {
+    fn values_without_a_logarithm_have_no_change_points() {
         for value in [0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(change_points(&[Some(1.0), Some(value)]), None, "{value}");
         }
@@ -196,12 +196,12 @@ mod tests {
     fn few_points_and_missing_ones_have_no_change() {
         assert_eq!(change_points(&[]), Some(vec![]));
         assert_eq!(change_points(&[None; 20]), Some(vec![]));
-        assert_eq!(places(&levels(&[(4, 100.0), (5, 10.0)])), []);
-        assert_eq!(places(&levels(&[(5, 100.0), (5, 10.0)])), [(4, 5)]);
+        assert_eq!(positions(&levels(&[(4, 100.0), (5, 10.0)])), []);
+        assert_eq!(positions(&levels(&[(5, 100.0), (5, 10.0)])), [(4, 5)]);
     }
 
     #[test]
-    fn each_change_has_its_place_and_effect() {
+    fn each_change_has_its_position_and_effect() {
         let found = change_points(&levels(&[(20, 100.0), (15, 90.0), (30, 120.0)])).unwrap();
         let is = |change: &ChangePoint, before: usize, ratio: f64| {
             assert_eq!((change.before, change.after), (before, before + 1));
@@ -217,11 +217,11 @@ mod tests {
 
     #[test]
     fn the_last_points_alone_can_show_a_change() {
-        assert_eq!(places(&levels(&[(60, 100.0), (2, 90.0)])), [(59, 60)]);
+        assert_eq!(positions(&levels(&[(60, 100.0), (2, 90.0)])), [(59, 60)]);
     }
 
     #[test]
-    fn a_change_beside_a_gap_lies_anywhere_in_it() {
+    fn a_change_at_a_gap_lies_anywhere_in_it() {
         let mut with_gap = levels(&[(20, 100.0), (20, 90.0)]);
         with_gap[18..23].fill(None);
         let change = change_points(&with_gap).unwrap()[0];
@@ -230,19 +230,19 @@ mod tests {
 
     /// The position of a change no larger than the noise may be a few points off; its interval shows that.
     #[test]
-    fn a_small_change_has_an_uncertain_place() {
+    fn a_small_change_has_an_uncertain_position() {
         let change = change_points(&levels(&[(60, 100.0), (60, 99.2)])).unwrap()[0];
         assert!(change.within.0 + 1 < change.within.1, "{change:?}");
         assert!((change.within.0..=change.within.1).contains(&59), "{change:?}");
     }
 
     #[test]
-    fn a_control_takes_out_what_moves_both() {
+    fn a_control_cancels_common_changes() {
         let machine = |i: usize| if i < 25 { 1.0 } else { 0.8 };
         let control: Vec<_> = (0..40).map(|i| Some(500.0 * machine(i))).collect();
         let server = series((0..40).map(|i| 100.0 * machine(i)));
-        assert_eq!(places(&server), [(24, 25)]);
-        assert_eq!(places(&relative_to(&control, &server)), []);
+        assert_eq!(positions(&server), [(24, 25)]);
+        assert_eq!(positions(&relative_to(&control, &server)), []);
         assert_eq!(
             relative_to(&[Some(2.0), None], &[Some(3.0), Some(1.0), Some(1.0)]),
             [Some(1.5), None, None]

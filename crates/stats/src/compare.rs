@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cell::LEAST_RUNS;
+use crate::cell::MIN_RUNS;
 use crate::{Cell, Logs, Welch, holm, permutation_p};
 
 /// A ratio between 1/1.05 and 1.05 is not a relevant change.
@@ -87,7 +87,7 @@ impl Comparison {
 
     /// Welch's comparison if the runs suffice for a verdict; `None` for fewer than 3 runs on a side.
     fn sufficient(&self) -> Option<Welch> {
-        self.welch.filter(|_| self.a.n.min(self.b.n) >= LEAST_RUNS)
+        self.welch.filter(|_| self.a.n.min(self.b.n) >= MIN_RUNS)
     }
 
     fn verdict(&self, is_change: bool) -> Verdict {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_two_percent_is_one_where_the_margin_is_one_percent() {
+    fn a_change_of_two_percent_exceeds_a_margin_of_one_percent() {
         let (a, b) = ([100.0, 100.1, 99.9], [98.0, 98.1, 97.9]);
         let comparison = Comparison::new(&a, &b).unwrap();
         assert_eq!(verdicts(std::slice::from_ref(&comparison)), [Verdict::Equivalent]);
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unstable_side_takes_disjoint_ranges_and_more_than_the_margin() {
+    fn an_unstable_side_needs_disjoint_ranges_and_more_than_the_margin() {
         let unstable = [80.0, 100.0, 90.0, 95.0, 85.0];
         assert_eq!(verdict(&unstable, &times(1.2)), Verdict::UnstableImprovement);
         assert_eq!(verdict(&times(1.2), &unstable), Verdict::UnstableRegression);
@@ -216,7 +216,7 @@ mod tests {
 
     /// The p of these is 0.02: enough among several comparisons with Holm's correction, not alone.
     #[test]
-    fn a_single_comparison_has_to_be_surer_than_one_of_several() {
+    fn a_single_comparison_needs_a_smaller_p() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
         let doubtful = Comparison::new(&noisy, &noisy.map(|value| value * 0.9605)).unwrap();
         let p = doubtful.welch.unwrap().p;

@@ -8,11 +8,11 @@ use crate::shuffle::{p_of_chance, shuffle};
 /// p at or below this is a change.
 pub(crate) const ALPHA: f64 = 0.01;
 /// The fewest values on each side of a split: a single one has no spread.
-pub(crate) const LEAST_SIDE: usize = 2;
+pub(crate) const MIN_SIDE: usize = 2;
 /// The fewest values that are tested: with 9, no split is rare enough among all permutations for p to reach [`ALPHA`].
-pub const LEAST_VALUES: usize = 10;
+pub const MIN_VALUES: usize = 10;
 /// The largest number of distinct levels.
-const MOST_LEVELS: usize = 128;
+const MAX_LEVELS: usize = 128;
 /// Number of levels that values are rounded to if there are more.
 const ROUNDED_LEVELS: usize = 64;
 /// Farther than this from the ends, not every split is tried: the step is the distance divided by this.
@@ -20,7 +20,7 @@ const DENSE: usize = 16;
 
 /// A significant split.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Significant {
+pub(crate) struct SignificantSplit {
     /// Number of values before it.
     pub(crate) at: usize,
     /// The share of permutations whose best split is at least as good, as estimated.
@@ -41,41 +41,41 @@ pub(crate) struct Significant {
 /// Journal of the American Statistical Association 109 (2014), with α = 1 and all values after a split as its second
 /// part, as in MongoDB's variant (Daly, Brown, Ingo, O'Leary and Bradford, "The Use of Change Point Detection to
 /// Identify Software Performance Regressions in a Continuous Integration System", ICPE 2020).
-pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<Significant> {
-    if values.len() < LEAST_VALUES {
+pub(crate) fn significant_split(values: &[f64], seed: u64) -> Option<SignificantSplit> {
+    if values.len() < MIN_VALUES {
         return None;
     }
     let (scale, mut levels) = Scale::new(values);
-    let places = places(values.len());
-    let observed = scale.best(&levels, &places).energy;
+    let positions = positions(values.len());
+    let observed = scale.best(&levels, &positions).energy;
     // The same split in reverse order has a slightly different sum, due to rounding.
     let as_good = observed - scale.rounding;
-    let at = scale.place(values, &levels);
+    let at = scale.best_position(values, &levels);
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
     let p = p_of_chance(ALPHA, values.len(), || {
         shuffle(&mut levels, &mut random);
-        scale.best(&levels, &places).energy >= as_good
+        scale.best(&levels, &positions).energy >= as_good
     })?;
-    Some(Significant { at, p })
+    Some(SignificantSplit { at, p })
 }
 
 /// The best split of these values, whether or not it is significant; `None` for fewer than 4.
 pub(crate) fn best_split(values: &[f64]) -> Option<usize> {
-    if values.len() < 2 * LEAST_SIDE {
+    if values.len() < 2 * MIN_SIDE {
         return None;
     }
     let (scale, levels) = Scale::new(values);
-    Some(scale.place(values, &levels))
+    Some(scale.best_position(values, &levels))
 }
 
-fn all_places(n: usize) -> Vec<usize> {
-    (LEAST_SIDE..=n - LEAST_SIDE).collect()
+fn all_positions(n: usize) -> Vec<usize> {
+    (MIN_SIDE..=n - MIN_SIDE).collect()
 }
 
 /// Positions of the tested splits of `n` values.
-fn places(n: usize) -> Vec<usize> {
+fn positions(n: usize) -> Vec<usize> {
     let mut lower = Vec::new();
-    let mut at = LEAST_SIDE;
+    let mut at = MIN_SIDE;
     while at <= n / 2 {
         lower.push(at);
         at += (at / DENSE).max(1);
@@ -120,7 +120,7 @@ impl Scale {
         order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
         // Equal values share a level, whichever comes first.
         let groups: Vec<&[usize]> = order.chunk_by(|&i, &j| values[i] == values[j]).collect();
-        let width = if groups.len() <= MOST_LEVELS { 0 } else { n.div_ceil(ROUNDED_LEVELS) };
+        let width = if groups.len() <= MAX_LEVELS { 0 } else { n.div_ceil(ROUNDED_LEVELS) };
         let mut levels = vec![0_u8; n];
         let (mut centres, mut sizes): (Vec<f64>, Vec<usize>) = (Vec::new(), Vec::new());
         for group in groups {
@@ -157,17 +157,17 @@ impl Scale {
     }
 
     /// The best of all splits of these values with these levels.
-    fn place(&self, values: &[f64], levels: &[u8]) -> usize {
-        let at = self.best(levels, &all_places(values.len())).at;
-        if self.is_rounded { place_near(values, at, values.len() / ROUNDED_LEVELS) } else { at }
+    fn best_position(&self, values: &[f64], levels: &[u8]) -> usize {
+        let at = self.best(levels, &all_positions(values.len())).at;
+        if self.is_rounded { best_position_near(values, at, values.len() / ROUNDED_LEVELS) } else { at }
     }
 
     /// The best of the splits at these positions, in ascending order; the first of equal ones.
-    fn best(&self, levels: &[u8], places: &[usize]) -> Split {
-        let mut best = Split { at: places[0], energy: f64::NEG_INFINITY };
-        let mut counts = [0_u32; MOST_LEVELS];
+    fn best(&self, levels: &[u8], positions: &[usize]) -> Split {
+        let mut best = Split { at: positions[0], energy: f64::NEG_INFINITY };
+        let mut counts = [0_u32; MAX_LEVELS];
         let (mut done, mut below, mut pairs) = (0, 0.0, 0.0);
-        for &at in places {
+        for &at in positions {
             for level in levels[done..at].iter().map(|&level| usize::from(level)) {
                 counts[level] += 1;
                 below += self.above[level];
@@ -184,7 +184,7 @@ impl Scale {
 
     /// The energy of a split after `m` values, with `counts` of them at each level. With c of these below a gap and C
     /// of all, `below` is the sum of c and `pairs` that of c · C over all gaps, each times the gap's length.
-    fn energy(&self, m: f64, counts: &[u32; MOST_LEVELS], below: f64, pairs: f64) -> f64 {
+    fn energy(&self, m: f64, counts: &[u32; MAX_LEVELS], below: f64, pairs: f64) -> f64 {
         let k = self.n - m;
         let squares = self.sum_of_squares(counts);
         let all_squares = self.n * self.below - self.total;
@@ -194,8 +194,8 @@ impl Scale {
     }
 
     /// The sum over all gaps of the squared number of values below, times the gap's length.
-    fn sum_of_squares(&self, counts: &[u32; MOST_LEVELS]) -> f64 {
-        let mut below = [0_i32; MOST_LEVELS];
+    fn sum_of_squares(&self, counts: &[u32; MAX_LEVELS]) -> f64 {
+        let mut below = [0_i32; MAX_LEVELS];
         let mut sum = 0;
         for (below, &count) in below.iter_mut().zip(counts).take(self.gaps.len()) {
             sum += count as i32;
@@ -213,9 +213,10 @@ impl Scale {
     }
 }
 
-/// The best split within `reach` of `at`, by the exact values.
-fn place_near(values: &[f64], at: usize, reach: usize) -> usize {
-    let (from, to) = (at.saturating_sub(reach).max(LEAST_SIDE), (at + reach).min(values.len() - LEAST_SIDE));
+/// The best split within `distance` of `at`, by the exact values.
+fn best_position_near(values: &[f64], at: usize, distance: usize) -> usize {
+    let (from, to) =
+        (at.saturating_sub(distance).max(MIN_SIDE), (at + distance).min(values.len() - MIN_SIDE));
     let distances =
         |value: f64, others: &[f64]| others.iter().map(|other| (value - other).abs()).sum::<f64>();
     let total = sum_of_distances(values);
@@ -265,10 +266,10 @@ mod tests {
     }
 
     #[test]
-    fn the_best_split_is_the_definitions() {
+    fn the_best_split_is_that_of_the_definition() {
         let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];
         let (scale, levels) = Scale::new(&values);
-        for at in all_places(values.len()) {
+        for at in all_positions(values.len()) {
             let ours = scale.best(&levels, &[at]).energy;
             assert!(
                 (ours - defined_energy(&values, at)).abs() < 1e-12,
@@ -276,18 +277,18 @@ mod tests {
                 defined_energy(&values, at)
             );
         }
-        let by_definition = all_places(values.len())
+        let by_definition = all_positions(values.len())
             .into_iter()
             .max_by(|&i, &j| defined_energy(&values, i).total_cmp(&defined_energy(&values, j)));
         assert_eq!(best_split(&values), by_definition);
     }
 
     #[test]
-    fn near_the_ends_each_split_is_tried_and_of_many_values_not_all() {
-        assert_eq!(places(10), [2, 3, 4, 5, 6, 7, 8]);
-        assert_eq!(places(11), [2, 3, 4, 5, 6, 7, 8, 9]);
-        assert_eq!(places(64), all_places(64));
-        let many = places(10_000);
+    fn every_split_is_tried_near_the_ends_and_fewer_far_from_them() {
+        assert_eq!(positions(10), [2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(positions(11), [2, 3, 4, 5, 6, 7, 8, 9]);
+        assert_eq!(positions(64), all_positions(64));
+        let many = positions(10_000);
         assert!(many.len() < 500 && many.is_sorted(), "{}", many.len());
         assert_eq!((&many[..3], &many[many.len() - 3..]), (&[2, 3, 4][..], &[9996, 9997, 9998][..]));
     }
@@ -304,11 +305,11 @@ mod tests {
             .map(|i| (i * i * 7919 % 1000) as f64 / 1000.0 + if i < 400 { 0.0 } else { 1.2 })
             .collect();
         let (scale, levels) = Scale::new(&values);
-        assert!(usize::from(*levels.iter().max().unwrap()) < MOST_LEVELS);
+        assert!(usize::from(*levels.iter().max().unwrap()) < MAX_LEVELS);
         for at in [2, 10, 400, 998] {
             let (ours, exact) = (scale.best(&levels, &[at]).energy, defined_energy(&values, at));
             assert!((ours - exact).abs() < 0.05 + 0.01 * exact.abs(), "{at}: {ours}, {exact}");
         }
-        assert_eq!(significant_split(&values, 1), Some(Significant { at: 400, p: 1.0 / 300.0 }));
+        assert_eq!(significant_split(&values, 1), Some(SignificantSplit { at: 400, p: 1.0 / 300.0 }));
     }
 }

@@ -31,7 +31,7 @@ pub fn events(series: &[Vec<ChangePoint>]) -> Vec<Event> {
     for falls in [true, false] {
         let mut left: Vec<(usize, ChangePoint)> =
             all().filter(|(_, change)| (change.effect.ratio < 1.0) == falls).collect();
-        while let Some(place) = most_common_place(&left) {
+        while let Some(place) = most_common_position(&left) {
             let changes = take(&mut left, place);
             events.extend(event(place, changes));
         }
@@ -47,7 +47,7 @@ fn has(interval: (usize, usize), place: usize) -> bool {
 
 /// The position at which most change points can lie, among the best positions of any; of equal ones that which is most
 /// often the best position, and then the first.
-fn most_common_place(changes: &[(usize, ChangePoint)]) -> Option<usize> {
+fn most_common_position(changes: &[(usize, ChangePoint)]) -> Option<usize> {
     let end = changes.iter().map(|(_, change)| change.within.1).max()?;
     // Differences from one position to the next.
     let (mut possible, mut best) = (vec![0_i64; end + 2], vec![0_i64; end + 2]);
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_changed_is_no_event() {
+    fn without_changes_there_are_no_events() {
         assert_eq!(events(&[]), []);
         assert_eq!(events(&[vec![], vec![]]), []);
     }
 
     #[test]
-    fn changes_at_one_place_are_one_event() {
+    fn changes_at_one_position_are_one_event() {
         let events = events(&[vec![at(5, 0.8), at(9, 2.0)], vec![], vec![at(5, 0.9)], vec![at(6, 0.5)]]);
         assert_eq!(places(&events), [(4, 5, vec![0, 2]), (5, 6, vec![3]), (8, 9, vec![0])]);
         assert!((events[0].ratio - 0.72_f64.sqrt()).abs() < 1e-12);
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_falls_and_what_rises_at_one_place_are_two_events() {
+    fn falls_and_rises_at_one_position_are_two_events() {
         assert_eq!(
             places(&events(&[vec![at(5, 0.8)], vec![at(5, 1.2)]])),
             [(4, 5, vec![0]), (4, 5, vec![1])]
@@ -143,14 +143,14 @@ mod tests {
 
     /// A change that fits two positions joins the one with more; two that only a third could connect stay separate.
     #[test]
-    fn an_uncertain_place_is_decided_by_the_others() {
+    fn an_uncertain_position_is_decided_by_the_others() {
         let wide = change(6, 7, (3, 9), 0.8);
         let events = events(&[vec![wide], vec![at(5, 0.8)], vec![at(5, 0.8)], vec![at(8, 0.8)]]);
         assert_eq!(places(&events), [(4, 5, vec![0, 1, 2]), (7, 8, vec![3])]);
     }
 
     #[test]
-    fn a_series_that_lacks_points_says_less_of_the_place() {
+    fn a_series_with_missing_points_has_an_uncertain_position() {
         let lacking = change(3, 8, (3, 8), 0.8);
         assert_eq!(places(&events(&[vec![lacking], vec![at(5, 0.8)]])), [(4, 5, vec![0, 1])]);
         assert_eq!(places(&events(&[vec![lacking]])), [(3, 8, vec![0])]);

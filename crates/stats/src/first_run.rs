@@ -3,9 +3,9 @@
 use crate::{MARGIN, Sample};
 
 /// The distance from the others' median, in scaled median absolute deviations, beyond which the first run is apart.
-const APART: f64 = 14.826;
+const MAX_DEVIATIONS: f64 = 14.826;
 /// The fewest others to compare the first run with.
-const LEAST_OTHERS: usize = 3;
+const MIN_OTHERS: usize = 3;
 
 /// The ratio of the first run to the median of the others, if it is apart from them: by more than the [`MARGIN`], and
 /// by more than 14.826 times their [scaled median absolute deviation](Sample::mad). A cell measured with cold caches
@@ -17,13 +17,13 @@ const LEAST_OTHERS: usize = 3;
 /// first run; the bound is that of hyperfine's warning.
 pub fn first_run_apart(runs: &[f64]) -> Option<f64> {
     let (first, others) = runs.split_first()?;
-    if others.len() < LEAST_OTHERS {
+    if others.len() < MIN_OTHERS {
         return None;
     }
     let others = Sample::new(others.iter().copied())?;
     let ratio = first / others.median();
     let beyond_margin = !(1.0 / MARGIN..=MARGIN).contains(&ratio);
-    let is_apart = beyond_margin && (first - others.median()).abs() > APART * others.mad();
+    let is_apart = beyond_margin && (first - others.median()).abs() > MAX_DEVIATIONS * others.mad();
     is_apart.then_some(ratio)
 }
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cold_first_run_is_apart_and_a_noisy_one_is_not() {
+    fn a_cold_first_run_is_an_outlier_and_a_noisy_one_is_not() {
         let cold = first_run_apart(&[91.0, 100.2, 99.9, 100.0, 100.1]).unwrap();
         assert!((cold / 0.909_545 - 1.0).abs() < 1e-5, "{cold}");
         assert!(first_run_apart(&[109.0, 100.2, 99.9, 100.0, 100.1]).is_some());

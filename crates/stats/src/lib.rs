@@ -38,10 +38,10 @@ mod welch;
 mod window;
 
 pub use adjust::{benjamini_hochberg, holm};
-pub use cell::{Cell, Class, LEAST_RUNS, MODE_RATIO, NOISY, WIDE};
+pub use cell::{Cell, Class, MIN_RUNS, MODE_RATIO, NOISY, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use compare::{COUNTED_MARGIN, Comparison, MARGIN, Verdict, verdicts};
-pub use e_divisive::LEAST_VALUES;
+pub use e_divisive::MIN_VALUES;
 pub use events::{Event, events};
 pub use first_run::first_run_apart;
 pub use logs::{Interval, Logs};

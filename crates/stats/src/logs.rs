@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_no_logarithm_of_what_is_not_positive() {
+    fn values_that_are_not_positive_are_rejected() {
         assert_eq!(Logs::new([]), None);
         for value in [0.0, -0.0, -1.0, f64::NAN, f64::INFINITY] {
             assert_eq!(Logs::new([1.0, value, 2.0]), None, "{value}");

@@ -98,7 +98,7 @@ mod tests {
 
     /// By hand: means 1.5 and 10, squares 0.5 and 2, three degrees of freedom.
     #[test]
-    fn t_is_of_the_means_over_the_spread_within() {
+    fn t_is_the_difference_of_means_over_the_spread_within() {
         let split = Split::from_ascending(&[1.0, 2.0, 9.0, 10.0, 11.0]).unwrap();
         assert_eq!((split.lower, split.distance), (2, 8.5));
         assert!((split.t - 8.5 * 1.2_f64.sqrt() / (2.5_f64 / 3.0).sqrt()).abs() < 1e-12);

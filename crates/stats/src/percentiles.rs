@@ -11,13 +11,13 @@ const SEED: u64 = 19_890_901;
 /// Seconds in a block.
 const BLOCK: usize = 10;
 /// The largest number of blocks: for more than an hour, blocks are longer.
-const MOST_BLOCKS: usize = 360;
+const MAX_BLOCKS: usize = 360;
 /// The fewest blocks to draw from.
-const LEAST_BLOCKS: usize = 6;
+const MIN_BLOCKS: usize = 6;
 /// Number of draws.
 const DRAWS: usize = 1000;
 /// The fewest values beyond a percentile for an interval.
-const LEAST_BEYOND: u64 = 10;
+const MIN_BEYOND: u64 = 10;
 
 /// A percentile of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub fn percentiles<S: AsRef<[(u64, u64)]>>(seconds: &[S], shares: &[f64]) -> Vec
     let mut random = Xoshiro256PlusPlus::seed_from_u64(SEED);
     // The same draws for all percentiles, so that the intervals are ordered as the percentiles are.
     let draws: Vec<Vec<u32>> = match blocks.n {
-        n if n < LEAST_BLOCKS => Vec::new(),
+        n if n < MIN_BLOCKS => Vec::new(),
         n => (0..DRAWS).map(|_| draw(n, &mut random)).collect(),
     };
     shares.iter().map(|&share| blocks.percentile(share, &draws)).collect()
@@ -64,7 +64,7 @@ struct Blocks {
 
 impl Blocks {
     fn new<S: AsRef<[(u64, u64)]>>(seconds: &[S]) -> Self {
-        let blocks: Vec<&[S]> = seconds.chunks(BLOCK.max(seconds.len().div_ceil(MOST_BLOCKS))).collect();
+        let blocks: Vec<&[S]> = seconds.chunks(BLOCK.max(seconds.len().div_ceil(MAX_BLOCKS))).collect();
         let counted = |block: &[S]| -> Vec<(u64, u64)> {
             block.iter().flat_map(|second| second.as_ref()).filter(|(_, count)| *count > 0).copied().collect()
         };
@@ -111,7 +111,7 @@ impl Blocks {
         let mut drawn: Vec<u64> =
             draws.iter().filter_map(|weights| Some(self.value(share, weights)?.0)).collect();
         drawn.sort_unstable();
-        let is_known = drawn.len() == DRAWS && beyond >= LEAST_BEYOND;
+        let is_known = drawn.len() == DRAWS && beyond >= MIN_BEYOND;
         let interval = is_known.then(|| (drawn[DRAWS / 40 - 1], drawn[DRAWS - DRAWS / 40]));
         Some(Percentile { value, interval })
     }
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn alike_seconds_are_sure() {
+    fn equal_seconds_have_an_exact_interval() {
         let found = percentiles(&seconds(60, |_| 0), &[0.5, 0.99]);
         let exact = |value| Some(Percentile { value, interval: Some((value, value)) });
         assert_eq!(found, [exact(50), exact(99)]);
@@ -135,7 +135,7 @@ mod tests {
 
     /// One slow block of twelve forms the tail: a draw may contain it several times, or not at all.
     #[test]
-    fn what_happens_once_makes_the_tail_unsure_and_not_the_median() {
+    fn a_single_disturbance_widens_the_interval_of_the_tail_only() {
         let found =
             percentiles(&seconds(120, |second| if second < 10 { 1000 } else { 0 }), &[0.5, 0.95, 0.99]);
         let [median, p95, p99] = [0, 1, 2].map(|i: usize| found[i].unwrap());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_has_no_interval() {
+    fn too_few_seconds_or_transactions_have_no_interval() {
         let interval =
             |seconds: &[Vec<(u64, u64)>], share: f64| percentiles(seconds, &[share])[0].unwrap().interval;
         assert_eq!(interval(&seconds(50, |_| 0), 0.5), None, "less than a minute");
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_without_a_transaction_count_nothing() {
+    fn seconds_without_a_transaction_are_ignored() {
         let mut with_empty = seconds(120, |_| 0);
         with_empty[10..40].fill(Vec::new());
         assert_eq!(percentiles(&with_empty, &[0.5])[0].unwrap().value, 50);

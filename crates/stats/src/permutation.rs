@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::Logs;
 
 /// The most values, of both samples together, that are tested.
-const MOST_VALUES: usize = 40;
+const MAX_VALUES: usize = 40;
 
 /// The exact two-sided p-value of the hypothesis that the assignment of values to samples is random: the share of all
 /// assignments whose means of logarithms are at least as far apart as those observed.
@@ -20,7 +20,7 @@ const MOST_VALUES: usize = 40;
 pub fn permutation_p(a: &Logs, b: &Logs) -> Option<f64> {
     let centre = (a.mean() * a.n() as f64 + b.mean() * b.n() as f64) / (a.n() + b.n()) as f64;
     let values = a.ascending().iter().chain(b.ascending()).map(|value| value - centre);
-    share_as_far(values.collect(), a.n())
+    share_as_extreme(values.collect(), a.n())
 }
 
 /// The exact two-sided p-value of Mann and Whitney's test: as [`permutation_p`], of ranks instead of logarithms, so
@@ -39,7 +39,7 @@ pub fn mann_whitney_p(a: &Logs, b: &Logs) -> Option<f64> {
         let equal = all().filter(|other| *other == value).count();
         below as f64 + (equal + 1) as f64 / 2.0
     };
-    share_as_far(all().map(|value| rank(value) - centre).collect(), a.n())
+    share_as_extreme(all().map(|value| rank(value) - centre).collect(), a.n())
 }
 
 /// The share of pairs of a value of each sample in which the second sample's value is smaller; ties count half: 0.5 if
@@ -61,9 +61,9 @@ pub fn share_smaller(a: &Logs, b: &Logs) -> f64 {
 
 /// The share of all subsets with `first` of these values whose sum is at least as far from 0 as that of the first ones.
 /// The sum of all values must be 0. `None` for more than 40 values.
-fn share_as_far(values: Vec<f64>, first: usize) -> Option<f64> {
+fn share_as_extreme(values: Vec<f64>, first: usize) -> Option<f64> {
     let n = values.len();
-    if n > MOST_VALUES {
+    if n > MAX_VALUES {
         return None;
     }
     // For centred values, the distance of the means is proportional to the first sample's sum.
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_samples_are_dealt_out_by_chance() {
+    fn equal_samples_have_a_p_of_1() {
         assert_eq!(p(&[3.0; 4], &[3.0; 4]), Some(1.0));
         assert_eq!(p(&[1.0, 2.0, 4.0], &[4.0, 1.0, 2.0]), Some(1.0));
         assert_eq!(p(&[1.0], &[2.0]), Some(1.0));
@@ -132,7 +132,7 @@ mod tests {
 
     /// If the sides do not overlap, only their own assignment and its mirror image are equally far apart.
     #[test]
-    fn hundreds_of_millions_of_deals_are_counted_exactly() {
+    fn hundreds_of_millions_of_permutations_are_counted_exactly() {
         let runs = |from: f64| (0..16).map(|i| from + f64::from(i)).collect::<Vec<_>>();
         assert_eq!(p(&runs(100.0), &runs(200.0)), Some(2.0 / 601_080_390.0));
     }

@@ -11,9 +11,9 @@ use std::f64::consts::{FRAC_PI_2, SQRT_2};
 
 use statrs::function::erf::erfc;
 
-use crate::cell::LEAST_RUNS;
+use crate::cell::MIN_RUNS;
 use crate::logs::is_probability;
-use crate::repeats::{MOST_RUNS, SECOND_STAGE_P, STAGE};
+use crate::repeats::{MAX_RUNS, SECOND_STAGE_P, STAGE};
 use crate::student;
 
 /// The smallest increase of throughput that the test at level `alpha` detects with probability `power`, with `n` runs a
@@ -23,7 +23,7 @@ use crate::student;
 /// million runs a side, if `log_sd` is negative or not finite, if `alpha` is below 1e-6, and if `alpha` or `power` is
 /// not between 0 and 1.
 pub fn smallest_effect(log_sd: f64, n: usize, alpha: f64, power: f64) -> Option<f64> {
-    if !((LEAST_RUNS..=MOST_RUNS).contains(&n) && is_answerable(log_sd, alpha, power)) {
+    if !((MIN_RUNS..=MAX_RUNS).contains(&n) && is_answerable(log_sd, alpha, power)) {
         return None;
     }
     let test = Test::new(n, alpha);
@@ -61,14 +61,14 @@ pub fn runs_for_effect(log_sd: f64, effect: f64, alpha: f64, power: f64) -> Opti
         let noncentrality = shift / log_sd * (n as f64 / 2.0).sqrt();
         Test::new(n, alpha).power(noncentrality) >= power
     };
-    let mut high = LEAST_RUNS;
+    let mut high = MIN_RUNS;
     while !enough(high) {
-        if high == MOST_RUNS {
+        if high == MAX_RUNS {
             return None;
         }
-        high = MOST_RUNS.min(2 * high);
+        high = MAX_RUNS.min(2 * high);
     }
-    let mut low = LEAST_RUNS.max(high / 2);
+    let mut low = MIN_RUNS.max(high / 2);
     while low < high {
         let middle = low + (high - low) / 2;
         if enough(middle) { high = middle } else { low = middle + 1 }
@@ -81,7 +81,7 @@ pub fn runs_for_effect(log_sd: f64, effect: f64, alpha: f64, power: f64) -> Opti
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TwoStages {
     /// A lower bound of its power: close near 1, loose far from 1.
-    pub least_power: f64,
+    pub min_power: f64,
     /// Mean number of runs a side.
     pub mean_runs: f64,
 }
@@ -106,7 +106,7 @@ impl TwoStages {
             return None;
         }
         let stages = Stages::new(alpha);
-        Some((smallest(|shift| stages.for_shift(shift).least_power >= power) * log_sd).exp_m1())
+        Some((smallest(|shift| stages.for_shift(shift).min_power >= power) * log_sd).exp_m1())
     }
 }
 
@@ -126,7 +126,7 @@ impl Stages {
         let noncentrality = |n: usize| shift * (n as f64 / 2.0).sqrt();
         let goes_on = self.first.power(noncentrality(STAGE));
         let found = self.second.power(noncentrality(2 * STAGE));
-        TwoStages { least_power: (goes_on + found - 1.0).max(0.0), mean_runs: STAGE as f64 * (1.0 + goes_on) }
+        TwoStages { min_power: (goes_on + found - 1.0).max(0.0), mean_runs: STAGE as f64 * (1.0 + goes_on) }
     }
 }
 
@@ -223,9 +223,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_sense_has_no_answer() {
+    fn invalid_arguments_have_no_result() {
         assert!(smallest_effect(0.02, 3, 0.01, 0.95).is_some());
-        for n in [0, 2, MOST_RUNS + 1] {
+        for n in [0, 2, MAX_RUNS + 1] {
             assert_eq!(smallest_effect(0.02, n, 0.01, 0.95), None, "{n} runs");
         }
         for effect in [0.0, -1.0, -2.0, f64::INFINITY, f64::NAN] {
@@ -253,33 +253,33 @@ mod tests {
     }
 
     #[test]
-    fn less_power_than_chance_has_takes_no_effect() {
+    fn power_below_alpha_needs_no_effect() {
         assert!(smallest_effect(0.02, 10, 0.5, 0.1).unwrap() < 1e-12);
     }
 
     #[test]
-    fn what_would_take_more_than_a_million_runs_is_not_advised() {
+    fn more_than_a_million_runs_are_not_recommended() {
         assert!(runs_for_effect(0.02, 2e-4, 0.05, 0.95).is_some());
         assert_eq!(runs_for_effect(0.02, 1e-4, 0.05, 0.95), None);
     }
 
     #[test]
-    fn two_stages_find_about_what_is_simulated() {
+    fn two_stages_have_about_the_simulated_power() {
         // tests/simulation.rs: verdicts detect a loss of 5% at 2% noise in 96% of cases.
         let found = TwoStages::new(0.02, -0.05, 0.01).unwrap();
-        assert!((0.96..0.98).contains(&found.least_power), "{found:?}");
+        assert!((0.96..0.98).contains(&found.min_power), "{found:?}");
         assert!((9.5..10.0).contains(&found.mean_runs), "{found:?}");
         // With almost no change, the first stage is mostly enough.
         let nothing = TwoStages::new(0.02, 1e-9, 0.01).unwrap();
-        assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.least_power < 0.01, "{nothing:?}");
+        assert!((5.4..5.6).contains(&nothing.mean_runs) && nothing.min_power < 0.01, "{nothing:?}");
     }
 
     #[test]
-    fn the_smallest_effect_of_two_stages_is_found_as_surely_as_wanted() {
+    fn the_smallest_effect_of_two_stages_has_the_requested_power() {
         for (log_sd, power) in [(0.005, 0.95), (0.02, 0.8), (0.04, 0.95)] {
             let effect = TwoStages::smallest_effect(log_sd, 0.01, power).unwrap();
             let found = TwoStages::new(log_sd, effect, 0.01).unwrap();
-            assert!((found.least_power - power).abs() < 1e-6, "{found:?}");
+            assert!((found.min_power - power).abs() < 1e-6, "{found:?}");
             assert!(
                 effect >= smallest_effect(log_sd, 10, 0.01, power).unwrap(),
                 "ten runs at once find more"

@@ -5,13 +5,13 @@
 
 use std::ops::RangeInclusive;
 
-use crate::cell::LEAST_RUNS;
+use crate::cell::MIN_RUNS;
 use crate::{Cell, Logs, Welch, student};
 
 /// The confidence of the interval that [`runs_needed`] narrows.
 const LEVEL: f64 = 0.95;
 /// The largest number of runs that is recommended.
-pub(crate) const MOST_RUNS: usize = 1_000_000;
+pub(crate) const MAX_RUNS: usize = 1_000_000;
 /// The number of runs of an unstable cell: enough to show how often it is in which mode.
 pub const UNSTABLE_RUNS: RangeInclusive<usize> = 15..=20;
 /// Runs a side in the first stage of a comparison, and additional ones in the second.
@@ -22,7 +22,7 @@ pub const SECOND_STAGE_P: f64 = 0.10;
 /// Why a cell should have that many runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Reason {
-    /// With fewer than [`LEAST_RUNS`], a cell has no class.
+    /// With fewer than [`MIN_RUNS`], a cell has no class.
     TooFew,
     /// Its interval should be no wider than requested.
     Precision,
@@ -48,14 +48,14 @@ pub fn runs_needed(logs: &Logs, half_width: f64) -> Option<usize> {
     let sd = logs.standard_deviation().filter(|_| half_width > 0.0)?;
     // t is never below the normal quantile, and soon only slightly above.
     let by_normal = (NORMAL_QUANTILE * sd / allowed).powi(2);
-    if by_normal > MOST_RUNS as f64 {
+    if by_normal > MAX_RUNS as f64 {
         return None;
     }
     let narrow_enough = |n: &usize| {
         let t = student::upper_quantile((1.0 - LEVEL) / 2.0, (n - 1) as f64);
         t * sd / (*n as f64).sqrt() <= allowed
     };
-    (LEAST_RUNS.max(by_normal as usize)..=MOST_RUNS).find(narrow_enough)
+    (MIN_RUNS.max(by_normal as usize)..=MAX_RUNS).find(narrow_enough)
 }
 
 /// The 97.5% quantile of the normal distribution.
@@ -68,8 +68,8 @@ const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 /// cell would need more than a million runs.
 pub fn runs_for_cell(throughputs: &[f64], half_width: f64) -> Option<(usize, Reason)> {
     let cell = Cell::new(throughputs).filter(|_| half_width > 0.0)?;
-    if cell.n < LEAST_RUNS {
-        return Some((LEAST_RUNS, Reason::TooFew));
+    if cell.n < MIN_RUNS {
+        return Some((MIN_RUNS, Reason::TooFew));
     }
     let needed = runs_needed(&Logs::new(throughputs.iter().copied())?, half_width);
     if cell.is_unstable() {
@@ -106,13 +106,13 @@ mod tests {
     }
 
     #[test]
-    fn three_runs_are_the_least() {
+    fn at_least_three_runs_are_needed() {
         assert_eq!(runs_needed(&logs(&[100.0; 2]), 0.02), Some(3));
         assert_eq!(runs_needed(&logs(&[100.0, 100.001]), 0.02), Some(3));
     }
 
     #[test]
-    fn what_cannot_be_reached_is_not_advised() {
+    fn an_unreachable_precision_is_not_recommended() {
         let spread = logs(&[100.0, 300.0]);
         assert_eq!(runs_needed(&logs(&[100.0]), 0.02), None);
         for half_width in [0.0, -0.02, f64::NAN] {
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_cell_needs_what_its_interval_takes() {
+    fn a_steady_cell_needs_the_runs_of_its_interval() {
         assert_eq!(runs_for_cell(&[100.0], 0.02), Some((3, Reason::TooFew)));
         assert_eq!(runs_for_cell(&[100.0, 200.0], 0.02), Some((3, Reason::TooFew)));
         assert_eq!(runs_for_cell(&[100.0, 101.0, 102.0], 0.02), Some((4, Reason::Precision)));

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_no_sample_of_nothing_or_of_what_is_no_number() {
+    fn an_empty_sample_or_nan_is_rejected() {
         assert_eq!(Sample::new([]), None);
         for value in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             assert_eq!(Sample::new([1.0, value, 2.0]), None, "{value}");

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use crate::Sample;
 
 /// A second with less than this share of the baseline is a stall.
-const SHARE: f64 = 0.2;
+const STALL_SHARE: f64 = 0.2;
 /// The baseline is the median of this many preceding seconds without a stall.
 const BASELINE_SECONDS: usize = 60;
 /// The fewest seconds for a baseline.
-const LEAST_SECONDS: usize = 10;
+const MIN_SECONDS: usize = 10;
 
 /// Consecutive seconds with almost no throughput.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,19 +29,19 @@ pub struct Stall {
 /// A median, as Tukey's running medians ("Exploratory Data Analysis" (1977), chapter 7), ignores changes in less than
 /// half of its seconds; as stalls are excluded, neither a long one nor frequent ones become the baseline.
 pub fn stalls(seconds: &[f64]) -> Option<Vec<Stall>> {
-    let first = seconds.first_chunk::<LEAST_SECONDS>()?;
+    let first = seconds.first_chunk::<MIN_SECONDS>()?;
     if seconds.iter().any(|value| !value.is_finite()) {
         return None;
     }
-    let at_first = Sample::new(first.iter().copied())?.median();
+    let first_median = Sample::new(first.iter().copied())?.median();
     let mut before: VecDeque<f64> = VecDeque::with_capacity(BASELINE_SECONDS);
     let mut stalls: Vec<Stall> = Vec::new();
     for (second, &value) in seconds.iter().enumerate() {
         let median = match before.len() {
-            n if n < LEAST_SECONDS => at_first,
+            n if n < MIN_SECONDS => first_median,
             _ => Sample::new(before.iter().copied())?.median(),
         };
-        if value < SHARE * median {
+        if value < STALL_SHARE * median {
             match stalls.last_mut().filter(|stall| stall.from + stall.seconds == second) {
                 Some(stall) => stall.seconds += 1,
                 None => stalls.push(Stall { from: second, seconds: 1, baseline: median }),
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn seconds_with_next_to_nothing_are_stalls() {
+    fn seconds_with_almost_no_throughput_are_stalls() {
         assert_eq!(run(|_| false), []);
         assert_eq!(run(|i| (50..53).contains(&i) || i == 299), [(50, 3), (299, 1)]);
         assert_eq!(run(|i| i < 4), [(0, 4)]);
@@ -79,13 +79,13 @@ mod tests {
     }
 
     #[test]
-    fn throughput_that_goes_down_slowly_does_not_stall() {
+    fn slowly_falling_throughput_is_no_stall() {
         let down: Vec<f64> = (0..600).map(|i| 1000.0 * 0.99_f64.powi(i)).collect();
         assert_eq!(stalls(&down), Some(vec![]));
     }
 
     #[test]
-    fn too_few_seconds_tell_nothing() {
+    fn too_few_seconds_have_no_result() {
         assert_eq!(stalls(&[1.0; 9]), None);
         assert_eq!(stalls(&[f64::NAN; 20]), None);
         assert_eq!(stalls(&[0.0; 20]), Some(vec![]));

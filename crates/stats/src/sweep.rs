@@ -1,11 +1,11 @@
 //! Throughput by number of clients.
 
 /// The knee is at this share of the peak throughput.
-const KNEE: f64 = 0.95;
+const KNEE_SHARE: f64 = 0.95;
 /// The largest root mean square residual of a law that [fits](Usl::fits).
-const RMS: f64 = 0.05;
+const MAX_RMS: f64 = 0.05;
 /// The largest residual of a law that fits.
-const WORST: f64 = 0.10;
+const MAX_RESIDUAL: f64 = 0.10;
 
 /// Throughputs by number of clients, ascending.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +62,7 @@ impl Sweep {
 
     /// The fewest clients with at least 95% of the peak: more add little but waiting.
     pub fn knee(&self) -> u32 {
-        let enough = KNEE * self.peak().1;
+        let enough = KNEE_SHARE * self.peak().1;
         self.points
             .iter()
             .find(|(_, value)| *value >= enough)
@@ -108,7 +108,7 @@ impl Usl {
     /// Whether the law describes the measurement: a root mean square residual of at most 5%, and none beyond 10%.
     /// Otherwise, its parameters mean nothing.
     pub fn fits(&self) -> bool {
-        self.rms <= RMS && self.worst <= WORST
+        self.rms <= MAX_RMS && self.worst <= MAX_RESIDUAL
     }
 
     /// Throughput with this number of clients.
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sweep_is_of_different_numbers_of_clients_and_positive_throughputs() {
+    fn a_sweep_needs_distinct_numbers_of_clients_and_positive_throughputs() {
         assert_eq!(Sweep::new([]), None);
         assert_eq!(Sweep::new([(1, 1.0), (1, 2.0)]), None);
         assert_eq!(Sweep::new([(0, 1.0)]), None);
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn the_knee_has_nearly_all_of_the_peak() {
+    fn the_knee_has_nearly_the_peak_throughput() {
         let sweep = Sweep::new([(64, 900.0), (1, 100.0), (8, 700.0), (16, 960.0), (32, 1000.0)]).unwrap();
         assert_eq!((sweep.knee(), sweep.peak()), (16, (32, 1000.0)));
         assert_eq!(sweep.steepest_step(), Some(Step { from: 32, to: 64, ratio: 0.9 }));
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_law_is_found_again() {
+    fn the_law_is_fitted() {
         for (lambda, sigma, kappa) in [
             (5000.0, 0.03, 1e-4),
             (900.0, 0.0, 2e-3),
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn the_peak_of_the_law_is_where_more_clients_take_more_than_they_bring() {
+    fn the_law_has_its_peak_at_the_computed_number_of_clients() {
         let usl = law(5000.0, 0.02, 5e-4).usl().unwrap();
         assert!((usl.peak_clients().unwrap() - (0.98_f64 / 5e-4).sqrt()).abs() < 0.1, "{usl:?}");
         assert_eq!(Usl { kappa: 0.0, ..usl }.peak_clients(), None);
@@ -260,7 +260,7 @@ mod tests {
 
     /// A cliff does not follow the law.
     #[test]
-    fn what_is_no_such_law_does_not_fit() {
+    fn other_curves_do_not_fit() {
         let cliff = Sweep::new([(1, 100.0), (2, 200.0), (4, 400.0), (8, 150.0), (16, 160.0)]).unwrap();
         assert!(!cliff.usl().unwrap().fits());
         assert_eq!(Sweep::new([(1, 1.0), (2, 2.0), (3, 3.0)]).unwrap().usl(), None);

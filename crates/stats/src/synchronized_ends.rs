@@ -2,9 +2,9 @@
 
 /// Successive ends at most this share of the tasks' mean length apart are together; so are beginnings within such a
 /// span.
-const TOGETHER: f64 = 0.01;
+const MAX_GAP_SHARE: f64 = 0.01;
 /// The largest probability that a group of that size is due to chance.
-const CHANCE: f64 = 0.01;
+const MAX_P: f64 = 0.01;
 
 /// Start and end of a task, in one unit of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +32,8 @@ pub fn synchronized_ends(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
     if tasks.iter().any(|task| !task.start.is_finite() || !task.end.is_finite()) {
         return None;
     }
-    let together =
-        TOGETHER * tasks.iter().map(|task| task.end - task.start).sum::<f64>() / tasks.len() as f64;
+    let max_gap =
+        MAX_GAP_SHARE * tasks.iter().map(|task| task.end - task.start).sum::<f64>() / tasks.len() as f64;
     let end = |at: &usize| tasks[*at].end;
     let mut order: Vec<usize> = (0..tasks.len()).collect();
     order.sort_by(|a, b| end(a).total_cmp(&end(b)));
@@ -42,10 +42,10 @@ pub fn synchronized_ends(tasks: &[Task]) -> Option<Vec<Vec<usize>>> {
         starts().fold(f64::MIN, f64::max) - starts().fold(f64::MAX, f64::min)
     };
     let all = begun_within(&order);
-    let groups = order.chunk_by(|a, b| end(b) - end(a) <= together);
+    let groups = order.chunk_by(|a, b| end(b) - end(a) <= max_gap);
     let is_clump = |group: &&[usize]| match group {
-        [first, .., last] if begun_within(group) > together => {
-            chance(tasks.len(), group.len(), (end(last) - end(first)) / all) <= CHANCE
+        [first, .., last] if begun_within(group) > max_gap => {
+            chance(tasks.len(), group.len(), (end(last) - end(first)) / all) <= MAX_P
         }
         _ => false,
     };
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn tasks_that_keep_their_distance_are_no_clump_however_small_it_is() {
+    fn tasks_that_keep_their_distance_are_no_clump() {
         assert_eq!(synchronized_ends(&tasks(0.2, &[100.0; 20])), Some(vec![]), "each within 1% of the next");
         assert_eq!(synchronized_ends(&tasks(0.0, &[100.0; 20])), Some(vec![]), "all began at once");
         let mut latecomers = tasks(0.001, &[100.0; 4]);
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn two_that_meet_by_chance_are_no_clump() {
+    fn two_tasks_that_end_together_by_chance_are_no_clump() {
         // Of eight ends 2 s apart, two meet within 0.3 s.
         let mut some = tasks(2.0, &[80.0; 8]);
         some[3].end = some[4].end + 0.3;
@@ -115,7 +115,7 @@ mod tests {
 
     /// Ends scattered evenly over the span of the beginnings.
     #[test]
-    fn chance_seldom_makes_a_clump() {
+    fn random_ends_rarely_form_a_clump() {
         let mut state = 42_u64;
         let mut even = || {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::SeedableRng;
 
-use crate::e_divisive::{LEAST_SIDE, LEAST_VALUES};
+use crate::e_divisive::{MIN_SIDE, MIN_VALUES};
 use crate::moments::Moments;
 use crate::shuffle::{p_of_chance, shuffle};
 
@@ -11,7 +11,7 @@ use crate::shuffle::{p_of_chance, shuffle};
 /// of that test.
 const ALPHA: f64 = 0.005;
 /// The largest number of cells of the grid on which windows begin and end.
-const MOST_CELLS: usize = 2000;
+const MAX_CELLS: usize = 2000;
 /// Steps between windows of one length, and between lengths, are the length divided by this.
 const FINENESS: usize = 8;
 
@@ -37,9 +37,9 @@ pub(crate) struct Transient {
 /// Sources: Levin and Kline, "The CUSUM Test of Homogeneity with an Application in Spontaneous Abortion Epidemiology",
 /// Statistics in Medicine 4 (1985); Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the
 /// Analysis of Array-Based DNA Copy Number Data", Biostatistics 5 (2004), with p by permutations and for each segment.
-pub(crate) fn significant_excursion(values: &[f64], seed: u64) -> Option<Transient> {
+pub(crate) fn significant_transient(values: &[f64], seed: u64) -> Option<Transient> {
     let n = values.len();
-    if n < LEAST_VALUES {
+    if n < MIN_VALUES {
         return None;
     }
     let mean = Moments::new(values).mean;
@@ -70,15 +70,13 @@ struct Windows {
 }
 
 impl Windows {
-    /// For `n` values, at least [`LEAST_VALUES`].
+    /// For `n` values, at least [`MIN_VALUES`].
     fn new(n: usize) -> Self {
-        let cell = n.div_ceil(MOST_CELLS);
-        let grid: Vec<usize> = (LEAST_SIDE.div_ceil(cell)..)
-            .map(|line| line * cell)
-            .take_while(|at| at + LEAST_SIDE <= n)
-            .collect();
+        let cell = n.div_ceil(MAX_CELLS);
+        let grid: Vec<usize> =
+            (MIN_SIDE.div_ceil(cell)..).map(|line| line * cell).take_while(|at| at + MIN_SIDE <= n).collect();
         let mut lines = Vec::new();
-        let mut length = LEAST_SIDE.div_ceil(cell);
+        let mut length = MIN_SIDE.div_ceil(cell);
         while length < grid.len() {
             let step = (length / FINENESS).max(1);
             lines.extend((0..grid.len() - length).step_by(step).map(|from| (from, from + length)));
@@ -121,24 +119,24 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_comes_back_is_an_excursion() {
+    fn a_level_that_returns_is_a_transient() {
         let values: Vec<f64> =
             (0..60).map(|i| wobble(i) - if (25..35).contains(&i) { 0.05 } else { 0.0 }).collect();
-        assert_eq!(significant_excursion(&values, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
+        assert_eq!(significant_transient(&values, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
         let turned: Vec<f64> = values.iter().map(|value| -value).collect();
-        assert_eq!(significant_excursion(&turned, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
+        assert_eq!(significant_transient(&turned, 1), Some(Transient { from: 25, to: 35, p: 0.001 }));
     }
 
     #[test]
     fn equal_values_few_values_and_noise_have_none() {
-        assert_eq!(significant_excursion(&[0.1; 50], 1), None);
-        assert_eq!(significant_excursion(&[1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0], 1), None);
-        assert_eq!(significant_excursion(&(0..90).map(wobble).collect::<Vec<_>>(), 1), None);
+        assert_eq!(significant_transient(&[0.1; 50], 1), None);
+        assert_eq!(significant_transient(&[1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0], 1), None);
+        assert_eq!(significant_transient(&(0..90).map(wobble).collect::<Vec<_>>(), 1), None);
     }
 
     /// The mean of a window compared with that of the others, by the definition.
     #[test]
-    fn the_best_window_is_the_definitions() {
+    fn the_best_window_is_that_of_the_definition() {
         let values = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0, 6.0, 5.0, 3.0, 5.0, 8.0, 9.0, 7.0];
         let (n, mean) = (values.len(), values.iter().sum::<f64>() / 14.0);
         let mut windows = Windows::new(n);
@@ -160,12 +158,12 @@ mod tests {
     #[test]
     fn of_many_values_windows_are_on_a_grid() {
         let windows = Windows::new(10_000);
-        assert!(windows.grid.len() <= MOST_CELLS && windows.lines.len() < 60_000, "{}", windows.lines.len());
+        assert!(windows.grid.len() <= MAX_CELLS && windows.lines.len() < 60_000, "{}", windows.lines.len());
         assert_eq!((windows.grid[0], windows.lines[0]), (5, (0, 1)));
         assert!(windows.grid.last().is_some_and(|last| *last <= 9998));
         let values: Vec<f64> =
             (0..10_000).map(|i| wobble(i) - if (4_102..4_222).contains(&i) { 0.05 } else { 0.0 }).collect();
-        let found = significant_excursion(&values, 1).unwrap();
+        let found = significant_transient(&values, 1).unwrap();
         assert!(found.from.abs_diff(4102) <= 5 && found.to.abs_diff(4222) <= 5, "{found:?}");
     }
 }

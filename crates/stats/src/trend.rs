@@ -14,7 +14,7 @@ pub struct Trend {
 }
 
 /// The fewest values for the normal approximation of the test.
-const LEAST_VALUES: usize = 10;
+const MIN_VALUES: usize = 10;
 
 impl Trend {
     /// The test of Mann and Kendall on values in order of time, by the normal approximation with corrections for ties
@@ -27,7 +27,7 @@ impl Trend {
     /// the American Statistical Association 63 (1968).
     pub fn new(values: &[f64]) -> Option<Self> {
         let n = values.len();
-        if n < LEAST_VALUES || values.iter().any(|value| !value.is_finite()) {
+        if n < MIN_VALUES || values.iter().any(|value| !value.is_finite()) {
             return None;
         }
         let mut score = 0_i64;
@@ -59,7 +59,7 @@ mod tests {
 
     /// p and slope of pyMannKendall 1.4.3, `original_test`.
     #[test]
-    fn the_trend_is_as_another_program_has_it() {
+    fn the_trend_matches_another_program() {
         let close = |values: &[f64], p: f64, slope: f64| {
             let trend = Trend::new(values).unwrap();
             assert!((trend.p - p).abs() < 1e-9 && (trend.slope - slope).abs() < 1e-9, "{trend:?}");
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_said_of_few_values_and_equal_ones_have_no_trend() {
+    fn few_values_have_no_result_and_equal_ones_no_trend() {
         assert_eq!(Trend::new(&[1.0; 9]), None);
         assert_eq!(Trend::new(&[f64::NAN; 12]), None);
         assert_eq!(Trend::new(&[7.0; 12]), Some(Trend { p: 1.0, slope: 0.0 }));

@@ -5,7 +5,7 @@ use crate::moments::{Moments, suffixes};
 /// Values in a batch.
 const BATCH: usize = 5;
 /// The fewest batches for an estimate.
-const LEAST_BATCHES: usize = 10;
+const MIN_BATCHES: usize = 10;
 
 /// The number of initial values to omit so that the mean of the rest is most precise: a multiple of 5. `None` for fewer
 /// than 50 values, if one is NaN or infinite, and if it would be half of them or more: then the run has not settled.
@@ -17,7 +17,7 @@ const LEAST_BATCHES: usize = 10;
 pub fn warmup_cut(values: &[f64]) -> Option<usize> {
     let batches: Vec<f64> =
         values.chunks_exact(BATCH).map(|batch| batch.iter().sum::<f64>() / BATCH as f64).collect();
-    if batches.len() < LEAST_BATCHES || batches.iter().any(|mean| !mean.is_finite()) {
+    if batches.len() < MIN_BATCHES || batches.iter().any(|mean| !mean.is_finite()) {
         return None;
     }
     let error = |rest: &Moments| rest.squares / (rest.n * rest.n) as f64;
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_run_is_left_alone() {
+    fn a_steady_run_is_not_cut() {
         assert_eq!(warmup_cut(&[7.0; 60]), Some(0));
         assert!(warmup_cut(&(0..300).map(wobble).collect::<Vec<_>>()).unwrap() < 50);
     }
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_values_tell_nothing() {
+    fn too_few_values_have_no_result() {
         assert_eq!(warmup_cut(&[1.0; 49]), None);
         assert_eq!(warmup_cut(&[f64::NAN; 100]), None);
     }

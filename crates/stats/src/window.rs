@@ -4,7 +4,7 @@ use crate::moments::Moments;
 use crate::{Interval, Trend, student};
 
 /// The fewest seconds for an interval.
-const LEAST_SECONDS: usize = 30;
+const MIN_SECONDS: usize = 30;
 /// Number of seconds averaged before the test for a trend: neighbouring seconds are correlated.
 const SPAN: usize = 30;
 /// The largest p of a trend, if it also moves the values by more than [`DRIFT`].
@@ -14,7 +14,7 @@ const DRIFT: f64 = 0.05;
 /// The confidence of the interval.
 const LEVEL: f64 = 0.95;
 /// Values this far apart are assumed to be uncorrelated.
-const MOST_LAGS: usize = 1000;
+const MAX_LAGS: usize = 1000;
 
 /// Mean of a window with one value per second. It describes this run alone: between runs, see [`Cell`](crate::Cell).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -46,7 +46,7 @@ impl WindowMean {
         let mut window = Self {
             n: moments.n,
             mean: moments.mean,
-            effective_n: if moments.n < LEAST_SECONDS { None } else { effective_sample_size(seconds) },
+            effective_n: if moments.n < MIN_SECONDS { None } else { effective_sample_size(seconds) },
             trend: Trend::new(&spans),
             interval: None,
         };
@@ -100,7 +100,7 @@ pub fn effective_sample_size(values: &[f64]) -> Option<f64> {
         products.sum::<f64>() / moments.squares
     };
     let (mut sum, mut smallest) = (-1.0_f64, f64::INFINITY);
-    let lags = MOST_LAGS.min(n / 4);
+    let lags = MAX_LAGS.min(n / 4);
     for lag in (0..lags).step_by(2) {
         let pair = correlation(lag) + correlation(lag + 1);
         if pair <= 0.0 {
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_run_cannot_tell() {
+    fn a_short_run_has_no_result() {
         assert_eq!(WindowMean::new(&[]), None);
         assert_eq!(WindowMean::new(&[1.0, f64::NAN]), None);
         let short = WindowMean::new(&seconds(29, |_| 1000.0)).unwrap();
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_seconds_are_sure() {
+    fn equal_seconds_have_an_exact_interval() {
         let window = WindowMean::new(&[5.0; 40]).unwrap();
         assert_eq!(
             (window.effective_n, window.interval),
@@ -159,7 +159,7 @@ mod tests {
 
     /// Each value four times carries no more information than each once.
     #[test]
-    fn seconds_that_are_alike_count_less() {
+    fn correlated_seconds_have_a_smaller_effective_size() {
         let once = seconds(400, |_| 1000.0);
         let alike: Vec<f64> = once[..100].iter().flat_map(|value| [*value; 4]).collect();
         let (n, fewer) = (effective_sample_size(&once).unwrap(), effective_sample_size(&alike).unwrap());
@@ -168,14 +168,14 @@ mod tests {
 
     /// Half of the run at another level: the correlation lasts too long for an estimate.
     #[test]
-    fn what_lasts_as_long_as_the_run_leaves_no_confidence() {
+    fn a_correlation_as_long_as_the_run_leaves_no_interval() {
         let halves = seconds(200, |i| if i < 100 { 1000.0 } else { 2000.0 });
         assert_eq!(effective_sample_size(&halves), None);
     }
 
     /// Their lag-1 correlation is below −0.5, and the first pair alone makes the sum negative.
     #[test]
-    fn seconds_that_go_up_and_down_in_turn_count_as_many_as_they_are() {
+    fn alternating_seconds_count_fully() {
         let in_turn = seconds(300, |i| if i % 2 == 0 { 900.0 } else { 1100.0 });
         assert_eq!(effective_sample_size(&in_turn), Some(300.0));
         let interval = WindowMean::new(&in_turn).unwrap().interval.unwrap();
@@ -184,7 +184,7 @@ mod tests {
 
     /// As at a rate of 100.5 transactions per second.
     #[test]
-    fn seconds_of_two_values_in_turn_have_an_interval() {
+    fn alternating_values_have_an_interval() {
         for n in [30, 31, 300, 5001] {
             let in_turn: Vec<f64> = (0..n).map(|i| 100.0 + f64::from(i % 2)).collect();
             assert_eq!(effective_sample_size(&in_turn), Some(f64::from(n)), "{n}");

@@ -85,7 +85,7 @@ fn the_kernels_that_changed_throughput_are_found() {
 /// In the order of the file's rows, second builds included, levels come and go: the loss of 3.8 is recovered where 3.2
 /// follows 3.19.
 #[test]
-fn what_comes_and_goes_in_the_order_of_the_rows_is_found() {
+fn a_transient_in_the_order_of_the_rows_is_found() {
     let mut kernels: Vec<&str> = Vec::new();
     let mut cells: BTreeMap<(&str, &str), Vec<Vec<f64>>> = BTreeMap::new();
     for line in include_str!("data/kernels-2016-read-only.csv").lines().skip(1) {

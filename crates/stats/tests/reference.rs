@@ -11,42 +11,42 @@ use stats::{
 
 /// Results computed by both Python and R.
 #[derive(Deserialize)]
-struct Both {
-    confidence: Vec<Confidence>,
-    runs_needed: Vec<RunsNeeded>,
-    welch: Vec<Compared>,
-    permutation: Vec<Dealt>,
+struct Reference {
+    confidence: Vec<ConfidenceCase>,
+    runs_needed: Vec<RunsNeededCase>,
+    welch: Vec<WelchCase>,
+    permutation: Vec<PermutationCase>,
     smallest_effect: Vec<SmallestEffect>,
     runs_for_effect: Vec<RunsForEffect>,
-    usl: Vec<Fitted>,
-    effective_sample_size: Vec<Effective>,
+    usl: Vec<UslCase>,
+    effective_sample_size: Vec<EffectiveSizeCase>,
     percentiles: Vec<Percentiles>,
 }
 
 #[derive(Deserialize)]
-struct ByPython {
-    change_points: Vec<Changed>,
-    warmup_cut: Vec<Cut>,
+struct PythonReference {
+    change_points: Vec<ChangePointCase>,
+    warmup_cut: Vec<WarmupCase>,
     modes: Vec<Modes>,
 }
 
 #[derive(Deserialize)]
-struct ByR {
-    holm: Vec<Adjusted>,
-    trend: Vec<Trending>,
-    split: Vec<Halved>,
-    median: Vec<Middle>,
-    within: Vec<Within>,
+struct RReference {
+    holm: Vec<AdjustCase>,
+    trend: Vec<TrendCase>,
+    split: Vec<SplitCase>,
+    median: Vec<MedianCase>,
+    within: Vec<PositionIntervalCase>,
 }
 
 #[derive(Deserialize)]
-struct Changed {
+struct ChangePointCase {
     series: Vec<f64>,
     places: Vec<usize>,
 }
 
 #[derive(Deserialize)]
-struct Fitted {
+struct UslCase {
     clients: Vec<u32>,
     tps: Vec<f64>,
     lambda: f64,
@@ -56,13 +56,13 @@ struct Fitted {
 }
 
 #[derive(Deserialize)]
-struct Effective {
+struct EffectiveSizeCase {
     values: Vec<f64>,
     n: f64,
 }
 
 #[derive(Deserialize)]
-struct Cut {
+struct WarmupCase {
     values: Vec<f64>,
     cut: usize,
 }
@@ -75,7 +75,7 @@ struct Percentiles {
 }
 
 #[derive(Deserialize)]
-struct Confidence {
+struct ConfidenceCase {
     sample: Vec<f64>,
     level: f64,
     low: f64,
@@ -83,14 +83,14 @@ struct Confidence {
 }
 
 #[derive(Deserialize)]
-struct RunsNeeded {
+struct RunsNeededCase {
     sample: Vec<f64>,
     half_width: f64,
     runs: usize,
 }
 
 #[derive(Deserialize)]
-struct Compared {
+struct WelchCase {
     a: Vec<f64>,
     b: Vec<f64>,
     ratio: f64,
@@ -107,7 +107,7 @@ struct RatioInterval {
 }
 
 #[derive(Deserialize)]
-struct Dealt {
+struct PermutationCase {
     a: Vec<f64>,
     b: Vec<f64>,
     p: f64,
@@ -139,20 +139,20 @@ struct Modes {
 }
 
 #[derive(Deserialize)]
-struct Adjusted {
+struct AdjustCase {
     p: Vec<f64>,
     adjusted: Vec<f64>,
 }
 
 #[derive(Deserialize)]
-struct Trending {
+struct TrendCase {
     values: Vec<f64>,
     p: f64,
     slope: f64,
 }
 
 #[derive(Deserialize)]
-struct Halved {
+struct SplitCase {
     sample: Vec<f64>,
     lower: usize,
     t: f64,
@@ -160,13 +160,13 @@ struct Halved {
 }
 
 #[derive(Deserialize)]
-struct Middle {
+struct MedianCase {
     sample: Vec<f64>,
     median: f64,
 }
 
 #[derive(Deserialize)]
-struct Within {
+struct PositionIntervalCase {
     series: Vec<f64>,
     before: usize,
     after: usize,
@@ -176,15 +176,15 @@ const PYTHON: &str = include_str!("data/reference.json");
 const R: &str = include_str!("data/reference-r.json");
 
 /// One table of both.
-fn both<T>(table: impl Fn(Both) -> Vec<T>) -> impl Iterator<Item = T> {
+fn both<T>(table: impl Fn(Reference) -> Vec<T>) -> impl Iterator<Item = T> {
     [PYTHON, R].map(|json| table(serde_json::from_str(json).unwrap())).into_iter().flatten()
 }
 
-fn python() -> ByPython {
+fn python() -> PythonReference {
     serde_json::from_str(PYTHON).unwrap()
 }
 
-fn r() -> ByR {
+fn r() -> RReference {
     serde_json::from_str(R).unwrap()
 }
 
@@ -198,8 +198,8 @@ fn close(what: &str, ours: f64, theirs: f64, tolerance: f64) {
 }
 
 #[test]
-fn a_mean_is_as_sure_as_scipy_and_r_say() {
-    for Confidence { sample, level, low, high } in both(|by| by.confidence) {
+fn confidence_intervals_match_scipy_and_r() {
+    for ConfidenceCase { sample, level, low, high } in both(|by| by.confidence) {
         let logs = logs(&sample);
         let interval = logs.confidence_interval(level).unwrap();
         close(&format!("low end at {level} of {sample:?}"), interval.low.ln(), low.ln(), 1e-9);
@@ -213,15 +213,15 @@ fn a_mean_is_as_sure_as_scipy_and_r_say() {
 }
 
 #[test]
-fn as_many_runs_are_needed_as_scipy_and_r_say() {
-    for RunsNeeded { sample, half_width, runs } in both(|by| by.runs_needed) {
+fn numbers_of_runs_match_scipy_and_r() {
+    for RunsNeededCase { sample, half_width, runs } in both(|by| by.runs_needed) {
         assert_eq!(runs_needed(&logs(&sample), half_width), Some(runs), "{half_width} for {sample:?}");
     }
 }
 
 #[test]
-fn welch_is_as_scipy_and_r_have_it() {
-    for Compared { a, b, ratio, df, p, intervals } in both(|by| by.welch) {
+fn welch_matches_scipy_and_r() {
+    for WelchCase { a, b, ratio, df, p, intervals } in both(|by| by.welch) {
         let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
         close("ratio", welch.ratio, ratio, 1e-12);
         close("degrees of freedom", welch.degrees_of_freedom, df, 1e-9);
@@ -235,8 +235,8 @@ fn welch_is_as_scipy_and_r_have_it() {
 }
 
 #[test]
-fn permutations_are_counted_as_scipy_and_r_count_them() {
-    for Dealt { a, b, p } in both(|by| by.permutation) {
+fn permutation_tests_match_scipy_and_r() {
+    for PermutationCase { a, b, p } in both(|by| by.permutation) {
         match permutation_p(&logs(&a), &logs(&b)) {
             Some(ours) => close(&format!("{a:?} and {b:?}"), ours, p, 1e-12),
             None => panic!("no p of {} and {} values", a.len(), b.len()),
@@ -245,7 +245,7 @@ fn permutations_are_counted_as_scipy_and_r_count_them() {
 }
 
 #[test]
-fn the_power_of_a_test_is_what_the_noncentral_t_gives() {
+fn power_matches_the_noncentral_t_distribution() {
     for SmallestEffect { log_sd, n, alpha, power, effect } in both(|by| by.smallest_effect) {
         let ours = smallest_effect(log_sd, n, alpha, power).unwrap();
         close(&format!("n {n}, alpha {alpha}, power {power}"), ours, effect, 1e-6);
@@ -257,8 +257,8 @@ fn the_power_of_a_test_is_what_the_noncentral_t_gives() {
 }
 
 #[test]
-fn change_points_are_where_otava_has_them() {
-    for Changed { series, places } in python().change_points {
+fn change_points_match_otava() {
+    for ChangePointCase { series, places } in python().change_points {
         let known: Vec<Option<f64>> = series.iter().copied().map(Some).collect();
         let ours: Vec<usize> = change_points(&known).unwrap().iter().map(|change| change.after).collect();
         assert_eq!(ours, places, "{series:?}");
@@ -266,8 +266,8 @@ fn change_points_are_where_otava_has_them() {
 }
 
 #[test]
-fn the_scalability_law_is_fitted_as_scipy_and_r_fit_it() {
-    for Fitted { clients, tps, lambda, sigma, kappa, rms } in both(|by| by.usl) {
+fn the_scalability_law_matches_scipy_and_r() {
+    for UslCase { clients, tps, lambda, sigma, kappa, rms } in both(|by| by.usl) {
         let usl = Sweep::new(clients.into_iter().zip(tps.iter().copied())).unwrap().usl().unwrap();
         close("RMS", usl.rms, rms, 1e-6);
         close("lambda", usl.lambda, lambda, 1e-6);
@@ -277,21 +277,21 @@ fn the_scalability_law_is_fitted_as_scipy_and_r_fit_it() {
 }
 
 #[test]
-fn seconds_count_as_geyers_sequence_has_it() {
-    for Effective { values, n } in both(|by| by.effective_sample_size) {
+fn effective_sample_sizes_match_geyers_sequence() {
+    for EffectiveSizeCase { values, n } in both(|by| by.effective_sample_size) {
         close("effective sample size", effective_sample_size(&values).unwrap(), n, 1e-9);
     }
 }
 
 #[test]
-fn the_warmup_is_cut_where_mser_5_cuts_it() {
-    for Cut { values, cut } in python().warmup_cut {
+fn the_warmup_cut_matches_mser_5() {
+    for WarmupCase { values, cut } in python().warmup_cut {
         assert_eq!(warmup_cut(&values), Some(cut));
     }
 }
 
 #[test]
-fn percentiles_are_those_of_numpy_and_r() {
+fn percentiles_match_numpy_and_r() {
     for Percentiles { seconds, shares, values } in both(|by| by.percentiles) {
         let ours: Vec<u64> =
             percentiles(&seconds, &shares).into_iter().map(|found| found.unwrap().value).collect();
@@ -300,8 +300,8 @@ fn percentiles_are_those_of_numpy_and_r() {
 }
 
 #[test]
-fn many_p_are_adjusted_as_r_adjusts_them() {
-    for Adjusted { p, adjusted } in r().holm {
+fn adjusted_p_match_r() {
+    for AdjustCase { p, adjusted } in r().holm {
         let ours = holm(&p);
         assert_eq!(ours.len(), adjusted.len());
         ours.iter().zip(&adjusted).for_each(|(ours, theirs)| close("adjusted p", *ours, *theirs, 1e-12));
@@ -309,8 +309,8 @@ fn many_p_are_adjusted_as_r_adjusts_them() {
 }
 
 #[test]
-fn a_trend_is_what_kendalls_test_of_values_and_time_says_in_r() {
-    for Trending { values, p, slope } in r().trend {
+fn trends_match_kendalls_test_in_r() {
+    for TrendCase { values, p, slope } in r().trend {
         let trend = Trend::new(&values).unwrap();
         close("p", trend.p, p, 1e-9);
         close("slope", trend.slope, slope, 1e-9);
@@ -318,8 +318,8 @@ fn a_trend_is_what_kendalls_test_of_values_and_time_says_in_r() {
 }
 
 #[test]
-fn a_sample_is_split_where_rs_t_test_is_largest() {
-    for Halved { sample, lower, t, ratio } in r().split {
+fn splits_match_rs_t_test() {
+    for SplitCase { sample, lower, t, ratio } in r().split {
         let cell = Cell::new(&sample).unwrap();
         let split = cell.split.unwrap();
         assert_eq!(split.lower, lower, "{sample:?}");
@@ -329,15 +329,15 @@ fn a_sample_is_split_where_rs_t_test_is_largest() {
 }
 
 #[test]
-fn medians_are_rs() {
-    for Middle { sample, median } in r().median {
+fn medians_match_r() {
+    for MedianCase { sample, median } in r().median {
         close("median", Sample::new(sample).unwrap().median(), median, 1e-14);
     }
 }
 
 #[test]
-fn a_change_lies_where_the_likelihood_ratio_in_r_leaves_it() {
-    for Within { series, before, after } in r().within {
+fn position_intervals_match_the_likelihood_ratio_in_r() {
+    for PositionIntervalCase { series, before, after } in r().within {
         let known: Vec<Option<f64>> = series.iter().copied().map(Some).collect();
         let found: Vec<_> = change_points(&known).unwrap().iter().map(|change| change.within).collect();
         assert_eq!(found, [(before, after)], "{series:?}");

@@ -85,7 +85,7 @@ fn one_sample_in_a_hundred_reaches_the_critical_split() {
 }
 
 #[test]
-fn welch_finds_the_smallest_effect_as_often_as_promised() {
+fn welch_finds_the_smallest_effect_with_the_computed_power() {
     let mut runs = Runs::new();
     for n in [3, 5] {
         for (alpha, power) in [(0.05, 0.8), (0.01, 0.95)] {
@@ -111,7 +111,7 @@ fn two_stages(runs: &mut Runs, ratio: f64) -> (Vec<f64>, Vec<f64>) {
 }
 
 #[test]
-fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
+fn two_stages_detect_a_loss_of_5_percent_at_2_percent_noise() {
     let mut runs = Runs::new();
     let false_alarms = share(10_000, || {
         let (a, b) = two_stages(&mut runs, 1.0);
@@ -129,7 +129,7 @@ fn two_stages_tell_a_loss_of_5_percent_at_2_percent_noise() {
 
 /// The level that a permutation test guarantees: for normal values as for many equal ones.
 #[test]
-fn a_series_without_change_hardly_ever_has_a_change_point() {
+fn a_series_without_change_rarely_has_a_change_point() {
     let mut runs = Runs::new();
     for ties in [false, true] {
         let falsely = share(1000, || {
@@ -156,7 +156,7 @@ fn a_late_change_is_found() {
 
 /// A regression that was fixed: as large relative to the noise, for ten points.
 #[test]
-fn what_comes_and_goes_is_found() {
+fn a_transient_is_found() {
     let mut runs = Runs::new();
     let found = share(40, || {
         let mut level = |n, level| runs.take(n, level, 0.02);

@@ -18,7 +18,7 @@ const ENDING: &str = ".json";
 /// Writes an acceptance atomically: temporary file, sync, rename.
 pub(crate) fn write(root: &Path, acceptance: &Acceptance) -> Result<(), StoreError> {
     let directory = root.join(DIRECTORY);
-    fs::create_dir_all(&directory).map_err(StoreError::io("make the directory", &directory))?;
+    fs::create_dir_all(&directory).map_err(StoreError::io("create the directory", &directory))?;
     let path = path_of(root, acceptance);
     let text = acceptance::write(&name(&path), acceptance)
         .map_err(|defect| StoreError::NotStorable { what: defect.in_bundle("").reason })?;

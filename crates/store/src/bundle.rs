@@ -30,7 +30,7 @@ pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, Stor
     files.insert(sums::FILE.to_owned(), sums::list(&files).into_bytes());
 
     sweep(trials);
-    let _writing = Writing::begin(trials).map_err(not_written)?;
+    let _writer = WriterLock::acquire(trials).map_err(not_written)?;
     let bundle = trials.join(id);
     if bundle.exists() {
         return Err(StoreError::Exists { id: id.clone(), path: trials.to_owned() });
@@ -48,7 +48,7 @@ pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, Stor
 /// Reads a whole bundle. Every file must match its checksum.
 pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
     let record = content::decode(files(bundle)?)?;
-    named_as_its_trial(bundle, &record.trial)?;
+    check_name(bundle, &record.trial)?;
     Ok(record)
 }
 
@@ -58,14 +58,14 @@ pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Res
     let listed = list_of_files(bundle)?.into_iter().filter(|(name, _)| needed(name));
     let files = listed.map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)));
     let record = content::decode(files.collect::<Result<_, _>>()?)?;
-    named_as_its_trial(bundle, &record.trial)?;
+    check_name(bundle, &record.trial)?;
     Ok(record)
 }
 
 /// Reads the head of a bundle.
 pub(crate) fn read_head(bundle: &Path) -> Result<Trial, Defect> {
     let trial = content::head(&mut some_files(bundle, [format::TRIAL, CAMPAIGN])?)?;
-    named_as_its_trial(bundle, &trial)?;
+    check_name(bundle, &trial)?;
     Ok(trial)
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn read_context(
 }
 
 /// Files of a bundle that are missing or don't match their checksums.
-pub(crate) fn changed(bundle: &Path) -> Vec<Defect> {
+pub(crate) fn damaged_files(bundle: &Path) -> Vec<Defect> {
     match list_of_files(bundle) {
         Ok(listed) => listed.iter().filter_map(|(name, sum)| file(bundle, name, sum).err()).collect(),
         Err(defect) => vec![defect],
@@ -118,7 +118,7 @@ pub(crate) fn changed(bundle: &Path) -> Vec<Defect> {
 }
 
 /// Files in a bundle that its checksum list doesn't contain.
-pub(crate) fn strangers(bundle: &Path) -> Vec<String> {
+pub(crate) fn unlisted_files(bundle: &Path) -> Vec<String> {
     let Ok(listed) = list_of_files(bundle) else { return Vec::new() };
     let mut found = BTreeSet::new();
     walk(bundle, "", &mut found);
@@ -133,32 +133,32 @@ pub(crate) fn list(trials: &Path) -> Result<Vec<String>, StoreError> {
 }
 
 /// Everything else in the directory of trials: partial bundles, and files that pgdyno did not write.
-pub(crate) fn others(trials: &Path) -> Result<Others, StoreError> {
-    let mut others = Others::default();
+pub(crate) fn unknown_entries(trials: &Path) -> Result<UnknownEntries, StoreError> {
+    let mut unknown = UnknownEntries::default();
     for name in entries(trials)?.into_iter().filter(|name| !id::is_id(name) && name != WRITERS) {
-        if name.starts_with(PARTIAL) { others.partials.push(name) } else { others.strangers.push(name) }
+        if name.starts_with(PARTIAL) { unknown.partials.push(name) } else { unknown.others.push(name) }
     }
-    Ok(others)
+    Ok(unknown)
 }
 
 /// Entries of the directory of trials that are not bundles.
 #[derive(Debug, Default)]
-pub(crate) struct Others {
+pub(crate) struct UnknownEntries {
     /// Bundles that are being written, or that a dead writer left.
     pub(crate) partials: Vec<String>,
     /// Files that pgdyno did not write.
-    pub(crate) strangers: Vec<String>,
+    pub(crate) others: Vec<String>,
 }
 
 /// Removes the remains of dead writers, unless a writer is alive. A read-only store stays as it is.
 pub(crate) fn sweep(trials: &Path) {
-    let Ok(others) = others(trials) else { return };
-    if others.partials.is_empty() {
+    let Ok(unknown) = unknown_entries(trials) else { return };
+    if unknown.partials.is_empty() {
         return;
     }
     let Ok(alone) = lock_file(trials) else { return };
     if alone.try_lock().is_ok() {
-        for partial in others.partials {
+        for partial in unknown.partials {
             let _ = fs::remove_dir_all(trials.join(partial));
         }
     }
@@ -171,10 +171,10 @@ pub(crate) fn is_being_written(trials: &Path) -> bool {
 }
 
 /// A writer's shared lock, held until it is dropped or its process dies.
-struct Writing(#[expect(dead_code, reason = "holds the lock")] File);
+struct WriterLock(#[expect(dead_code, reason = "holds the lock")] File);
 
-impl Writing {
-    fn begin(trials: &Path) -> Result<Self, StoreError> {
+impl WriterLock {
+    fn acquire(trials: &Path) -> Result<Self, StoreError> {
         let lock = lock_file(trials)?;
         lock.lock_shared().map_err(StoreError::io("lock", &trials.join(WRITERS)))?;
         Ok(Self(lock))
@@ -208,7 +208,7 @@ fn publish(trials: &Path, partial: &Path, bundle: &Path, files: &Files) -> Resul
 }
 
 fn make_directory(path: &Path) -> Result<(), StoreError> {
-    fs::create_dir(path).map_err(StoreError::io("make the directory", path))
+    fs::create_dir(path).map_err(StoreError::io("create the directory", path))
 }
 
 /// Writes a new file and makes its content durable.
@@ -282,9 +282,12 @@ fn contents(bundle: &Path, name: &str) -> Result<Vec<u8>, Defect> {
     })
 }
 
-fn named_as_its_trial(bundle: &Path, trial: &Trial) -> Result<(), Defect> {
+fn check_name(bundle: &Path, trial: &Trial) -> Result<(), Defect> {
     match bundle.file_name().and_then(|name| name.to_str()) {
         Some(name) if name == trial.id => Ok(()),
-        _ => Err(Defect::damaged(format::TRIAL, format!("it is of trial {}, not of this bundle", trial.id))),
+        _ => Err(Defect::damaged(
+            format::TRIAL,
+            format!("it belongs to trial {}, not to this bundle", trial.id),
+        )),
     }
 }

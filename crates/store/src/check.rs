@@ -30,7 +30,7 @@ pub(crate) fn check(root: &Path, trials: &Path) -> Result<Check, StoreError> {
     problems.extend(index::differing(root, trials).into_iter().map(|id| Problem {
         bundle: None,
         file: Some(index::FILE.to_owned()),
-        reason: format!("it says something else of trial {id} than its bundle"),
+        reason: format!("its entry for trial {id} differs from the bundle"),
         advice: "run `pgdyno store reindex`".to_owned(),
     }));
     problems.extend(leftovers(trials)?);
@@ -40,10 +40,10 @@ pub(crate) fn check(root: &Path, trials: &Path) -> Result<Check, StoreError> {
 
 fn check_bundle(bundle: &Path) -> Vec<Defect> {
     let mut defects: Vec<Defect> =
-        bundle::strangers(bundle).into_iter().map(|file| Defect::stranger(&file)).collect();
-    let changed = bundle::changed(bundle);
-    if !changed.is_empty() {
-        defects.extend(changed);
+        bundle::unlisted_files(bundle).into_iter().map(|file| Defect::unlisted(&file)).collect();
+    let damaged = bundle::damaged_files(bundle);
+    if !damaged.is_empty() {
+        defects.extend(damaged);
         return defects;
     }
     match bundle::read(bundle) {
@@ -71,10 +71,10 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     }
     let summary = record.trial.summary.as_ref().and_then(|summary| summary.transactions);
     let accounting = record.trial.accounting.driver_transactions;
-    for (what, histograms, stated) in [("in the window", window, summary), ("in all", all, accounting)] {
+    for (what, histograms, stated) in [("in the window", window, summary), ("in total", all, accounting)] {
         if let Some(stated) = stated.filter(|stated| *stated != histograms) {
             let reason = format!(
-                "the histograms hold {histograms} transactions {what}, and {} says {stated}",
+                "the histograms contain {histograms} transactions {what}, {} {stated}",
                 format::TRIAL
             );
             defects.push(Defect::damaged(hlog::FILE, reason));
@@ -102,7 +102,7 @@ fn check_scripts(scripts: &[ScriptInterval], start_us: u64, imported: bool) -> R
         };
         if count != script.transactions {
             let reason = format!(
-                "{at}: the histogram holds {count} transactions, and {} says {}",
+                "{at}: the histogram contains {count} transactions, {} {}",
                 series::FILE,
                 script.transactions
             );
@@ -114,8 +114,8 @@ fn check_scripts(scripts: &[ScriptInterval], start_us: u64, imported: bool) -> R
 }
 
 fn leftovers(trials: &Path) -> Result<Vec<Problem>, StoreError> {
-    let others = bundle::others(trials)?;
-    let stranger = |name: String| Problem {
+    let unknown = bundle::unknown_entries(trials)?;
+    let other = |name: String| Problem {
         bundle: None,
         file: Some(format!("trials/{name}")),
         reason: "it is not a bundle".to_owned(),
@@ -124,12 +124,12 @@ fn leftovers(trials: &Path) -> Result<Vec<Problem>, StoreError> {
     let partial = |name: String| Problem {
         bundle: None,
         file: Some(format!("trials/{name}")),
-        reason: "it is what a writer left that died".to_owned(),
-        advice: "it is removed when a trial is next stored".to_owned(),
+        reason: "it is incomplete: its writer was killed".to_owned(),
+        advice: "it is removed when the next trial is stored".to_owned(),
     };
-    let mut problems: Vec<Problem> = others.strangers.into_iter().map(stranger).collect();
+    let mut problems: Vec<Problem> = unknown.others.into_iter().map(other).collect();
     if !bundle::is_being_written(trials) {
-        problems.extend(others.partials.into_iter().map(partial));
+        problems.extend(unknown.partials.into_iter().map(partial));
     }
     Ok(problems)
 }

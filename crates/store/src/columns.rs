@@ -47,7 +47,7 @@ pub type Text = Rc<str>;
 /// One value per row; `None` is null.
 pub enum Values {
     /// Integers.
-    Whole(Vec<Option<i64>>),
+    Integer(Vec<Option<i64>>),
     /// Floating-point numbers.
     Real(Vec<Option<f64>>),
     /// Texts.
@@ -64,12 +64,12 @@ impl Values {
                 Defect::damaged(file, format!("{value} does not fit a column of 64-bit integers"))
             })
         };
-        values.map(|value| value.map(stored).transpose()).collect::<Result<_, _>>().map(Self::Whole)
+        values.map(|value| value.map(stored).transpose()).collect::<Result<_, _>>().map(Self::Integer)
     }
 
     fn len(&self) -> usize {
         match self {
-            Self::Whole(values) | Self::Time(values) => values.len(),
+            Self::Integer(values) | Self::Time(values) => values.len(),
             Self::Real(values) => values.len(),
             Self::Text(values) => values.len(),
         }
@@ -77,7 +77,7 @@ impl Values {
 
     fn has_null(&self) -> bool {
         match self {
-            Self::Whole(values) | Self::Time(values) => values.iter().any(Option::is_none),
+            Self::Integer(values) | Self::Time(values) => values.iter().any(Option::is_none),
             Self::Real(values) => values.iter().any(Option::is_none),
             Self::Text(values) => values.iter().any(Option::is_none),
         }
@@ -87,7 +87,7 @@ impl Values {
     fn is_finite(&self) -> bool {
         match self {
             Self::Real(values) => values.iter().flatten().all(|value| value.is_finite()),
-            Self::Whole(_) | Self::Text(_) | Self::Time(_) => true,
+            Self::Integer(_) | Self::Text(_) | Self::Time(_) => true,
         }
     }
 }
@@ -131,20 +131,20 @@ impl Table {
     pub(crate) fn whole(&self, name: &str) -> Result<Vec<Option<i64>>, Defect> {
         match self.values(name) {
             None => Ok(vec![None; self.rows]),
-            Some(Values::Whole(values)) => Ok(values.clone()),
-            Some(_) => Err(self.not(name, "integers")),
+            Some(Values::Integer(values)) => Ok(values.clone()),
+            Some(_) => Err(self.wrong_type(name, "integers")),
         }
     }
 
     /// A column of non-negative integers.
     pub(crate) fn counts(&self, name: &str) -> Result<Vec<Option<u64>>, Defect> {
-        let count = |value: i64| u64::try_from(value).map_err(|_| self.not(name, "counts"));
+        let count = |value: i64| u64::try_from(value).map_err(|_| self.wrong_type(name, "counts"));
         self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
     }
 
     /// As [`Table::counts`], up to 32 bits.
     pub(crate) fn small_counts(&self, name: &str) -> Result<Vec<Option<u32>>, Defect> {
-        let count = |value: i64| u32::try_from(value).map_err(|_| self.not(name, "counts of 32 bits"));
+        let count = |value: i64| u32::try_from(value).map_err(|_| self.wrong_type(name, "counts of 32 bits"));
         self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
     }
 
@@ -153,7 +153,7 @@ impl Table {
         match self.values(name) {
             None => Ok(vec![None; self.rows]),
             Some(values @ Values::Real(reals)) if values.is_finite() => Ok(reals.clone()),
-            Some(_) => Err(self.not(name, "numbers")),
+            Some(_) => Err(self.wrong_type(name, "numbers")),
         }
     }
 
@@ -162,7 +162,7 @@ impl Table {
         match self.values(name) {
             None => Ok(vec![None; self.rows]),
             Some(Values::Text(values)) => Ok(values.clone()),
-            Some(_) => Err(self.not(name, "texts")),
+            Some(_) => Err(self.wrong_type(name, "texts")),
         }
     }
 
@@ -185,8 +185,8 @@ impl Table {
         self.columns.iter().find(|column| column.name == name).map(|column| &column.values)
     }
 
-    fn not(&self, name: &str, what: &str) -> Defect {
-        Defect::damaged(self.file, format!("column {name} holds something else than {what}"))
+    fn wrong_type(&self, name: &str, what: &str) -> Defect {
+        Defect::damaged(self.file, format!("column {name} does not contain {what}"))
     }
 }
 
@@ -194,13 +194,19 @@ fn check(file: &str, columns: &[Column]) -> Result<(), Defect> {
     let rows = columns.first().map_or(0, |column| column.values.len());
     for Column { name, required, values } in columns {
         if values.len() != rows {
-            return Err(Defect::damaged(file, format!("column {name} is not as long as the others")));
+            return Err(Defect::damaged(
+                file,
+                format!("column {name} has a different length from the others"),
+            ));
         }
         if *required && values.has_null() {
             return Err(Defect::damaged(file, format!("column {name} must have a value in every row")));
         }
         if !values.is_finite() {
-            return Err(Defect::damaged(file, format!("column {name} holds a figure that is not a number")));
+            return Err(Defect::damaged(
+                file,
+                format!("column {name} contains a value that is not a finite number"),
+            ));
         }
     }
     Ok(())
@@ -291,7 +297,7 @@ fn append_group<W: Write + Send>(
 
 fn schema_field(column: &Column) -> Result<Type, ParquetError> {
     let physical = match column.values {
-        Values::Whole(_) | Values::Time(_) => PhysicalType::INT64,
+        Values::Integer(_) | Values::Time(_) => PhysicalType::INT64,
         Values::Real(_) => PhysicalType::DOUBLE,
         Values::Text(_) => PhysicalType::BYTE_ARRAY,
     };
@@ -305,7 +311,7 @@ fn schema_field(column: &Column) -> Result<Type, ParquetError> {
         Values::Time(_) => {
             field.with_logical_type(Some(LogicalType::timestamp(true, TimeUnit::MICROS))).build()
         }
-        Values::Whole(_) | Values::Real(_) => field.build(),
+        Values::Integer(_) | Values::Real(_) => field.build(),
     }
 }
 
@@ -317,7 +323,7 @@ fn encode_column<W: Write + Send>(
         return Err(ParquetError::General("there are more columns than the schema has".to_owned()));
     };
     match values {
-        Values::Whole(values) | Values::Time(values) => {
+        Values::Integer(values) | Values::Time(values) => {
             let (present, levels) = present(values, |value| *value);
             column.typed::<Int64Type>().write_batch(&present, (!required).then_some(&levels), None)?
         }
@@ -357,7 +363,7 @@ fn decode(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
     }
     let rows = columns.first().map_or(0, |column| column.values.len());
     if columns.iter().any(|column| column.values.len() != rows) {
-        return Err(Defect::damaged(file, "its columns are not equally long"));
+        return Err(Defect::damaged(file, "its columns have different lengths"));
     }
     Ok(Table { file, rows, columns })
 }
@@ -365,7 +371,7 @@ fn decode(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
 /// An empty column of the field's type; `None` if the field is nested or of an unsupported type.
 fn values_of(field: &ColumnDescriptor) -> Option<Values> {
     match (field.max_rep_level(), field.max_def_level(), field.physical_type()) {
-        (0, 0 | 1, PhysicalType::INT64) => Some(Values::Whole(Vec::new())),
+        (0, 0 | 1, PhysicalType::INT64) => Some(Values::Integer(Vec::new())),
         (0, 0 | 1, PhysicalType::DOUBLE) => Some(Values::Real(Vec::new())),
         (0, 0 | 1, PhysicalType::BYTE_ARRAY) => Some(Values::Text(Vec::new())),
         _ => None,
@@ -379,7 +385,7 @@ fn decode_column(
 ) -> Result<Values, ParquetError> {
     for group in 0..reader.num_row_groups() {
         match (reader.get_row_group(group)?.get_column_reader(number)?, &mut values) {
-            (ColumnReader::Int64ColumnReader(column), Values::Whole(values)) => append(column, values, Ok)?,
+            (ColumnReader::Int64ColumnReader(column), Values::Integer(values)) => append(column, values, Ok)?,
             (ColumnReader::DoubleColumnReader(column), Values::Real(values)) => append(column, values, Ok)?,
             (ColumnReader::ByteArrayColumnReader(column), Values::Text(values)) => {
                 let mut last: Text = Rc::from("");
@@ -391,7 +397,7 @@ fn decode_column(
                     Ok(Rc::clone(&last))
                 })?;
             }
-            _ => return Err(ParquetError::General(format!("column {number} is of two types"))),
+            _ => return Err(ParquetError::General(format!("column {number} has two types"))),
         }
     }
     Ok(values)

@@ -41,7 +41,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
         // For example, a figure that is NaN, or two logs of the same name.
-        let what = "what would be read back differs from what was to be written".to_owned();
+        let what = "reading it back gives a different record".to_owned();
         return Err(StoreError::NotStorable { what });
     }
     Ok(files)
@@ -148,7 +148,7 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
     let mut row = 0;
     for line in hlog::read(&text(hlog::FILE, log)?)? {
         // The lines are in the order of the rows.
-        while intervals.get(row).is_some_and(|interval| !line.is_of(interval)) {
+        while intervals.get(row).is_some_and(|interval| !line.matches(interval)) {
             row += 1;
         }
         let mut scripts =
@@ -178,7 +178,7 @@ pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
     let file = format!("{LOGS}{name}{LOG_ENDING}");
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
-        return Err(Defect::damaged(&file, "a log's name is made of letters, digits, `-`, `_` and `.`"));
+        return Err(Defect::damaged(&file, "a log's name consists of letters, digits, `-`, `_` and `.`"));
     }
     Ok(file)
 }

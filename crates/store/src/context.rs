@@ -62,6 +62,6 @@ impl ContextReader<'_> {
     /// As [`Store::load`].
     pub fn read(&mut self, id: &str) -> Result<StoredContext, StoreError> {
         let whole = if id::is_id(id) { id.to_owned() } else { self.store.find(id)? };
-        self.store.read_whole_id(&whole, |bundle| bundle::read_context(bundle, &mut self.settings))
+        self.store.read_exact(&whole, |bundle| bundle::read_context(bundle, &mut self.settings))
     }
 }

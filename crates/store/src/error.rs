@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or directory could not be read or written.
-    #[error("could not {doing} {}: {source}; {}", path.display(), advice(source))]
+    #[error("could not {action} {}: {source}; {}", path.display(), advice(source))]
     Io {
         /// The failed action, such as `write`.
-        doing: &'static str,
+        action: &'static str,
         /// The path it failed on.
         path: PathBuf,
         /// The reason.
         source: io::Error,
     },
     /// The trial could not be written; nothing of it remains.
-    #[error("trial {id} was not stored and nothing of it was kept: {source}")]
+    #[error("trial {id} was not stored: {source}")]
     NotWritten {
         /// The trial.
         id: String,
@@ -32,7 +32,7 @@ pub enum StoreError {
         what: String,
     },
     /// The trial already has a bundle, and bundles are never changed.
-    #[error("there is already a bundle of trial {id} in {}; give the new trial an id of its own", path.display())]
+    #[error("trial {id} already has a bundle in {}; give the new trial another id", path.display())]
     Exists {
         /// The trial.
         id: String,
@@ -41,7 +41,7 @@ pub enum StoreError {
     },
     /// There is no store in this directory.
     #[error(
-        "there is no store in {}: `pgdyno run` makes one next to its campaign; name that with --store or PGDYNO_STORE",
+        "there is no store in {}: `pgdyno run` creates one next to its campaign; specify it with --store or PGDYNO_STORE",
         path.display()
     )]
     NoStore {
@@ -49,14 +49,14 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// Another process is executing the run.
-    #[error("run {run} is being run by another pgdyno\nWait for its end, or end it; then resume")]
+    #[error("another pgdyno is executing run {run}\nWait until it ends, or end it, then resume")]
     Claimed {
         /// Id of the run.
         run: String,
     },
     /// No trial's id has this prefix.
     #[error(
-        "no trial in {} has an id that begins with \"{prefix}\" ({trials} trials are there); `pgdyno store list` shows their ids",
+        "no trial in {} has an id that begins with \"{prefix}\" (it has {trials} trials); `pgdyno store list` lists their ids",
         path.display()
     )]
     NotFound {
@@ -68,7 +68,7 @@ pub enum StoreError {
         trials: usize,
     },
     /// Several trials' ids have this prefix.
-    #[error("{} trials have ids that begin with \"{prefix}\": {}; give more of the id", candidates.len(), some(candidates))]
+    #[error("{} trials have ids that begin with \"{prefix}\": {}; specify more of the id", candidates.len(), some_ids(candidates))]
     Ambiguous {
         /// The requested prefix.
         prefix: String,
@@ -82,9 +82,9 @@ pub enum StoreError {
 
 impl StoreError {
     /// Converts an I/O error into one with the action and the path.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_owned();
-        move |source| Self::Io { doing, path, source }
+        move |source| Self::Io { action, path, source }
     }
 }
 
@@ -98,12 +98,14 @@ fn advice(error: &io::Error) -> &'static str {
         PermissionDenied | ReadOnlyFilesystem => {
             "check who owns it and how it is mounted, or choose another store with --store or PGDYNO_STORE"
         }
-        NotADirectory | AlreadyExists => "something else is in the way: move it, or choose another store",
+        NotADirectory | AlreadyExists => {
+            "move the existing file away, or choose another store with --store or PGDYNO_STORE"
+        }
         _ => "check the path and its filesystem, then `pgdyno store check`",
     }
 }
 
-fn some(ids: &[String]) -> String {
+fn some_ids(ids: &[String]) -> String {
     const SHOWN: usize = 5;
     let mut text = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN {
@@ -165,10 +167,10 @@ impl Defect {
     }
 
     /// A file that pgdyno did not write.
-    pub(crate) fn stranger(file: &str) -> Self {
+    pub(crate) fn unlisted(file: &str) -> Self {
         Self {
             file: file.to_owned(),
-            reason: "it was not there when the bundle was written".to_owned(),
+            reason: "it does not belong to the bundle".to_owned(),
             advice: "move it out of the bundle",
         }
     }

@@ -99,5 +99,5 @@ pub(crate) fn from_json<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<
 
 /// Parses a name of a fixed list.
 pub(crate) fn known<T: FromStr>(file: &str, what: &str, name: &str) -> Result<T, Defect> {
-    name.parse().map_err(|_| Defect::newer(file, format!("this release knows no {what} \"{name}\"")))
+    name.parse().map_err(|_| Defect::newer(file, format!("unknown {what} \"{name}\"")))
 }

@@ -38,7 +38,7 @@ pub(crate) struct Line {
 
 impl Line {
     /// Whether the line belongs to this interval.
-    pub(crate) fn is_of(&self, interval: &Interval) -> bool {
+    pub(crate) fn matches(&self, interval: &Interval) -> bool {
         (self.phase, self.start_us, self.width_us) == (interval.phase, interval.start_us, interval.width_us)
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
                     Defect::damaged(FILE, format!("the histogram tagged {tag}: {reason}"))
                 })?;
                 let max_ns = histogram.max();
-                log.push_str(&written(&tag, interval.start_us, interval.width_us, max_ns, payload));
+                log.push_str(&format_line(&tag, interval.start_us, interval.width_us, max_ns, payload));
                 lines += 1;
             }
         }
@@ -73,9 +73,8 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
         if text.starts_with('#') || text.starts_with('"') || text.is_empty() {
             continue;
         }
-        let line = line(text).ok_or_else(|| {
-            Defect::damaged(FILE, format!("line {} is not an interval with a tag", number + 1))
-        })?;
+        let line = line(text)
+            .ok_or_else(|| Defect::damaged(FILE, format!("line {} is not a tagged interval", number + 1)))?;
         lines.push(line);
     }
     Ok(lines)
@@ -89,7 +88,7 @@ pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
 }
 
 /// As [`latencies`], for one script.
-pub fn latencies_of(script: &ScriptInterval) -> Option<Vec<(u64, u64)>> {
+pub fn script_latencies(script: &ScriptInterval) -> Option<Vec<(u64, u64)>> {
     all_values([script.latency_ns.as_str()].into_iter().filter(|payload| !payload.is_empty()))
 }
 
@@ -134,7 +133,7 @@ pub fn header(load_started: Timestamp) -> String {
 }
 
 /// A line with its line break. Times are relative to `BaseTime`; `payload` is the compressed histogram, base64.
-pub fn written(tag: &str, start_us: u64, width_us: u64, max_ns: u64, payload: &str) -> String {
+pub fn format_line(tag: &str, start_us: u64, width_us: u64, max_ns: u64, payload: &str) -> String {
     let max_ms = max_ns as f64 / NS_PER_MS;
     format!("Tag={tag},{},{},{max_ms:.6},{payload}\n", Seconds(start_us), Seconds(width_us))
 }
@@ -258,7 +257,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(log in "(Tag=[a%:]{0,5},[0-9.]{0,9},[0-9.]{0,9},[0-9.]{0,3},[A-Za-z]{0,9}\n|.{0,20}\n){0,4}") {
+        fn any_text_is_read_or_rejected(log in "(Tag=[a%:]{0,5},[0-9.]{0,9},[0-9.]{0,9},[0-9.]{0,3},[A-Za-z]{0,9}\n|.{0,20}\n){0,4}") {
             let _ = read(&log);
         }
     }

@@ -71,7 +71,7 @@ pub(crate) fn rebuild(root: &Path, trials: &Path) -> Result<Reindexed, StoreErro
     let ids = bundle::list(trials)?;
     let index = Index::lock(root)?;
     let failed =
-        |error: Failure| StoreError::Io { doing: "make", path: root.join(FILE), source: error.into() };
+        |error: Failure| StoreError::Io { action: "create", path: root.join(FILE), source: error.into() };
     index.remove().map_err(failed)?;
     let Listing { trials, rejected } = index.listing(trials, &ids).map_err(failed)?;
     Ok(Reindexed { bundles: trials.len(), rejected })

@@ -34,5 +34,5 @@ pub use context::{ContextReader, Part};
 pub use error::{Problem, StoreError};
 pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
-pub use live::{LiveReader, LiveWriter, News};
+pub use live::{LiveReader, LiveUpdate, LiveWriter};
 pub use store::{Claim, Stamp, Store};

@@ -1,8 +1,8 @@
 //! The live file of a run: the running process writes its progress, and others read it meanwhile.
 //!
 //! It is rewritten at the start of each trial, as a new file that replaces the old one, so that a reader always sees a
-//! file that is complete up to its last line; it never exceeds [`MOST`] lines. Its writer holds a lock on it: a file
-//! without a lock was left by a killed process.
+//! file that is complete up to its last line; it never exceeds [`MAX_LINES`] lines. Its writer holds a lock on it: a
+//! file without a lock was left by a killed process.
 
 use std::collections::VecDeque;
 use std::fs::{self, File, TryLockError};
@@ -20,7 +20,7 @@ const SUFFIX: &str = ".jsonl";
 const NEW: &str = ".new";
 
 /// Largest number of lines after the start of a trial: an hour of a load. Beyond it, the older half is dropped.
-const MOST: usize = 3600;
+const MAX_LINES: usize = 3600;
 
 /// Writes the progress of a run. Dropping it removes the file.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl LiveWriter {
         let text = text(&self.path, line)?;
         self.file.write_all(&text).map_err(StoreError::io("write", &self.path))?;
         self.lines.push_back(text);
-        if self.lines.len() >= MOST {
-            self.lines.drain(..MOST / 2);
+        if self.lines.len() >= MAX_LINES {
+            self.lines.drain(..MAX_LINES / 2);
             let content: Vec<u8> = self.head.iter().chain(self.lines.iter().flatten()).copied().collect();
             self.file = replace(&self.path, &content)?;
         }
@@ -92,7 +92,7 @@ fn text(path: &Path, line: &Line) -> Result<Vec<u8>, StoreError> {
 /// Replaces a file by a new one, locked before it becomes visible.
 fn replace(path: &Path, content: &[u8]) -> Result<File, StoreError> {
     let new = PathBuf::from(format!("{}{NEW}", path.display()));
-    let mut file = File::create(&new).map_err(StoreError::io("make", &new))?;
+    let mut file = File::create(&new).map_err(StoreError::io("create", &new))?;
     let put = file.lock().and_then(|()| file.write_all(content)).and_then(|()| fs::rename(&new, path));
     put.map_err(StoreError::io("write", path))?;
     Ok(file)
@@ -156,7 +156,7 @@ pub struct LiveReader {
 
 /// Progress of a run since the previous call.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct News {
+pub struct LiveUpdate {
     /// The new lines. A [`Line::Run`] replaces all earlier ones.
     pub lines: Vec<Line>,
     /// Whether the run's process is still alive.
@@ -178,7 +178,7 @@ impl LiveReader {
     ///
     /// # Errors
     /// The file can't be read.
-    pub fn news(&mut self) -> Result<News, StoreError> {
+    pub fn poll(&mut self) -> Result<LiveUpdate, StoreError> {
         let mut lines = Vec::new();
         loop {
             // In this order: a reader that finds the writer gone still sees its last line, or its last file.
@@ -187,7 +187,7 @@ impl LiveReader {
             self.read(&mut lines).map_err(StoreError::io("read", &self.path))?;
             match successor {
                 Some(file) => (self.file, self.rest) = (file, Vec::new()),
-                None => return Ok(News { lines, alive }),
+                None => return Ok(LiveUpdate { lines, alive }),
             }
         }
     }
@@ -250,53 +250,53 @@ mod tests {
         Ended { at: jiff::Timestamp::UNIX_EPOCH, how: How::Finished, why: None }
     }
 
-    fn news(reader: &mut LiveReader) -> (Vec<Line>, bool) {
-        let News { lines, alive } = reader.news().unwrap();
+    fn poll(reader: &mut LiveReader) -> (Vec<Line>, bool) {
+        let LiveUpdate { lines, alive } = reader.poll().unwrap();
         (lines, alive)
     }
 
     #[test]
-    fn a_reader_hears_every_line_once_whatever_takes_the_files_place() {
+    fn a_reader_gets_every_line_once_even_if_the_file_is_replaced() {
         let root = tempfile::tempdir().unwrap();
         let mut writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
         assert_eq!(runs(root.path()), [RUN]);
         let mut reader = LiveReader::open(root.path(), RUN).unwrap();
-        assert_eq!(news(&mut reader), (vec![Line::Run(run("a"))], true));
+        assert_eq!(poll(&mut reader), (vec![Line::Run(run("a"))], true));
         writer.append(&notice("1")).unwrap();
         writer.append(&notice("2")).unwrap();
         writer.trial(run("b"), begins(1)).unwrap();
         writer.append(&notice("3")).unwrap();
         let begun = |position| Line::TrialBegins(begins(position));
         assert_eq!(
-            news(&mut reader),
+            poll(&mut reader),
             (vec![notice("1"), notice("2"), Line::Run(run("b")), begun(1), notice("3")], true)
         );
-        assert_eq!(news(&mut reader), (vec![], true));
+        assert_eq!(poll(&mut reader), (vec![], true));
         writer.end(ended());
-        assert_eq!(news(&mut reader), (vec![Line::Ended(ended())], false));
+        assert_eq!(poll(&mut reader), (vec![Line::Ended(ended())], false));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
     }
 
     #[test]
-    fn half_a_line_waits_for_its_end_and_a_strange_one_is_left_out() {
+    fn an_incomplete_line_waits_for_its_end_and_an_unknown_one_is_ignored() {
         let root = tempfile::tempdir().unwrap();
         let mut writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
         let mut reader = LiveReader::open(root.path(), RUN).unwrap();
-        reader.news().unwrap();
+        reader.poll().unwrap();
         writer
             .file
             .write_all(b"{\"kind\":\"aria\"}\n{\"kind\":\"notice\",\"at\":\"1970-01-01T00:00:00Z\",")
             .unwrap();
-        assert_eq!(news(&mut reader), (vec![], true));
+        assert_eq!(poll(&mut reader), (vec![], true));
         writer.file.write_all(b"\"text\":\"whole\"}\n").unwrap();
-        assert_eq!(news(&mut reader), (vec![notice("whole")], true));
+        assert_eq!(poll(&mut reader), (vec![notice("whole")], true));
     }
 
     #[test]
-    fn a_file_of_a_newer_release_says_nothing_of_its_run() {
+    fn a_file_of_a_newer_format_has_no_lines() {
         let root = tempfile::tempdir().unwrap();
         let _writer = LiveWriter::begin(root.path(), RUN, Run { format: 2, ..run("a") }).unwrap();
-        assert_eq!(news(&mut LiveReader::open(root.path(), RUN).unwrap()), (vec![], true));
+        assert_eq!(poll(&mut LiveReader::open(root.path(), RUN).unwrap()), (vec![], true));
     }
 
     #[test]
@@ -304,18 +304,18 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let mut writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
         writer.trial(run("a"), begins(1)).unwrap();
-        for number in 0..MOST * 2 + 10 {
+        for number in 0..MAX_LINES * 2 + 10 {
             writer.append(&notice(&number.to_string())).unwrap();
         }
-        let (lines, _) = news(&mut LiveReader::open(root.path(), RUN).unwrap());
-        assert!((MOST / 2..MOST + 2).contains(&lines.len()), "{}", lines.len());
+        let (lines, _) = poll(&mut LiveReader::open(root.path(), RUN).unwrap());
+        assert!((MAX_LINES / 2..MAX_LINES + 2).contains(&lines.len()), "{}", lines.len());
         assert_eq!(lines[..2], [Line::Run(run("a")), Line::TrialBegins(begins(1))]);
-        let numbers = MOST * 2 + 10 - (lines.len() - 2)..MOST * 2 + 10;
+        let numbers = MAX_LINES * 2 + 10 - (lines.len() - 2)..MAX_LINES * 2 + 10;
         assert_eq!(lines[2..], numbers.map(|number| notice(&number.to_string())).collect::<Vec<_>>());
     }
 
     #[test]
-    fn what_a_killed_process_left_is_known_to_be_dead_and_is_swept() {
+    fn the_file_of_a_killed_process_is_not_alive_and_is_removed() {
         let root = tempfile::tempdir().unwrap();
         let writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
         sweep(root.path());
@@ -324,9 +324,9 @@ mod tests {
         // As the kernel does it: the lock is released, the file remains.
         let content = fs::read(path(root.path(), RUN)).unwrap();
         drop(writer);
-        assert!(!reader.news().unwrap().alive);
+        assert!(!reader.poll().unwrap().alive);
         fs::write(path(root.path(), RUN), content).unwrap();
-        assert!(!LiveReader::open(root.path(), RUN).unwrap().news().unwrap().alive);
+        assert!(!LiveReader::open(root.path(), RUN).unwrap().poll().unwrap().alive);
         sweep(root.path());
         assert_eq!(runs(root.path()), [] as [&str; 0]);
     }

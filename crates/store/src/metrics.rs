@@ -14,7 +14,7 @@ pub(crate) const FILE: &str = "metrics.parquet";
 
 const AT: &str = "at_us";
 const METRIC: &str = "metric";
-const OF: &str = "of";
+const LABEL: &str = "of";
 const KIND: &str = "kind";
 const VALUE: &str = "value";
 
@@ -26,9 +26,9 @@ pub(crate) fn write(trial: &str, metrics: &Metrics) -> Result<Vec<u8>, Defect> {
     };
     let points = || metrics.0.iter().flat_map(|series| &series.points);
     let columns = [
-        Column::required(AT, Values::Whole(points().map(|point| Some(point.at_us)).collect())),
+        Column::required(AT, Values::Integer(points().map(|point| Some(point.at_us)).collect())),
         Column::required(METRIC, text(|series| Some(&series.metric))),
-        Column::optional(OF, text(|series| series.label.as_deref())),
+        Column::optional(LABEL, text(|series| series.label.as_deref())),
         Column::required(KIND, text(|series| Some(series.kind.as_str()))),
         Column::optional(VALUE, Values::Real(points().map(|point| point.value).collect())),
     ];
@@ -40,7 +40,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
     let table = columns::read(FILE, file)?;
     let at_us = table.required(AT, Table::whole)?;
     let metric = table.required(METRIC, Table::texts)?;
-    let label = table.texts(OF)?;
+    let label = table.texts(LABEL)?;
     let kind = table.required(KIND, Table::texts)?;
     let value = table.reals(VALUE)?;
     let same = |row: usize| (&metric[row], &label[row], &kind[row]);

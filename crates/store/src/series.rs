@@ -49,7 +49,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
             width_us: width_us[row],
             phase: phase[row].parse().map_err(|_| {
                 let name = &phase[row];
-                let reason = format!("column {PHASE} holds \"{name}\", which is not a phase");
+                let reason = format!("column {PHASE} contains \"{name}\", which is not a phase");
                 Defect::damaged(FILE, format!("row {}: {reason}", row + 1))
             })?,
             scripts: scripts.iter().filter_map(|script| script.interval(row)).collect(),
@@ -188,7 +188,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(500))]
 
         #[test]
-        fn no_file_brings_the_reader_down(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
+        fn no_file_crashes_the_reader(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
             let mut file = write("trial", &intervals()).unwrap();
             for (at, byte) in changes {
                 let at = at.index(file.len());

@@ -19,7 +19,7 @@ pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Res
         let file = format!("{directory}{}{ENDING}", stacks.role.replace(' ', "-"));
         let plain = |c: char| c.is_ascii_lowercase() || c == ' ';
         if stacks.role.is_empty() || !stacks.role.chars().all(plain) {
-            return Err(Defect::damaged(&file, "a role's name is made of small letters and spaces"));
+            return Err(Defect::damaged(&file, "a role's name consists of lower-case letters and spaces"));
         }
         let content = zstd::encode_all(stacks.folded().as_bytes(), LEVEL)
             .map_err(|error| Defect::damaged(&file, error))?;

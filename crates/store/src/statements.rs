@@ -23,7 +23,7 @@ pub(crate) fn write(trial: &str, statements: &[StatementUse]) -> Result<Vec<u8>,
     let counts = |of: fn(&StatementUse) -> u64| Values::counts(FILE, statements.iter().map(|s| Some(of(s))));
     let reals = |of: fn(&StatementUse) -> Option<f64>| Values::Real(statements.iter().map(of).collect());
     let columns = [
-        Column::required(QUERY_ID, Values::Whole(statements.iter().map(|s| Some(s.query_id)).collect())),
+        Column::required(QUERY_ID, Values::Integer(statements.iter().map(|s| Some(s.query_id)).collect())),
         Column::required(
             QUERY,
             Values::Text(statements.iter().map(|s| Some(Text::from(s.query.as_str()))).collect()),

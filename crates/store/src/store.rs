@@ -55,7 +55,8 @@ impl Store {
     pub fn open(root: &Path) -> Result<Self, StoreError> {
         let store = Self::at(root);
         if !store.trials.is_dir() {
-            fs::create_dir_all(&store.trials).map_err(StoreError::io("make the directory", &store.trials))?;
+            fs::create_dir_all(&store.trials)
+                .map_err(StoreError::io("create the directory", &store.trials))?;
             bundle::sync_directory(root)?;
         }
         store.sweep();
@@ -117,7 +118,7 @@ impl Store {
         LiveWriter::begin(&self.root, run, head)
     }
 
-    /// Runs with a live file, oldest first; the file shows whether a run is [alive](crate::News::alive).
+    /// Runs with a live file, oldest first; the file shows whether a run is [alive](crate::LiveUpdate::alive).
     pub fn live_runs(&self) -> Vec<String> {
         live::runs(&self.root)
     }
@@ -194,11 +195,11 @@ impl Store {
         prefix: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,
     ) -> Result<T, StoreError> {
-        self.read_whole_id(&self.find(prefix)?, what)
+        self.read_exact(&self.find(prefix)?, what)
     }
 
     /// As [`Store::read`], for a complete id.
-    pub(crate) fn read_whole_id<T>(
+    pub(crate) fn read_exact<T>(
         &self,
         id: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,

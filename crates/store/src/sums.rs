@@ -25,7 +25,9 @@ pub(crate) fn parse(list: &str) -> Result<BTreeMap<String, String>, Defect> {
             Some((sum, name)) if sum.len() == 64 && stays_inside(name) => {
                 Ok((name.to_owned(), sum.to_owned()))
             }
-            _ => Err(Defect::damaged(FILE, format!("this line is not a sum and a file: \"{line}\""))),
+            _ => {
+                Err(Defect::damaged(FILE, format!("this line is not a checksum and a file name: \"{line}\"")))
+            }
         })
         .collect()
 }
@@ -35,10 +37,7 @@ pub(crate) fn verify(name: &str, content: &[u8], expected: &str) -> Result<(), D
     if sum(content) == expected {
         return Ok(());
     }
-    Err(Defect::damaged(
-        name,
-        format!("it is not what was written: its SHA-256 differs from the one in {FILE}"),
-    ))
+    Err(Defect::damaged(name, format!("it was changed: its SHA-256 differs from that in {FILE}")))
 }
 
 fn sum(content: &[u8]) -> String {
@@ -71,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_never_leads_out_of_the_bundle() {
+    fn a_path_outside_the_bundle_is_rejected() {
         let sum = sum(b"");
         for name in ["../x", "/etc/passwd", "a//b", "a/../../b", ""] {
             assert!(parse(&format!("{sum}  {name}\n")).is_err(), "{name}");

@@ -11,7 +11,7 @@ pub(crate) const FILE: &str = "waits.parquet";
 
 const AT: &str = "at_us";
 const WIDTH: &str = "width_us";
-const LOOKS: &str = "looks";
+const SAMPLES: &str = "looks";
 const SESSION: &str = "session";
 const STATE: &str = "state";
 const EVENT_TYPE: &str = "event_type";
@@ -25,9 +25,9 @@ pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
         Values::Text(waits.iter().map(|waits| of(waits).map(Text::from)).collect())
     };
     let columns = [
-        Column::required(AT, Values::Whole(waits.iter().map(|waits| Some(waits.at_us)).collect())),
+        Column::required(AT, Values::Integer(waits.iter().map(|waits| Some(waits.at_us)).collect())),
         Column::required(WIDTH, counts(|waits| waits.width_us)?),
-        Column::required(LOOKS, counts(|waits| waits.samples.into())?),
+        Column::required(SAMPLES, counts(|waits| waits.samples.into())?),
         Column::required(SESSION, texts(|waits| Some(waits.session.name()))),
         Column::optional(STATE, texts(|waits| waits.state.as_deref())),
         Column::optional(EVENT_TYPE, texts(|waits| waits.event_type.as_deref())),
@@ -42,7 +42,7 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let table = columns::read(FILE, file)?;
     let at_us = table.required(AT, Table::whole)?;
     let width_us = table.required(WIDTH, Table::counts)?;
-    let samples = table.required(LOOKS, Table::small_counts)?;
+    let samples = table.required(SAMPLES, Table::small_counts)?;
     let session = table.required(SESSION, Table::texts)?;
     let state = table.texts(STATE)?;
     let event_type = table.texts(EVENT_TYPE)?;

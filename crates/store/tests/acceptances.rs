@@ -24,7 +24,7 @@ fn acceptance() -> Acceptance {
 }
 
 #[test]
-fn what_was_accepted_is_read_back_oldest_first_and_can_be_taken_back() {
+fn acceptances_are_read_oldest_first_and_can_be_withdrawn() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     assert_eq!(store.acceptances().unwrap(), []);
@@ -38,7 +38,7 @@ fn what_was_accepted_is_read_back_oldest_first_and_can_be_taken_back() {
 }
 
 #[test]
-fn one_that_can_not_be_read_is_reported_and_not_passed_over() {
+fn an_unreadable_acceptance_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let accepted = acceptance();
@@ -46,7 +46,7 @@ fn one_that_can_not_be_read_is_reported_and_not_passed_over() {
     let file = format!("accepted/{}.json", accepted.id);
     let newer =
         fs::read_to_string(root.path().join(&file)).unwrap().replace("\"format\": 1", "\"format\": 9");
-    for (text, why) in [("{", "it can't be read"), (&newer, "it is of format 9")] {
+    for (text, why) in [("{", "it can't be read"), (&newer, "it has format 9")] {
         fs::write(root.path().join(&file), text).unwrap();
         let error = store.acceptances().unwrap_err().to_string();
         assert!(error.contains(&file) && error.contains(why) && !error.contains("bundle"), "{error}");

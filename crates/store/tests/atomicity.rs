@@ -60,7 +60,7 @@ fn entries(root: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_and_says_so() {
+fn a_full_disk_is_reported_and_leaves_no_bundle() {
     let Some(disk) = SmallDisk::mount() else {
         return skip("a tmpfs can't be mounted here; the limit on file sizes is tested all the same");
     };
@@ -71,7 +71,7 @@ fn a_full_disk_leaves_nothing_and_says_so() {
     let error = store.write(&large).unwrap_err();
     assert!(matches!(error, StoreError::NotWritten { .. }));
     let text = error.to_string();
-    for part in [&large.trial.id, "nothing of it was kept", "server.log.zst", "No space left", "free space"] {
+    for part in [&large.trial.id, "was not stored", "server.log.zst", "No space left", "free space"] {
         assert!(text.contains(part), "{part:?} is not in: {text}");
     }
     assert_eq!(entries(disk.path()), [small.trial.id.as_str()]);
@@ -80,7 +80,7 @@ fn a_full_disk_leaves_nothing_and_says_so() {
 }
 
 #[test]
-fn a_file_that_may_not_grow_leaves_nothing() {
+fn a_file_size_limit_leaves_no_bundle() {
     let root = tempfile::tempdir().unwrap();
     let Output { status, stdout, .. } =
         command(root.path(), 1, 1 << 20, "trap '' XFSZ; ulimit -f 64;").output().unwrap();
@@ -91,7 +91,7 @@ fn a_file_that_may_not_grow_leaves_nothing() {
 }
 
 #[test]
-fn a_killed_writer_leaves_no_bundle_and_what_it_left_is_swept() {
+fn a_partial_bundle_of_a_killed_writer_is_removed() {
     let root = tempfile::tempdir().unwrap();
     let mut partials = 0;
     for _ in 0..5 {
@@ -121,7 +121,7 @@ fn wait_for_a_partial(root: &Path, writer: &mut Child) {
 }
 
 #[test]
-fn a_partial_is_not_swept_while_any_writer_is_alive_and_is_never_a_trial() {
+fn a_partial_bundle_is_kept_while_any_writer_is_alive() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let partial = root.path().join("trials").join(format!(".partial-{}", new_id()));
@@ -137,7 +137,7 @@ fn a_partial_is_not_swept_while_any_writer_is_alive_and_is_never_a_trial() {
 
     drop(lock);
     let problems = store.check().unwrap().problems;
-    assert!(problems[0].reason.contains("died"), "{problems:?}");
+    assert!(problems[0].reason.contains("its writer was killed"), "{problems:?}");
     store.write(&record(&new_id())).unwrap();
     assert!(!partial.exists());
 }

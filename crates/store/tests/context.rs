@@ -10,7 +10,7 @@ use sample::{bare, record, stored};
 use store::{Part, Store, StoreError, new_id};
 
 #[test]
-fn equal_settings_are_read_once_and_environments_are_each_trial_s_own() {
+fn equal_settings_are_read_once_and_environments_for_each_trial() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let [first, second, other, none] = [new_id(), new_id(), new_id(), new_id()];
@@ -34,7 +34,7 @@ fn equal_settings_are_read_once_and_environments_are_each_trial_s_own() {
 }
 
 #[test]
-fn only_the_parts_that_are_asked_for_are_read() {
+fn only_the_requested_parts_are_read() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let id = new_id();
@@ -63,7 +63,7 @@ fn only_the_parts_that_are_asked_for_are_read() {
 }
 
 #[test]
-fn a_trial_that_is_not_there_is_not_looked_for_elsewhere() {
+fn a_missing_trial_is_not_searched_for_outside_the_store() {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(&root.path().join("store")).unwrap();
     store.write(&record(&new_id())).unwrap();

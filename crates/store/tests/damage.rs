@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
-use sample::{bare, record, sign, stored};
+use sample::{bare, record, stored, update_checksums};
 use store::{Problem, Store, StoreError, new_id};
 
 const FILES: [&str; 15] = [
@@ -29,7 +29,7 @@ const FILES: [&str; 15] = [
 ];
 
 /// A store of two trials: the id and the bundle of the first, the id of the second.
-fn two() -> (tempfile::TempDir, Store, String, PathBuf, String) {
+fn store_of_two() -> (tempfile::TempDir, Store, String, PathBuf, String) {
     let root = tempfile::tempdir().unwrap();
     let store = Store::open(root.path()).unwrap();
     let (first, second) = (new_id(), new_id());
@@ -57,7 +57,7 @@ fn every_damaged_file_is_found_by_name_and_the_other_trial_stays_readable() {
     let remove = |path: &Path| fs::remove_file(path).unwrap();
     for damage in [flip, truncate, remove] as [fn(&Path); 3] {
         for file in FILES {
-            let (_root, store, first, bundle, second) = two();
+            let (_root, store, first, bundle, second) = store_of_two();
             damage(&bundle.join(file));
             let problems = problems(&store);
             let restore = |problem: &&Problem| problem.advice.contains("restore the bundle");
@@ -81,7 +81,7 @@ fn every_damaged_file_is_found_by_name_and_the_other_trial_stays_readable() {
 
 #[test]
 fn all_damaged_files_of_a_bundle_are_named() {
-    let (_root, store, _, bundle, _) = two();
+    let (_root, store, _, bundle, _) = store_of_two();
     fs::write(bundle.join("settings.json"), "[]").unwrap();
     fs::remove_file(bundle.join("logs/server.log.zst")).unwrap();
     let files: Vec<Option<String>> = problems(&store).into_iter().map(|problem| problem.file).collect();
@@ -89,45 +89,42 @@ fn all_damaged_files_of_a_bundle_are_named() {
 }
 
 #[test]
-fn counts_that_do_not_agree_are_found_though_the_sums_are_right() {
+fn contradictory_counts_are_found_despite_correct_checksums() {
     let edit = |bundle: &Path, file: &str, from: &str, to: &str| {
         let path = bundle.join(file);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{file} has no {from}");
         fs::write(path, text.replacen(from, to, 1)).unwrap();
-        sign(bundle);
+        update_checksums(bundle);
     };
-    let (_root, store, _, bundle, _) = two();
+    let (_root, store, _, bundle, _) = store_of_two();
     edit(&bundle, "trial.json", "\"transactions\": 7", "\"transactions\": 8");
     let found = problems(&store);
     assert_eq!(found.len(), 1, "{found:?}");
-    assert!(
-        found[0].reason.contains("hold 7 transactions in the window, and trial.json says 8"),
-        "{found:?}"
-    );
+    assert!(found[0].reason.contains("contain 7 transactions in the window, trial.json 8"), "{found:?}");
 
-    let (_root, store, _, bundle, _) = two();
+    let (_root, store, _, bundle, _) = store_of_two();
     edit(&bundle, "trial.json", "\"driver_transactions\": 11", "\"driver_transactions\": 12");
-    assert!(problems(&store)[0].reason.contains("hold 11 transactions in all"));
+    assert!(problems(&store)[0].reason.contains("contain 11 transactions in total"));
 
-    let (_root, store, _, bundle, _) = two();
+    let (_root, store, _, bundle, _) = store_of_two();
     let log = fs::read_to_string(bundle.join("latency.hlog")).unwrap();
     let line = log.lines().find(|line| line.starts_with("Tag=tpcb-like,")).unwrap();
     edit(&bundle, "latency.hlog", &format!("{line}\n"), "");
     let found = problems(&store);
-    assert!(found[0].reason.contains("holds 0 transactions, and series.parquet says 3"), "{found:?}");
+    assert!(found[0].reason.contains("contains 0 transactions, series.parquet 3"), "{found:?}");
 
-    let (_root, store, _, bundle, _) = two();
+    let (_root, store, _, bundle, _) = store_of_two();
     edit(&bundle, "latency.hlog", "Tag=tpcb-like,1.000000", "Tag=tpcb-like,1.000001");
     assert!(problems(&store)[0].reason.contains("no row"));
 }
 
 #[test]
-fn a_table_of_something_else_is_found_though_the_sums_are_right() {
+fn a_table_with_other_content_is_found_despite_correct_checksums() {
     for file in ["series.parquet", "spans.parquet", "metrics.parquet", "waits.parquet"] {
-        let (_root, store, _, bundle, _) = two();
+        let (_root, store, _, bundle, _) = store_of_two();
         fs::copy(bundle.join("statements.parquet"), bundle.join(file)).unwrap();
-        sign(&bundle);
+        update_checksums(&bundle);
         let found = problems(&store);
         assert_eq!(found.len(), 1, "{found:?}");
         assert_eq!(found[0].file.as_deref(), Some(file));
@@ -139,8 +136,8 @@ fn a_table_of_something_else_is_found_though_the_sums_are_right() {
 }
 
 #[test]
-fn a_bundle_under_another_name_and_strangers_are_found() {
-    let (root, store, first, bundle, _) = two();
+fn a_bundle_under_another_name_and_unlisted_files_are_reported() {
+    let (root, store, first, bundle, _) = store_of_two();
     let elsewhere = new_id();
     fs::rename(&bundle, bundle.with_file_name(&elsewhere)).unwrap();
     fs::write(root.path().join("trials/notes.txt"), "mine").unwrap();
@@ -149,13 +146,13 @@ fn a_bundle_under_another_name_and_strangers_are_found() {
     let all: Vec<String> = found.iter().map(ToString::to_string).collect();
     assert_eq!(found.len(), 3, "{all:?}");
     assert!(all[0].starts_with(&format!("bundle {elsewhere}, logs/mine.txt: ")), "{all:?}");
-    assert!(all[1].contains(&format!("it is of trial {first}")), "{all:?}");
+    assert!(all[1].contains(&format!("it belongs to trial {first}")), "{all:?}");
     assert!(all[2].starts_with("trials/notes.txt: it is not a bundle"), "{all:?}");
 }
 
 #[test]
-fn an_index_that_is_lost_damaged_or_of_another_version_is_made_anew() {
-    let (root, store, ..) = two();
+fn a_missing_damaged_or_outdated_index_is_rebuilt() {
+    let (root, store, ..) = store_of_two();
     let index = root.path().join("index.sqlite");
     let expected = store.trials().unwrap();
     let sqlite =
@@ -179,7 +176,7 @@ fn an_index_that_is_lost_damaged_or_of_another_version_is_made_anew() {
 
 #[test]
 fn an_index_follows_the_bundles() {
-    let (_root, store, first, bundle, second) = two();
+    let (_root, store, first, bundle, second) = store_of_two();
     let ids = || store.trials().unwrap().into_iter().map(|trial| trial.id).collect::<Vec<_>>();
     assert_eq!(ids(), [first.clone(), second.clone()]);
     let third = new_id();
@@ -195,8 +192,8 @@ fn an_index_follows_the_bundles() {
 }
 
 #[test]
-fn a_bundle_that_is_mended_is_listed_again() {
-    let (_root, store, first, bundle, _) = two();
+fn a_repaired_bundle_is_listed_again() {
+    let (_root, store, first, bundle, _) = store_of_two();
     let head = fs::read(bundle.join("trial.json")).unwrap();
     fs::write(bundle.join("trial.json"), "{").unwrap();
     let listing = store.list().unwrap();
@@ -210,8 +207,8 @@ fn a_bundle_that_is_mended_is_listed_again() {
 }
 
 #[test]
-fn an_index_that_lies_is_found_by_check_and_mended_by_reindex() {
-    let (root, store, first, ..) = two();
+fn a_wrong_index_is_reported_by_check_and_repaired_by_reindex() {
+    let (root, store, first, ..) = store_of_two();
     let expected = store.trials().unwrap();
     let index = rusqlite::Connection::open(root.path().join("index.sqlite")).unwrap();
     index
@@ -234,18 +231,18 @@ proptest! {
 
     /// A damaged file with a correct checksum is rejected or read, but never crashes the reader.
     #[test]
-    fn no_content_of_a_file_brings_the_reader_down(
+    fn no_file_content_crashes_the_reader(
         file in prop::sample::select(&FILES[..12]),
         at in any::<prop::sample::Index>(),
         byte in any::<u8>(),
     ) {
-        let (_root, store, first, bundle, _) = two();
+        let (_root, store, first, bundle, _) = store_of_two();
         let path = bundle.join(file);
         let mut content = fs::read(&path).unwrap();
         let at = at.index(content.len());
         content[at] = byte;
         fs::write(&path, content).unwrap();
-        sign(&bundle);
+        update_checksums(&bundle);
         let _ = store.load(&first);
         let _ = store.check().unwrap();
         prop_assert!(!store.trials().unwrap().is_empty());

@@ -82,7 +82,7 @@ fn rendered(record: &TrialRecord) -> Value {
 }
 
 #[test]
-fn bundles_of_before_are_read_as_they_were() {
+fn bundles_of_earlier_releases_are_read_unchanged() {
     let (_root, store) = golden();
     let read: BTreeMap<String, Value> = store
         .trials()
@@ -99,7 +99,7 @@ fn bundles_of_before_are_read_as_they_were() {
 }
 
 #[test]
-fn bundles_of_before_are_written_again_to_the_byte() {
+fn bundles_of_earlier_releases_are_rewritten_byte_for_byte() {
     let (root, store) = golden();
     let again = tempfile::tempdir().unwrap();
     let copy = Store::open(again.path()).unwrap();

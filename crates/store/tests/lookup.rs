@@ -32,12 +32,12 @@ fn an_ambiguous_prefix_names_the_candidates() {
     let (_root, store) = store();
     let error = store.load("01JD7N").unwrap_err();
     assert!(matches!(&error, StoreError::Ambiguous { candidates, .. } if candidates == &[FIRST, SECOND]));
-    assert!(error.to_string().ends_with(&format!("{FIRST}, {SECOND}; give more of the id")), "{error}");
+    assert!(error.to_string().ends_with(&format!("{FIRST}, {SECOND}; specify more of the id")), "{error}");
     assert!(matches!(store.load(""), Err(StoreError::Ambiguous { .. })));
 }
 
 #[test]
-fn an_unknown_prefix_says_how_to_see_the_ids() {
+fn an_unknown_prefix_is_reported_with_the_command_that_lists_ids() {
     let (_root, store) = store();
     for prefix in ["02", "01JD7N0000AAAAAAAAAAAAAAAAA", "../trials", ".writers"] {
         let error = store.load(prefix).unwrap_err();
@@ -54,7 +54,7 @@ fn trials_are_listed_oldest_first() {
 }
 
 #[test]
-fn a_store_that_is_not_there_is_not_made_by_looking() {
+fn opening_a_missing_store_does_not_create_it() {
     let root = tempfile::tempdir().unwrap();
     let error = Store::existing(root.path()).unwrap_err();
     assert!(matches!(error, StoreError::NoStore { .. }));

@@ -13,7 +13,7 @@ use model::record::{Environment, TrialRecord};
 use model::units::{Rate, Span};
 use model::waits::{SessionKind, Waits};
 use proptest::prelude::*;
-use sample::{bare, imported, record, series, sign, stored};
+use sample::{bare, imported, record, series, stored, update_checksums};
 use store::{Check, Store, StoreError, new_id};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -23,7 +23,7 @@ fn store() -> (tempfile::TempDir, Store) {
 }
 
 #[test]
-fn a_trial_comes_back_as_it_was() {
+fn a_trial_is_read_back_unchanged() {
     let (_root, store) = store();
     for record in [record(&new_id()), bare(&new_id()), imported(&new_id())] {
         let bundle = store.write(&record).unwrap();
@@ -35,7 +35,7 @@ fn a_trial_comes_back_as_it_was() {
 }
 
 #[test]
-fn files_without_content_are_not_there() {
+fn files_without_content_are_not_written() {
     let (_root, store) = store();
     let names = |record: &TrialRecord| {
         let bundle = store.write(record).unwrap();
@@ -68,7 +68,7 @@ fn files_without_content_are_not_there() {
 }
 
 #[test]
-fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
+fn unknown_values_of_an_imported_trial_are_null() {
     let (_root, store) = store();
     let bundle = store.write(&imported(&new_id())).unwrap();
     let text = fs::read_to_string(bundle.join("trial.json")).unwrap();
@@ -85,7 +85,7 @@ fn what_is_not_known_of_an_imported_trial_is_null_and_never_filler() {
 }
 
 #[test]
-fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
+fn bundles_from_before_virtual_machines_get_the_machines_levels() {
     let (_root, store) = store();
     let rewritten = |record: &TrialRecord| {
         let id = &record.trial.id;
@@ -101,7 +101,7 @@ fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
             unknown.retain(|name| !new.contains(&name.as_str().unwrap()));
         }
         fs::write(&path, trial.to_string()).unwrap();
-        sign(&bundle);
+        update_checksums(&bundle);
         let cell = store.load(id).unwrap().trial.cell;
         new.map(|name| name.parse::<Factor>().unwrap().level(&cell))
     };
@@ -110,7 +110,7 @@ fn bundles_of_before_virtual_machines_ran_on_the_machine_itself() {
 }
 
 #[test]
-fn of_a_measured_trial_no_factor_may_be_missing() {
+fn a_measured_trial_needs_a_level_of_every_factor() {
     let (_root, store) = store();
     let id = new_id();
     let bundle = store.write(&record(&id)).unwrap();
@@ -118,10 +118,10 @@ fn of_a_measured_trial_no_factor_may_be_missing() {
     let text = fs::read_to_string(&path).unwrap();
     for (what, edited) in [
         ("the cell has no clients", text.replace("\"clients\":", "\"others\":")),
-        ("only of an imported trial", text.replace("\"cell\": {", "\"cell\": { \"unknown\": [\"clients\"],")),
+        ("only imported trials", text.replace("\"cell\": {", "\"cell\": { \"unknown\": [\"clients\"],")),
     ] {
         fs::write(&path, &edited).unwrap();
-        sign(&bundle);
+        update_checksums(&bundle);
         assert!(store.load(&id).unwrap_err().to_string().contains(what), "{edited}");
     }
 }
@@ -161,14 +161,14 @@ fn hdrhistograms_own_reader_reads_the_log() {
 }
 
 #[test]
-fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
+fn unknown_fields_are_ignored_and_unknown_formats_rejected() {
     let (_root, store) = store();
     let record = bare(&new_id());
     let bundle = store.write(&record).unwrap();
     let head = fs::read_to_string(bundle.join("trial.json")).unwrap();
     let replace_head = |text: &str| {
         fs::write(bundle.join("trial.json"), text).unwrap();
-        sign(&bundle);
+        update_checksums(&bundle);
     };
 
     replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
@@ -180,7 +180,7 @@ fn what_a_newer_release_added_is_ignored_and_another_format_is_refused() {
 }
 
 #[test]
-fn a_bundle_from_before_the_environment_was_kept_whole_is_read() {
+fn a_bundle_with_a_minimal_environment_is_read() {
     let (_root, store) = store();
     let record = record(&new_id());
     let bundle = store.write(&record).unwrap();
@@ -188,7 +188,7 @@ fn a_bundle_from_before_the_environment_was_kept_whole_is_read() {
         .unwrap();
     let settings = r#"[{"name": "fsync", "value": "on", "unit": null, "source": "default"}]"#;
     fs::write(bundle.join("settings.json"), settings).unwrap();
-    sign(&bundle);
+    update_checksums(&bundle);
     let read = store.load(&record.trial.id).unwrap();
     let sysctl = [("vm.swappiness".to_owned(), "1".to_owned())].into();
     let hostname = Some("old".to_owned());
@@ -197,7 +197,7 @@ fn a_bundle_from_before_the_environment_was_kept_whole_is_read() {
 }
 
 #[test]
-fn a_bundle_from_before_the_run_told_of_itself_is_read() {
+fn a_bundle_without_statistics_is_read() {
     let (_root, store) = store();
     let record = record(&new_id());
     let bundle = store.write(&record).unwrap();
@@ -205,14 +205,14 @@ fn a_bundle_from_before_the_run_told_of_itself_is_read() {
     let mut head: serde_json::Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
     assert!(head["summary"].as_object_mut().unwrap().remove("statistics").is_some());
     fs::write(file, head.to_string()).unwrap();
-    sign(&bundle);
+    update_checksums(&bundle);
     let read = store.load(&record.trial.id).unwrap().trial.summary.unwrap();
     assert_eq!(read.statistics, None);
     assert_eq!(read.tps, record.trial.summary.unwrap().tps);
 }
 
 #[test]
-fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
+fn a_record_that_could_not_be_read_back_is_rejected_before_anything_is_written() {
     let (root, store) = store();
     let mut records = vec![record("not-an-id"), record("../../escape")];
     for change in [
@@ -239,7 +239,7 @@ fn what_could_not_be_read_back_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_metric_that_was_never_read_is_not_kept() {
+fn a_metric_without_readings_is_not_stored() {
     let (_root, store) = store();
     let mut record = record(&new_id());
     record.metrics.0.insert(1, series("never.read", None, Kind::Gauge, &[]));
@@ -265,7 +265,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn any_text_and_any_figure_comes_back(
+    fn any_text_and_any_figure_is_read_back(
         texts in prop::collection::vec(any::<String>(), 8),
         figures in prop::collection::vec(prop::num::f64::NORMAL | prop::num::f64::ZERO | prop::num::f64::SUBNORMAL, 4),
         count in any::<u64>(),
@@ -333,7 +333,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn any_reading_and_any_wait_comes_back(
+    fn any_reading_and_any_wait_is_read_back(
         metrics in any_metrics(),
         waits in any_waits(),
         query in any::<String>(),
@@ -352,7 +352,7 @@ proptest! {
 }
 
 #[test]
-fn a_workload_of_ones_own_is_kept_with_all_of_its_texts() {
+fn a_custom_workload_is_stored_with_all_of_its_texts() {
     let text =
         |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
     let other = std::sync::Arc::new(model::workload::Custom::new("scans", Vec::new()));

@@ -24,10 +24,10 @@ pub use row::{FromRow, FromText, RowError};
 use stream::Stream;
 
 /// Size of the receive buffer, in bytes.
-const PIECE: usize = 16 * 1024;
+const RECEIVE_BUFFER: usize = 16 * 1024;
 
 /// Size of the buffer for COPY data, in bytes.
-const COPY_PIECE: usize = 64 * 1024;
+const COPY_BUFFER: usize = 64 * 1024;
 
 /// Errors of a session.
 #[derive(Debug, thiserror::Error)]
@@ -39,15 +39,15 @@ pub enum SessionError {
     #[error("SSL cannot be used: {0}")]
     Tls(TlsError),
     /// The server rejected a statement.
-    #[error("the server refuses \"{}\": {source}", beginning(.sql))]
-    Refused {
+    #[error("could not execute \"{}\": {source}", abbreviated(.sql))]
+    Rejected {
         /// The rejected statement.
         sql: String,
         /// The server's error.
         source: Box<ServerError>,
     },
     /// An unexpected COPY, or none where one was expected.
-    #[error("\"{}\" {problem}", beginning(.sql))]
+    #[error("\"{}\" {problem}", abbreviated(.sql))]
     Copy {
         /// The statement.
         sql: String,
@@ -55,7 +55,7 @@ pub enum SessionError {
         problem: &'static str,
     },
     /// The data to copy could not be produced.
-    #[error("the data for \"{}\" cannot be copied to the server: {source}", beginning(.sql))]
+    #[error("could not copy data to the server with \"{}\": {source}", abbreviated(.sql))]
     Data {
         /// The statement.
         sql: String,
@@ -65,9 +65,9 @@ pub enum SessionError {
     /// The connection is lost.
     #[error("the connection to the server is lost: {0}")]
     Lost(#[from] io::Error),
-    /// Nothing was received for longer than [`Session::limit_answers`] allows. The connection is shut down.
-    #[error("the server has not answered for {0:?}; the session with it is given up")]
-    Silent(Duration),
+    /// Nothing was received for longer than [`Session::set_timeout`] allows. The connection is shut down.
+    #[error("no response from the server for {0:?}; the connection is closed")]
+    TimedOut(Duration),
     /// The server closed the connection, perhaps with an error.
     #[error("server closed the connection unexpectedly{}", .0.as_ref().map(|e| format!(": {e}")).unwrap_or_default())]
     Closed(Option<Box<ServerError>>),
@@ -75,10 +75,10 @@ pub enum SessionError {
     #[error("{0}")]
     Decrypt(#[from] TlsError),
     /// The received bytes violate the protocol.
-    #[error("the server's answer cannot be understood: {0}")]
+    #[error("{0}")]
     Protocol(#[from] ProtocolError),
     /// A row does not fit the expected type.
-    #[error("the answer to \"{}\" can't be used: {source}", beginning(.sql))]
+    #[error("invalid result of \"{}\": {source}", abbreviated(.sql))]
     Row {
         /// The statement.
         sql: String,
@@ -86,7 +86,7 @@ pub enum SessionError {
         source: RowError,
     },
     /// An unexpected number of rows.
-    #[error("the answer to \"{}\" has {rows} rows, where {expected} expected", beginning(.sql))]
+    #[error("\"{}\" returned {rows} rows, expected {expected}", abbreviated(.sql))]
     Rows {
         /// The statement.
         sql: String,
@@ -96,7 +96,7 @@ pub enum SessionError {
         expected: &'static str,
     },
     /// A text that cannot be sent.
-    #[error("the statement \"{}\" contains a zero byte, which PostgreSQL does not allow", beginning(.0))]
+    #[error("the statement \"{}\" contains a zero byte, which PostgreSQL does not allow", abbreviated(.0))]
     ZeroByte(String),
 }
 
@@ -104,7 +104,7 @@ impl SessionError {
     /// Returns the server's error, if it is the cause.
     pub fn server_error(&self) -> Option<&ServerError> {
         match self {
-            Self::Refused { source, .. } | Self::Closed(Some(source)) => Some(source),
+            Self::Rejected { source, .. } | Self::Closed(Some(source)) => Some(source),
             _ => None,
         }
     }
@@ -121,8 +121,8 @@ fn check_text(sql: &str) -> Result<(), SessionError> {
     if sql.contains('\0') { Err(SessionError::ZeroByte(sql.to_owned())) } else { Ok(()) }
 }
 
-/// The beginning of a statement, for messages.
-fn beginning(sql: &str) -> String {
+/// A statement on one line, truncated, for messages.
+fn abbreviated(sql: &str) -> String {
     const LENGTH: usize = 80;
     let line = sql.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(LENGTH) {
@@ -137,7 +137,7 @@ type OnNotice = Box<dyn FnMut(&ServerError) + Send>;
 pub struct Session {
     stream: Stream,
     tls: Option<Box<Tls>>,
-    begun: crate::Session,
+    info: crate::SessionInfo,
     reader: Reader,
     /// Received and decrypted bytes, read up to `read_to`.
     input: Vec<u8>,
@@ -145,17 +145,17 @@ pub struct Session {
     /// Bytes to send, not encrypted.
     output: Vec<u8>,
     encrypted: Vec<u8>,
-    piece: Vec<u8>,
+    receive_buffer: Vec<u8>,
     on_notice: Option<OnNotice>,
     /// Time to wait for data from the server; unlimited if none.
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
     /// Number of statements prepared so far.
     prepared: u32,
 }
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("begun", &self.begun).field("tls", &self.tls).finish_non_exhaustive()
+        f.debug_struct("Session").field("info", &self.info).field("tls", &self.tls).finish_non_exhaustive()
     }
 }
 
@@ -167,20 +167,20 @@ impl Session {
     /// If there is none; the error lists all attempts.
     pub fn connect(params: &ConnectParams) -> Result<Self, SessionError> {
         let tls = TlsContext::new(params).map_err(SessionError::Tls)?;
-        let Connected { stream, tls, begun, input } =
+        let Connected { stream, tls, info, input } =
             attempt::connect(params, tls.as_ref()).map_err(SessionError::Connect)?;
         Ok(Self {
             stream,
             tls,
-            begun,
+            info,
             reader: Reader::default(),
             input,
             read_to: 0,
             output: Vec::new(),
             encrypted: Vec::new(),
-            piece: vec![0; PIECE],
+            receive_buffer: vec![0; RECEIVE_BUFFER],
             on_notice: None,
-            patience: None,
+            timeout: None,
             prepared: 0,
         })
     }
@@ -197,15 +197,15 @@ impl Session {
     /// # Errors
     ///
     /// If the operating system rejects the timeout.
-    pub fn limit_answers(&mut self, patience: Duration) -> Result<(), SessionError> {
-        self.stream.set_timeout(Some(patience))?;
-        self.patience = Some(patience);
+    pub fn set_timeout(&mut self, timeout: Duration) -> Result<(), SessionError> {
+        self.stream.set_timeout(Some(timeout))?;
+        self.timeout = Some(timeout);
         Ok(())
     }
 
     /// Returns the server's report on the new session.
-    pub fn begun(&self) -> &crate::Session {
-        &self.begun
+    pub fn info(&self) -> &crate::SessionInfo {
+        &self.info
     }
 
     /// The TLS of the session, if it has any.
@@ -215,7 +215,7 @@ impl Session {
 
     /// The server's version as it reports it, such as `18.1`.
     pub fn server_version(&self) -> Option<&str> {
-        self.begun.server_version()
+        self.info.server_version()
     }
 
     /// Executes statements, in one transaction unless they control transactions themselves. Rows are dropped.
@@ -225,7 +225,7 @@ impl Session {
     /// If the server rejects one of them, or the connection is lost.
     pub fn execute(&mut self, sql: &str) -> Result<(), SessionError> {
         self.send_query(sql)?;
-        self.answer(sql)
+        self.read_response(sql)
     }
 
     /// Like [`Session::execute`]; returns the result of each statement, with all rows as the server wrote them. The
@@ -234,9 +234,9 @@ impl Session {
     /// # Errors
     ///
     /// Same as [`Session::execute`].
-    pub fn ask(&mut self, sql: &str) -> Result<&[ResultSet], SessionError> {
+    pub fn query_results(&mut self, sql: &str) -> Result<&[ResultSet], SessionError> {
         self.send_query(sql)?;
-        self.collected(|session| session.answer(sql))
+        self.collect_results(|session| session.read_response(sql))
     }
 
     /// Like [`Session::execute`]; returns the rows of the last statement that has rows.
@@ -245,7 +245,7 @@ impl Session {
     ///
     /// Same as [`Session::execute`]; and if a row does not fit its type.
     pub fn query<T: FromRow>(&mut self, sql: &str) -> Result<Vec<T>, SessionError> {
-        let last = self.ask(sql)?.iter().rfind(|result| result.kind() == ResultKind::Rows);
+        let last = self.query_results(sql)?.iter().rfind(|result| result.kind() == ResultKind::Rows);
         let rows: Result<_, _> = last.into_iter().flat_map(ResultSet::kept_rows).map(T::from_row).collect();
         rows.map_err(|source| SessionError::Row { sql: sql.to_owned(), source })
     }
@@ -258,7 +258,7 @@ impl Session {
     pub fn query_opt<T: FromRow>(&mut self, sql: &str) -> Result<Option<T>, SessionError> {
         let mut rows = self.query(sql)?;
         if rows.len() > 1 {
-            let expected = "at most one was";
+            let expected = "at most one";
             return Err(SessionError::Rows { sql: sql.to_owned(), rows: rows.len(), expected });
         }
         Ok(rows.pop())
@@ -270,7 +270,7 @@ impl Session {
     ///
     /// Same as [`Session::query`]; and if there is no row, or more than one.
     pub fn query_one<T: FromRow>(&mut self, sql: &str) -> Result<T, SessionError> {
-        let none = || SessionError::Rows { sql: sql.to_owned(), rows: 0, expected: "one was" };
+        let none = || SessionError::Rows { sql: sql.to_owned(), rows: 0, expected: "one" };
         self.query_opt(sql)?.ok_or_else(none)
     }
 
@@ -285,29 +285,29 @@ impl Session {
         write: impl FnOnce(&mut CopyWriter<'_>) -> io::Result<()>,
     ) -> Result<(), SessionError> {
         self.send_query(sql)?;
-        match self.event()? {
+        match self.next_event()? {
             Event::Copy(CopyKind::In) => {}
             Event::Copy(_) => {
-                self.until_ready(false)?;
-                let problem = "copies from the server, and not to it";
+                self.read_until_ready(false)?;
+                let problem = "is a COPY TO STDOUT, expected COPY FROM STDIN";
                 return Err(SessionError::Copy { sql: sql.to_owned(), problem });
             }
             _ => {
-                self.refusal(sql)?;
-                let problem = "copies nothing to the server";
+                self.check_error(sql)?;
+                let problem = "is not a COPY FROM STDIN";
                 return Err(SessionError::Copy { sql: sql.to_owned(), problem });
             }
         }
-        let mut writer = CopyWriter { session: self, buffer: Vec::with_capacity(COPY_PIECE) };
+        let mut writer = CopyWriter { session: self, buffer: Vec::with_capacity(COPY_BUFFER) };
         let written = write(&mut writer).and_then(|()| writer.flush());
         match &written {
             Ok(()) => encode::copy_done(&mut self.output),
-            Err(_) => encode::copy_fail("the data could not be had", &mut self.output),
+            Err(_) => encode::copy_fail("the client could not produce the data", &mut self.output),
         }
         self.send()?;
-        self.until_ready(false)?;
+        self.read_until_ready(false)?;
         match written {
-            Ok(()) => self.refusal(sql),
+            Ok(()) => self.check_error(sql),
             Err(source) => {
                 self.reader.take_error();
                 Err(SessionError::Data { sql: sql.to_owned(), source })
@@ -321,43 +321,43 @@ impl Session {
         self.send()
     }
 
-    /// Collects the results that `answer` reads, in the memory of the previous ones.
-    fn collected(
+    /// Collects the results that `read` reads, in the memory of the previous ones.
+    fn collect_results(
         &mut self,
-        answer: impl FnOnce(&mut Self) -> Result<(), SessionError>,
+        read: impl FnOnce(&mut Self) -> Result<(), SessionError>,
     ) -> Result<&[ResultSet], SessionError> {
         self.reader.clear();
         self.reader.collect_all_rows(true);
-        let answered = answer(self);
+        let result = read(self);
         self.reader.collect_all_rows(false);
-        answered.map(|()| self.reader.results())
+        result.map(|()| self.reader.results())
     }
 
     /// Reads up to the end of the response to statements that do not copy.
-    fn answer(&mut self, sql: &str) -> Result<(), SessionError> {
-        let copies = self.until_ready(false)?;
-        self.conclude(sql, copies)
+    fn read_response(&mut self, sql: &str) -> Result<(), SessionError> {
+        let copies = self.read_until_ready(false)?;
+        self.finish(sql, copies)
     }
 
-    fn conclude(&mut self, sql: &str, copies: bool) -> Result<(), SessionError> {
+    fn finish(&mut self, sql: &str, copies: bool) -> Result<(), SessionError> {
         if copies {
             self.reader.take_error();
-            let problem = "begins a COPY to or from the client, which has no place here";
+            let problem = "starts a COPY to or from the client, which is not supported here";
             return Err(SessionError::Copy { sql: sql.to_owned(), problem });
         }
-        self.refusal(sql)
+        self.check_error(sql)
     }
 
     /// Reads until the server is ready; returns whether a COPY started. Data are dropped, and none are sent.
     /// `extended`: a Sync was sent, which a COPY to the server discards.
-    fn until_ready(&mut self, extended: bool) -> Result<bool, SessionError> {
+    fn read_until_ready(&mut self, extended: bool) -> Result<bool, SessionError> {
         let mut copies = false;
         loop {
-            match self.event()? {
+            match self.next_event()? {
                 Event::Ready(_) => return Ok(copies),
                 Event::Copy(CopyKind::In) => {
                     copies = true;
-                    encode::copy_fail("there is nothing to copy", &mut self.output);
+                    encode::copy_fail("no data to copy", &mut self.output);
                     if extended {
                         encode::sync(&mut self.output);
                     }
@@ -369,15 +369,15 @@ impl Session {
         }
     }
 
-    fn refusal(&mut self, sql: &str) -> Result<(), SessionError> {
+    fn check_error(&mut self, sql: &str) -> Result<(), SessionError> {
         match self.reader.take_error() {
-            Some(source) => Err(SessionError::Refused { sql: sql.to_owned(), source: Box::new(source) }),
+            Some(source) => Err(SessionError::Rejected { sql: sql.to_owned(), source: Box::new(source) }),
             None => Ok(()),
         }
     }
 
     /// Waits for the next event.
-    fn event(&mut self) -> Result<Event, SessionError> {
+    fn next_event(&mut self) -> Result<Event, SessionError> {
         loop {
             let (taken, event) = self.reader.next(&self.input[self.read_to..])?;
             self.read_to += taken;
@@ -396,21 +396,21 @@ impl Session {
     fn receive(&mut self) -> Result<(), SessionError> {
         self.input.clear();
         self.read_to = 0;
-        let length = match self.stream.receive(&mut self.piece) {
+        let length = match self.stream.receive(&mut self.receive_buffer) {
             Ok(0) => return Err(self.closed()),
             Ok(length) => length,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => return Err(self.closed()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
                 // A late response would be treated as that of another query.
                 self.stream.shut_down();
-                return Err(SessionError::Silent(self.patience.unwrap_or_default()));
+                return Err(SessionError::TimedOut(self.timeout.unwrap_or_default()));
             }
             Err(error) => return Err(error.into()),
         };
         match &mut self.tls {
-            None => self.input.extend_from_slice(&self.piece[..length]),
+            None => self.input.extend_from_slice(&self.receive_buffer[..length]),
             Some(tls) => {
-                let flow = tls.decrypt(&self.piece[..length], &mut self.input)?;
+                let flow = tls.decrypt(&self.receive_buffer[..length], &mut self.input)?;
                 if flow == TlsFlow::Closed && self.input.is_empty() {
                     return Err(self.closed());
                 }
@@ -465,7 +465,7 @@ pub struct CopyWriter<'a> {
 
 impl Write for CopyWriter<'_> {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
-        if self.buffer.len() + data.len() > COPY_PIECE {
+        if self.buffer.len() + data.len() > COPY_BUFFER {
             self.flush()?;
         }
         self.buffer.extend_from_slice(data);

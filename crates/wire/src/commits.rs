@@ -16,23 +16,23 @@ pub(crate) struct Commits {
     /// block is open then.
     pending: bool,
     /// First bytes of a command tag received in pieces, and their number.
-    tag: [u8; TAG],
+    tag: [u8; MAX_TAG],
     tag_len: u8,
 }
 
 /// Bytes of a tag that distinguish the relevant ones: `ROLLBACK` and its terminator.
-const TAG: usize = 9;
+const MAX_TAG: usize = 9;
 
 impl Commits {
     /// Counts something parsed, bound or found empty.
     #[inline]
-    pub(crate) fn begun(&mut self) {
+    pub(crate) fn mark_pending(&mut self) {
         self.pending = true;
     }
 
     /// Counts a completed command with this tag.
     #[inline]
-    pub(crate) fn completed(&mut self, tag: &[u8]) {
+    pub(crate) fn count_command(&mut self, tag: &[u8]) {
         // Most commands neither end a transaction nor hide one.
         match tag.first() {
             Some(b'C' | b'R' | b'P' | b'D') => self.classify(tag),
@@ -53,24 +53,24 @@ impl Commits {
     }
 
     /// Adds a received part of a tag.
-    pub(crate) fn keep_tag(&mut self, part: &[u8]) {
+    pub(crate) fn append_tag(&mut self, part: &[u8]) {
         let from = usize::from(self.tag_len);
-        let taken = part.len().min(TAG - from);
+        let taken = part.len().min(MAX_TAG - from);
         self.tag[from..from + taken].copy_from_slice(&part[..taken]);
         self.tag_len += taken as u8;
     }
 
     /// Counts the command with the received tag.
-    pub(crate) fn tag_ended(&mut self) {
+    pub(crate) fn end_tag(&mut self) {
         let (tag, length) = (self.tag, usize::from(self.tag_len));
         self.tag_len = 0;
-        self.completed(&tag[..length]);
+        self.count_command(&tag[..length]);
     }
 
     /// Ends the response; `idle` if no block is open and nothing failed. Returns the commits, and whether there may
     /// have been more.
     #[inline]
-    pub(crate) fn ended(&mut self, idle: bool) -> (u32, bool) {
+    pub(crate) fn end_response(&mut self, idle: bool) -> (u32, bool) {
         let counted = (self.count + u32::from(self.pending && idle), self.silent);
         (self.count, self.pending, self.silent) = (0, false, false);
         counted
@@ -87,15 +87,15 @@ mod tests {
         for tag in tags {
             // In pieces, as the network may deliver them.
             for byte in format!("{tag}\0").as_bytes() {
-                commits.keep_tag(&[*byte]);
+                commits.append_tag(&[*byte]);
             }
-            commits.tag_ended();
+            commits.end_tag();
         }
-        commits.ended(idle)
+        commits.end_response(idle)
     }
 
     #[test]
-    fn blocks_and_statements_outside_of_them_commit() {
+    fn blocks_and_statements_outside_of_them_are_counted() {
         assert_eq!(counted(&["SELECT 1"], true), (1, false));
         assert_eq!(counted(&["SELECT 1", "UPDATE 1"], true), (1, false), "of one query, together");
         assert_eq!(counted(&["BEGIN"], false), (0, false));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_rolled_back_or_prepared_does_not() {
+    fn rolled_back_and_prepared_transactions_are_not_counted() {
         assert_eq!(counted(&["ROLLBACK"], true), (0, false));
         assert_eq!(counted(&["PREPARE TRANSACTION"], true), (0, false));
         assert_eq!(counted(&["PREPARE"], true), (1, false));
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn procedures_and_blocks_of_code_may_commit_unheard() {
+    fn procedures_and_code_blocks_may_commit_without_reporting_it() {
         assert_eq!(counted(&["CALL"], true), (1, true));
         assert_eq!(counted(&["DO"], true), (1, true));
         assert_eq!(counted(&["DELETE 1"], true), (1, false));

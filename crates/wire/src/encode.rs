@@ -33,7 +33,7 @@ pub fn ssl_request(out: &mut Vec<u8>) {
 }
 
 /// CancelRequest, the only message on a connection of its own. Process and key are those of the
-/// [`Session`](crate::Session) whose statement to cancel.
+/// [`SessionInfo`](crate::SessionInfo) whose statement to cancel.
 pub fn cancel_request(process_id: i32, secret_key: &[u8], out: &mut Vec<u8>) {
     sized(out, |out| {
         out.extend_from_slice(&CANCEL.to_be_bytes());

@@ -5,14 +5,14 @@ use crate::login::{self, Identity, Login, Security};
 use crate::login_error::{LoginError, Unsuitable};
 use crate::params::{ConnectParams, Host, SslMode, SslNegotiation, TargetSessionAttrs, Transport};
 use crate::reader::Reader;
-use crate::session::Session;
+use crate::session::SessionInfo;
 use crate::tls::{Encryption, Tls, TlsContext, TlsError, TlsFlow};
 
 /// A session, and the TLS that encrypts it.
 #[derive(Debug)]
 pub struct Established {
     /// The session as reported by the server.
-    pub session: Session,
+    pub session: SessionInfo,
     /// TLS, if used. Call [`Tls::decrypt`] once without input: data may have been received already.
     pub tls: Option<Box<Tls>>,
 }
@@ -36,20 +36,20 @@ struct Plan {
     context: Option<TlsContext>,
     direct: bool,
     /// Whether an unencrypted connection is acceptable if TLS is requested and the server has none.
-    plain_will_do: bool,
+    allows_plain: bool,
     /// Encryption to try on another connection if this one fails.
-    other: Option<Encryption>,
+    fallback: Option<Encryption>,
     wanted: TargetSessionAttrs,
 }
 
 enum Stage {
     /// SSLRequest sent.
-    AskedForTls,
-    ShakingHands,
+    SslRequestSent,
+    TlsHandshake,
     LoggingIn(Box<Login>),
     /// Query about the kind of session sent.
-    Checking(Box<(Reader, Session)>),
-    Over,
+    QuerySent(Box<(Reader, SessionInfo)>),
+    Done,
 }
 
 impl Handshake {
@@ -72,13 +72,13 @@ impl Handshake {
             SslMode::Prefer if tls.is_none() => Encryption::Plain,
             SslMode::Prefer | SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull => Encryption::Tls,
         };
-        let other = match params.ssl.mode {
+        let fallback = match params.ssl.mode {
             _ if transport == Transport::Unix || tls.is_none() => None,
             SslMode::Allow => Some(Encryption::Tls),
             SslMode::Prefer => Some(Encryption::Plain),
             _ => None,
         };
-        Self::begin(params, host, tls, encryption, other, out)
+        Self::begin(params, host, tls, encryption, fallback, out)
     }
 
     /// Starts again on another connection to the same address, after a [`LoginError::Retry`].
@@ -90,10 +90,10 @@ impl Handshake {
         params: &ConnectParams,
         host: usize,
         tls: Option<&TlsContext>,
-        with: Encryption,
+        encryption: Encryption,
         out: &mut Vec<u8>,
     ) -> Result<Self, LoginError> {
-        Self::begin(params, host, tls, with, None, out)
+        Self::begin(params, host, tls, encryption, None, out)
     }
 
     fn begin(
@@ -101,13 +101,13 @@ impl Handshake {
         host: usize,
         tls: Option<&TlsContext>,
         encryption: Encryption,
-        other: Option<Encryption>,
+        fallback: Option<Encryption>,
         out: &mut Vec<u8>,
     ) -> Result<Self, LoginError> {
         let host = params.hosts.get(host).ok_or(LoginError::NoSuchHost(host))?.clone();
         check_texts(params, &host)?;
         let mut startup = Vec::new();
-        login::ask(params, &mut startup);
+        login::write_startup(params, &mut startup);
         let identity = Identity {
             user: params.user.clone(),
             password: host.password.clone(),
@@ -123,12 +123,12 @@ impl Handshake {
             startup,
             context: tls.cloned(),
             direct: params.ssl.negotiation == SslNegotiation::Direct,
-            plain_will_do: params.ssl.mode == SslMode::Prefer,
-            other,
+            allows_plain: params.ssl.mode == SslMode::Prefer,
+            fallback,
             wanted: params.target_session_attrs,
         };
         let mut handshake = Self {
-            stage: Stage::AskedForTls,
+            stage: Stage::SslRequestSent,
             tls: None,
             plain_in: Vec::new(),
             plain_out: Vec::new(),
@@ -158,25 +158,25 @@ impl Handshake {
 
     /// Returns the error of a connection that the server has closed.
     pub fn closed(&mut self) -> LoginError {
-        match (&self.stage, self.plan.other.take()) {
-            (Stage::ShakingHands, Some(with)) => {
-                LoginError::Retry { with, because: Box::new(TlsError::Closed.into()) }
+        match (&self.stage, self.plan.fallback.take()) {
+            (Stage::TlsHandshake, Some(encryption)) => {
+                LoginError::Retry { encryption, cause: Box::new(TlsError::Closed.into()) }
             }
-            (Stage::ShakingHands, None) => TlsError::Closed.into(),
+            (Stage::TlsHandshake, None) => TlsError::Closed.into(),
             _ => LoginError::Closed,
         }
     }
 
     fn step(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Established>), LoginError> {
         let mut taken = 0;
-        if matches!(self.stage, Stage::AskedForTls) {
-            let Some((answer, rest)) = input.split_first() else { return Ok((0, None)) };
-            self.take_answer(*answer, rest, out)?;
+        if matches!(self.stage, Stage::SslRequestSent) {
+            let Some((response, rest)) = input.split_first() else { return Ok((0, None)) };
+            self.handle_ssl_response(*response, rest, out)?;
             taken = 1;
         }
         let Some(mut tls) = self.tls.take() else {
-            let (more, session) = self.talk(&input[taken..], out)?;
-            return Ok((taken + more, session.map(|session| Established { session, tls: None })));
+            let (consumed, session) = self.process(&input[taken..], out)?;
+            return Ok((taken + consumed, session.map(|session| Established { session, tls: None })));
         };
         match self.step_in_tls(&mut tls, &input[taken..], out)? {
             Some(session) => Ok((input.len(), Some(Established { session, tls: Some(tls) }))),
@@ -192,10 +192,10 @@ impl Handshake {
         tls: &mut Tls,
         input: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Session>, LoginError> {
+    ) -> Result<Option<SessionInfo>, LoginError> {
         let mut plain_out = std::mem::take(&mut self.plain_out);
-        let flow = if matches!(self.stage, Stage::ShakingHands) {
-            if !tls.shake_hands(input, out)? {
+        let flow = if matches!(self.stage, Stage::TlsHandshake) {
+            if !tls.continue_handshake(input, out)? {
                 return Ok(None);
             }
             if self.plan.direct && !tls.is_postgresql() {
@@ -211,13 +211,13 @@ impl Handshake {
             })?
         };
         let plain_in = std::mem::take(&mut self.plain_in);
-        let talked = self.talk(&plain_in, &mut plain_out);
+        let processed = self.process(&plain_in, &mut plain_out);
         let encrypted = tls.encrypt(&plain_out, out);
-        let (taken, session) = talked?;
+        let (taken, session) = processed?;
         encrypted?;
         match session {
             Some(session) => {
-                tls.give_back(&plain_in[taken..]);
+                tls.push_back(&plain_in[taken..]);
                 Ok(Some(session))
             }
             None if flow == TlsFlow::Closed => Err(TlsError::Closed.into()),
@@ -226,18 +226,18 @@ impl Handshake {
     }
 
     /// Handles the server's response to the SSLRequest.
-    fn take_answer(&mut self, answer: u8, rest: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
-        match answer {
+    fn handle_ssl_response(&mut self, byte: u8, rest: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
+        match byte {
             b'S' if !rest.is_empty() => Err(LoginError::DataBeforeTls),
             b'S' => self.begin_tls(out),
-            b'N' if self.plan.plain_will_do => {
-                self.plan.other = None;
+            b'N' if self.plan.allows_plain => {
+                self.plan.fallback = None;
                 self.log_in(out)
             }
             b'N' => Err(LoginError::TlsNotSupported),
             b'E' => Err(LoginError::ErrorBeforeTls),
             other => {
-                let problem = format!("{:?} in answer to the request for SSL", char::from(other));
+                let problem = format!("{:?} in response to SSLRequest", char::from(other));
                 Err(LoginError::Protocol(problem))
             }
         }
@@ -246,7 +246,7 @@ impl Handshake {
     fn begin_tls(&mut self, out: &mut Vec<u8>) -> Result<(), LoginError> {
         let context = self.plan.context.as_ref().ok_or(LoginError::NoTlsContext)?;
         self.tls = Some(context.connect(&self.plan.host, out)?);
-        self.stage = Stage::ShakingHands;
+        self.stage = Stage::TlsHandshake;
         Ok(())
     }
 
@@ -257,62 +257,70 @@ impl Handshake {
     }
 
     /// Processes decrypted bytes from the server.
-    fn talk(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<(usize, Option<Session>), LoginError> {
+    fn process(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(usize, Option<SessionInfo>), LoginError> {
         let mut from = 0;
         if let Stage::LoggingIn(login) = &mut self.stage {
             let (taken, session) = login.feed(input, out)?;
             let Some(session) = session else { return Ok((taken, None)) };
             from = taken;
-            self.plan.other = None;
-            if let Some(session) = self.check(session, out)? {
+            self.plan.fallback = None;
+            if let Some(session) = self.check_session(session, out)? {
                 return Ok((from, Some(session)));
             }
         }
-        let Stage::Checking(checking) = &mut self.stage else { return Ok((input.len(), None)) };
-        let (reader, _) = &mut **checking;
-        let (taken, answer) = reader.feed(&input[from..])?;
-        if answer.is_none() {
+        let Stage::QuerySent(check) = &mut self.stage else { return Ok((input.len(), None)) };
+        let (reader, _) = &mut **check;
+        let (taken, response) = reader.feed(&input[from..])?;
+        if response.is_none() {
             return Ok((from + taken, None));
         }
-        let says = reader.results().first().and_then(|result| {
+        let reported = reader.results().first().and_then(|result| {
             let value = result.last_row()?.next()??;
             Some(matches!(value, b"on" | b"t"))
         });
-        let Stage::Checking(checking) = std::mem::replace(&mut self.stage, Stage::Over) else {
+        let Stage::QuerySent(check) = std::mem::replace(&mut self.stage, Stage::Done) else {
             return Ok((from + taken, None));
         };
-        self.judge(says, out)?;
-        Ok((from + taken, Some(checking.1)))
+        self.check_attrs(reported, out)?;
+        Ok((from + taken, Some(check.1)))
     }
 
-    /// Judges the session by its reported parameters, or queries it. Returns the session if it is suitable.
-    fn check(&mut self, session: Session, out: &mut Vec<u8>) -> Result<Option<Session>, LoginError> {
+    /// Checks the session by its reported parameters, or queries it. Returns the session if it is suitable.
+    fn check_session(
+        &mut self,
+        session: SessionInfo,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<SessionInfo>, LoginError> {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         let is_on = |name| session.parameter(name).map(|value| value == "on");
         let standby = is_on("in_hot_standby");
         let read_only = is_on("default_transaction_read_only");
-        let (says, question) = match self.plan.wanted {
+        let (reported, sql) = match self.plan.wanted {
             Any => return Ok(Some(session)),
             ReadWrite | ReadOnly => {
                 (standby.zip(read_only).map(|(a, b)| a || b), "SHOW transaction_read_only")
             }
             Primary | Standby | PreferStandby => (standby, "SELECT pg_catalog.pg_is_in_recovery()"),
         };
-        if says.is_some() {
-            self.judge(says, out)?;
+        if reported.is_some() {
+            self.check_attrs(reported, out)?;
             return Ok(Some(session));
         }
-        encode::query(out, |out| out.extend_from_slice(question.as_bytes()));
+        encode::query(out, |out| out.extend_from_slice(sql.as_bytes()));
         let mut reader = Reader::default();
         reader.collect(true);
-        self.stage = Stage::Checking(Box::new((reader, session)));
+        self.stage = Stage::QuerySent(Box::new((reader, session)));
         Ok(None)
     }
 
-    /// `says`: whether the session is read-only, or the server a standby, depending on the attribute requested.
-    fn judge(&self, says: Option<bool>, out: &mut Vec<u8>) -> Result<(), LoginError> {
+    /// `reported`: whether the session is read-only, or the server a standby, depending on the attribute requested.
+    fn check_attrs(&self, reported: Option<bool>, out: &mut Vec<u8>) -> Result<(), LoginError> {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
-        let unsuitable = match (self.plan.wanted, says) {
+        let unsuitable = match (self.plan.wanted, reported) {
             (Any, _) => return Ok(()),
             (_, None) => Unsuitable::Unknown,
             (ReadWrite, Some(true)) => Unsuitable::ReadOnly,
@@ -327,10 +335,10 @@ impl Handshake {
 
     /// Turns a failure of one encryption into a retry with the other, if `sslmode` allows it.
     fn or_retry(&mut self, error: LoginError) -> LoginError {
-        let is_ways =
-            matches!(error, LoginError::Refused(_) | LoginError::Tls(_) | LoginError::ErrorBeforeTls);
-        match self.plan.other.take() {
-            Some(with) if is_ways => LoginError::Retry { with, because: Box::new(error) },
+        let is_retryable =
+            matches!(error, LoginError::Rejected(_) | LoginError::Tls(_) | LoginError::ErrorBeforeTls);
+        match self.plan.fallback.take() {
+            Some(encryption) if is_retryable => LoginError::Retry { encryption, cause: Box::new(error) },
             _ => error,
         }
     }
@@ -372,13 +380,13 @@ mod tests {
     }
 
     /// The messages of a server that accepts a login, with these parameters in addition to its version.
-    fn welcome(parameters: &[&[u8]]) -> Vec<u8> {
-        let mut welcome = message(b'R', &[0; 4]);
-        welcome.extend(message(b'S', b"server_version\x0018.1\0"));
-        parameters.iter().for_each(|parameter| welcome.extend(message(b'S', parameter)));
-        welcome.extend(message(b'K', &[0, 0, 0, 7, 0, 0, 0, 9]));
-        welcome.extend(message(b'Z', b"I"));
-        welcome
+    fn login_messages(parameters: &[&[u8]]) -> Vec<u8> {
+        let mut login_messages = message(b'R', &[0; 4]);
+        login_messages.extend(message(b'S', b"server_version\x0018.1\0"));
+        parameters.iter().for_each(|parameter| login_messages.extend(message(b'S', parameter)));
+        login_messages.extend(message(b'K', &[0, 0, 0, 7, 0, 0, 0, 9]));
+        login_messages.extend(message(b'Z', b"I"));
+        login_messages
     }
 
     fn start(params: &ConnectParams) -> Handshake {
@@ -389,34 +397,34 @@ mod tests {
         start(&params(password))
     }
 
-    fn feed(handshake: &mut Handshake, input: &[u8]) -> Result<(usize, Option<Session>), LoginError> {
+    fn feed(handshake: &mut Handshake, input: &[u8]) -> Result<(usize, Option<SessionInfo>), LoginError> {
         let (taken, established) = handshake.feed(input, &mut Vec::new())?;
         Ok((taken, established.map(|established| established.session)))
     }
 
     #[test]
-    fn a_session_begins_and_what_follows_is_left_to_the_reader() {
-        let mut bytes = welcome(&[]);
+    fn bytes_after_the_handshake_are_not_consumed() {
+        let mut bytes = login_messages(&[]);
         let session_len = bytes.len();
         bytes.extend(message(b'N', b"\0"));
         let (taken, session) = feed(&mut begin(None), &bytes).unwrap();
         let parameters = vec![("server_version".to_owned(), "18.1".to_owned())];
         assert_eq!(taken, session_len);
         let secret_key = 9_i32.to_be_bytes().to_vec();
-        assert_eq!(session, Some(Session { process_id: 7, secret_key, parameters }));
+        assert_eq!(session, Some(SessionInfo { process_id: 7, secret_key, parameters }));
     }
 
     #[test]
-    fn a_session_begins_whatever_the_pieces() {
+    fn input_can_be_split_anywhere() {
         let mut handshake = begin(None);
-        let bytes = welcome(&[]);
+        let bytes = login_messages(&[]);
         let sessions: Vec<_> =
             bytes.chunks(1).filter_map(|byte| feed(&mut handshake, byte).unwrap().1).collect();
         assert_eq!(sessions.len(), 1);
     }
 
     #[test]
-    fn the_start_up_message_has_what_is_given() {
+    fn the_startup_message_contains_the_parameters() {
         let mut params = params(None);
         params.options = Some("-c jit=off".to_owned());
         params.client_encoding = Some("UTF8".to_owned());
@@ -430,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn passwords_are_sent_as_the_server_asks() {
+    fn passwords_are_sent_as_requested() {
         let mut out = Vec::new();
         begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap();
         assert_eq!(out, message(b'p', b"secret\0"));
@@ -438,18 +446,18 @@ mod tests {
         begin(Some("secret")).feed(&message(b'R', &[0, 0, 0, 5, 1, 2, 3, 4]), &mut out).unwrap();
         assert!(out.starts_with(b"p\0\0\0\x28md5"), "{out:?}");
         let error = begin(None).feed(&message(b'R', &[0, 0, 0, 3]), &mut out).unwrap_err();
-        assert!(error.to_string().contains("password of role \"me\""), "{error}");
+        assert!(error.to_string().contains("password for user \"me\""), "{error}");
     }
 
     #[test]
-    fn a_server_that_skips_its_proof_is_refused() {
+    fn a_server_without_proof_is_rejected() {
         let mut handshake = begin(Some("secret"));
         feed(&mut handshake, &message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")).unwrap();
-        assert!(matches!(feed(&mut handshake, &welcome(&[])), Err(LoginError::Protocol(_))));
+        assert!(matches!(feed(&mut handshake, &login_messages(&[])), Err(LoginError::Protocol(_))));
     }
 
     #[test]
-    fn a_refusal_is_reported_with_its_sqlstate() {
+    fn a_rejection_is_reported_with_its_sqlstate() {
         let bytes = message(b'E', b"SFATAL\0VFATAL\0C53300\0Msorry, too many clients already\0\0");
         let error = feed(&mut begin(None), &bytes).unwrap_err();
         assert_eq!(error.to_string(), "FATAL: sorry, too many clients already (SQLSTATE 53300)");
@@ -459,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn names_with_a_zero_byte_are_refused() {
+    fn names_with_a_zero_byte_are_rejected() {
         let params = ConnectParams::new("/tmp", 5432, "a\0b", "c", None);
         let started = Handshake::start(&params, 0, Transport::Unix, None, &mut Vec::new());
         assert!(matches!(started, Err(LoginError::ZeroByte { what: "user name" })));
@@ -471,7 +479,7 @@ mod tests {
 
     /// `target_session_attrs` with servers that report the kind of session.
     #[test]
-    fn sessions_that_are_not_wanted_are_reported() {
+    fn unsuitable_sessions_are_rejected() {
         use TargetSessionAttrs::{Any, PreferStandby, Primary, ReadOnly, ReadWrite, Standby};
         for (wanted, parameters, unsuitable) in [
             (Any, STANDBY, None),
@@ -491,7 +499,7 @@ mod tests {
             let mut params = params(None);
             params.target_session_attrs = wanted;
             let mut out = Vec::new();
-            let fed = start(&params).feed(&welcome(&parameters), &mut out);
+            let fed = start(&params).feed(&login_messages(&parameters), &mut out);
             match (fed, unsuitable) {
                 (Ok((_, Some(_))), None) => assert_eq!(out, b""),
                 (Err(LoginError::Unsuitable(found)), Some(expected)) => {
@@ -504,38 +512,38 @@ mod tests {
 
     /// A server before version 14.
     #[test]
-    fn sessions_that_do_not_tell_what_they_are_are_asked() {
-        for (wanted, question, yes) in [
+    fn the_kind_of_session_is_queried_if_not_reported() {
+        for (wanted, sql, yes) in [
             (TargetSessionAttrs::ReadWrite, "SHOW transaction_read_only", "on"),
             (TargetSessionAttrs::Primary, "SELECT pg_catalog.pg_is_in_recovery()", "t"),
         ] {
-            for (says, suits) in [(yes, false), ("off", true)] {
+            for (value, is_suitable) in [(yes, false), ("off", true)] {
                 let mut params = params(None);
                 params.target_session_attrs = wanted;
                 let mut handshake = start(&params);
                 let mut out = Vec::new();
-                assert!(matches!(handshake.feed(&welcome(&[]), &mut out), Ok((_, None))));
-                assert_eq!(out, message(b'Q', format!("{question}\0").as_bytes()));
-                let mut row = vec![0, 1, 0, 0, 0, says.len() as u8];
-                row.extend_from_slice(says.as_bytes());
-                let mut answer = message(b'D', &row);
-                answer.extend(message(b'C', b"SHOW\0"));
-                answer.extend(message(b'Z', b"I"));
-                let length = answer.len();
-                answer.extend(b"rest");
-                match feed(&mut handshake, &answer) {
-                    Ok((taken, Some(session))) if suits => {
+                assert!(matches!(handshake.feed(&login_messages(&[]), &mut out), Ok((_, None))));
+                assert_eq!(out, message(b'Q', format!("{sql}\0").as_bytes()));
+                let mut row = vec![0, 1, 0, 0, 0, value.len() as u8];
+                row.extend_from_slice(value.as_bytes());
+                let mut response = message(b'D', &row);
+                response.extend(message(b'C', b"SHOW\0"));
+                response.extend(message(b'Z', b"I"));
+                let length = response.len();
+                response.extend(b"rest");
+                match feed(&mut handshake, &response) {
+                    Ok((taken, Some(session))) if is_suitable => {
                         assert_eq!((taken, session.process_id), (length, 7));
                     }
-                    Err(LoginError::Unsuitable(_)) if !suits => {}
-                    other => panic!("{wanted:?} {says}: {other:?}"),
+                    Err(LoginError::Unsuitable(_)) if !is_suitable => {}
+                    other => panic!("{wanted:?} {value}: {other:?}"),
                 }
             }
         }
     }
 
     #[test]
-    fn only_accepted_ways_of_authentication_are_gone() {
+    fn only_accepted_authentication_methods_are_used() {
         let clear = message(b'R', &[0, 0, 0, 3]);
         let mut params = params(Some("secret"));
         params.require_auth = RequireAuth {
@@ -551,13 +559,13 @@ mod tests {
             "authentication method requirement \"scram-sha-256\" failed: server requested a cleartext password"
         );
         assert_eq!(
-            error(feed(&mut start(&params), &welcome(&[]))),
+            error(feed(&mut start(&params), &login_messages(&[]))),
             "authentication method requirement \"scram-sha-256\" failed: server did not complete authentication"
         );
         params.require_auth = RequireAuth::default();
         params.channel_binding = ChannelBinding::Require;
         assert!(matches!(feed(&mut start(&params), &clear), Err(LoginError::BindingNotOffered)));
-        assert!(matches!(feed(&mut start(&params), &welcome(&[])), Err(LoginError::NotBound)));
+        assert!(matches!(feed(&mut start(&params), &login_messages(&[])), Err(LoginError::NotBound)));
         let scram = message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0");
         assert!(matches!(feed(&mut start(&params), &scram), Err(LoginError::BindingWithoutTls)));
         params.channel_binding = ChannelBinding::Prefer;
@@ -575,8 +583,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_without_tls_is_good_enough_for_prefer_only() {
-        for (mode, enough) in [(SslMode::Prefer, true), (SslMode::Require, false)] {
+    fn only_prefer_accepts_a_server_without_tls() {
+        for (mode, is_accepted) in [(SslMode::Prefer, true), (SslMode::Require, false)] {
             let (params, context) = tcp(mode);
             let mut out = Vec::new();
             let mut handshake =
@@ -584,12 +592,12 @@ mod tests {
             assert_eq!(out, [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
             out.clear();
             let fed = handshake.feed(b"N", &mut out);
-            if enough {
+            if is_accepted {
                 assert!(matches!(fed, Ok((1, None))));
                 assert!(out[8..].starts_with(b"user\0"));
                 // The other encryption has been tried already.
-                let refusal = message(b'E', b"C28000\0\0");
-                assert!(matches!(feed(&mut handshake, &refusal), Err(LoginError::Refused(_))));
+                let rejection = message(b'E', b"C28000\0\0");
+                assert!(matches!(feed(&mut handshake, &rejection), Err(LoginError::Rejected(_))));
             } else {
                 assert!(matches!(fed, Err(LoginError::TlsNotSupported)));
             }
@@ -597,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn words_before_tls_are_not_taken_for_the_servers() {
+    fn data_before_tls_are_rejected() {
         let (params, context) = tcp(SslMode::Require);
         let start =
             || Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut Vec::new()).unwrap();
@@ -607,14 +615,15 @@ mod tests {
     }
 
     #[test]
-    fn the_other_way_is_offered_once() {
-        let refusal = message(b'E', b"C28000\0Mno pg_hba.conf entry\0\0");
+    fn the_fallback_is_offered_once() {
+        let rejection = message(b'E', b"C28000\0Mno pg_hba.conf entry\0\0");
         let (params, context) = tcp(SslMode::Allow);
         let mut out = Vec::new();
         let mut handshake = Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
         assert!(out[8..].starts_with(b"user\0"));
-        let Err(LoginError::Retry { with: Encryption::Tls, .. }) = feed(&mut handshake, &refusal) else {
-            panic!("no other way")
+        let Err(LoginError::Retry { encryption: Encryption::Tls, .. }) = feed(&mut handshake, &rejection)
+        else {
+            panic!("no fallback")
         };
         out.clear();
         let mut handshake =
@@ -623,13 +632,13 @@ mod tests {
         // An error instead of TLS: prefer continues without.
         let (params, context) = tcp(SslMode::Prefer);
         let mut handshake = Handshake::start(&params, 0, Transport::Tcp, context.as_ref(), &mut out).unwrap();
-        let Err(LoginError::Retry { with: Encryption::Plain, .. }) = feed(&mut handshake, b"E") else {
-            panic!("no other way")
+        let Err(LoginError::Retry { encryption: Encryption::Plain, .. }) = feed(&mut handshake, b"E") else {
+            panic!("no fallback")
         };
     }
 
     #[test]
-    fn a_connection_that_ends_within_tls_is_a_failure_of_tls() {
+    fn a_connection_closed_during_the_tls_handshake_is_a_tls_error() {
         assert!(matches!(begin(None).closed(), LoginError::Closed));
         let begin_tls = |mode| {
             let (params, context) = tcp(mode);
@@ -639,13 +648,13 @@ mod tests {
             handshake
         };
         let closed = begin_tls(SslMode::Prefer).closed();
-        assert!(matches!(closed, LoginError::Retry { with: Encryption::Plain, .. }), "{closed:?}");
+        assert!(matches!(closed, LoginError::Retry { encryption: Encryption::Plain, .. }), "{closed:?}");
         assert!(matches!(begin_tls(SslMode::Require).closed(), LoginError::Tls(TlsError::Closed)));
     }
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
+        fn arbitrary_input_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0_usize..200) {
             for prefix in [vec![], message(b'R', &[0; 4]), message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")] {
                 let mut handshake = begin(Some("secret"));
                 let bytes = [prefix, bytes.clone()].concat();

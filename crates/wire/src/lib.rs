@@ -36,9 +36,9 @@ pub use params::{
 pub use password::{NoRandomNumbers, random_password, stored_password};
 pub use protocol_error::ProtocolError;
 pub use quote::{quote_identifier, quote_literal};
-pub use reader::{Answer, CopyKind, Event, Reader, TransactionStatus};
+pub use reader::{CopyKind, Event, Reader, Response, TransactionStatus};
 pub use results::{Columns, KeptRows, ResultKind, ResultSet, Values};
 pub use scram::ScramError;
 pub use server_error::ServerError;
-pub use session::Session;
+pub use session::SessionInfo;
 pub use tls::{Encryption, Tls, TlsContext, TlsError, TlsFlow};

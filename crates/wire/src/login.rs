@@ -8,7 +8,7 @@ use postgres_protocol::authentication::md5_hash;
 use crate::login_error::{AuthMethod, LoginError};
 use crate::params::{ChannelBinding, ConnectParams, ProtocolVersion, RequireAuth};
 use crate::scram::{Binding, KeyCache, SCRAM_SHA_256, SCRAM_SHA_256_PLUS, Scram, ScramProof};
-use crate::session::Session;
+use crate::session::SessionInfo;
 use crate::{ServerError, encode};
 
 /// The largest message that a server may send before the session begins, in bytes.
@@ -26,7 +26,7 @@ pub(crate) struct Login {
     identity: Identity,
     stage: Stage,
     received: Vec<u8>,
-    session: Session,
+    session: SessionInfo,
 }
 
 /// Role and password of a client, and its requirements on the server's authentication.
@@ -53,13 +53,13 @@ pub(crate) enum Security {
 
 enum Stage {
     /// Start-up sent.
-    Asked,
+    StartupSent,
     /// Password sent.
-    Answered,
+    PasswordSent,
     /// First SCRAM message sent.
-    ScramBegun(Box<Scram>),
+    ScramStarted(Box<Scram>),
     /// Proof sent; the server's own is outstanding.
-    ScramProven(Box<ScramProof>),
+    ScramProofSent(Box<ScramProof>),
     /// The server has proven that it knows the password.
     ScramVerified,
     /// Authenticated; the server sends its parameters.
@@ -67,7 +67,7 @@ enum Stage {
 }
 
 /// Appends the start-up message to `out`.
-pub(crate) fn ask(params: &ConnectParams, out: &mut Vec<u8>) {
+pub(crate) fn write_startup(params: &ConnectParams, out: &mut Vec<u8>) {
     let optional = [
         ("replication", &params.replication),
         ("options", &params.options),
@@ -88,7 +88,7 @@ pub(crate) fn ask(params: &ConnectParams, out: &mut Vec<u8>) {
 impl Login {
     /// A login after the start-up message was sent.
     pub(crate) fn new(identity: Identity) -> Self {
-        Self { identity, stage: Stage::Asked, received: Vec::new(), session: Session::default() }
+        Self { identity, stage: Stage::StartupSent, received: Vec::new(), session: SessionInfo::default() }
     }
 
     /// Processes bytes from the server and appends those to send to `out`. Returns the number of bytes consumed, fewer
@@ -97,13 +97,13 @@ impl Login {
         &mut self,
         input: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<(usize, Option<Session>), LoginError> {
+    ) -> Result<(usize, Option<SessionInfo>), LoginError> {
         self.received.extend_from_slice(input);
         let mut received = mem::take(&mut self.received);
         let mut from = 0;
         while let Some((kind, body)) = next_message(&received[from..])? {
             let end = from + HEADER + body.len();
-            let session = self.answer(kind, body, out)?;
+            let session = self.handle_message(kind, body, out)?;
             from = end;
             if let Some(session) = session {
                 return Ok((input.len() - (received.len() - from), Some(session)));
@@ -114,20 +114,20 @@ impl Login {
         Ok((input.len(), None))
     }
 
-    fn answer(
+    fn handle_message(
         &mut self,
         kind: u8,
         mut body: &[u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<Session>, LoginError> {
+    ) -> Result<Option<SessionInfo>, LoginError> {
         match (kind, &self.stage) {
-            (b'E', _) => return Err(LoginError::Refused(Box::new(ServerError::from_body(body)))),
+            (b'E', _) => return Err(LoginError::Rejected(Box::new(ServerError::from_body(body)))),
             (b'N', _) => {}
             (b'R', stage) if !matches!(stage, Stage::Authenticated) => {
                 let request = take_u32(&mut body)?;
                 self.authenticate(request, body, out)?;
             }
-            (b'v', Stage::Asked) => self.negotiate(body)?,
+            (b'v', Stage::StartupSent) => self.negotiate(body)?,
             (b'K', Stage::Authenticated) => {
                 self.session.process_id = take_u32(&mut body)? as i32;
                 self.session.secret_key = body.to_vec();
@@ -138,7 +138,7 @@ impl Login {
                 self.session.set_parameter(name, value);
             }
             (b'Z', Stage::Authenticated) => return Ok(Some(mem::take(&mut self.session))),
-            _ => return Err(out_of_order()),
+            _ => return Err(unexpected_message()),
         }
         Ok(None)
     }
@@ -148,7 +148,7 @@ impl Login {
         let newest = take_u32(&mut body)?;
         let unknown_options = take_u32(&mut body)?;
         if unknown_options > 0 {
-            return Err(LoginError::Protocol("it rejects protocol options that were not asked for".into()));
+            return Err(LoginError::Protocol("it rejects protocol options that were not requested".into()));
         }
         if newest < self.identity.min_protocol_version.code() {
             return Err(LoginError::ProtocolTooOld { major: newest >> 16, minor: newest & 0xffff });
@@ -158,39 +158,39 @@ impl Login {
 
     fn authenticate(&mut self, request: u32, body: &[u8], out: &mut Vec<u8>) -> Result<(), LoginError> {
         self.check_method(request)?;
-        self.stage = match (mem::replace(&mut self.stage, Stage::Asked), request) {
-            (Stage::Asked | Stage::Answered | Stage::ScramVerified, 0) => Stage::Authenticated,
-            (Stage::Asked, 3) => {
+        self.stage = match (mem::replace(&mut self.stage, Stage::StartupSent), request) {
+            (Stage::StartupSent | Stage::PasswordSent | Stage::ScramVerified, 0) => Stage::Authenticated,
+            (Stage::StartupSent, 3) => {
                 encode::password(self.password()?, out);
-                Stage::Answered
+                Stage::PasswordSent
             }
-            (Stage::Asked, 5) => {
-                let salt = <[u8; 4]>::try_from(body).map_err(|_| malformed())?;
+            (Stage::StartupSent, 5) => {
+                let salt = <[u8; 4]>::try_from(body).map_err(|_| truncated())?;
                 let user = self.identity.user.as_bytes();
                 let hash = md5_hash(user, self.password()?.as_bytes(), salt);
                 encode::password(&hash, out);
-                Stage::Answered
+                Stage::PasswordSent
             }
-            (Stage::Asked, 10) => {
+            (Stage::StartupSent, 10) => {
                 let binding = self.binding(body)?;
                 let mechanism = binding.mechanism();
                 let mut message = Vec::new();
                 let scram = Scram::start(self.password()?, binding, &mut message)?;
                 encode::sasl_initial_response(mechanism, &message, out);
-                Stage::ScramBegun(Box::new(scram))
+                Stage::ScramStarted(Box::new(scram))
             }
-            (Stage::ScramBegun(scram), 11) => {
+            (Stage::ScramStarted(scram), 11) => {
                 let mut message = Vec::new();
                 let proof = scram.prove(body, &self.identity.scram_keys, &mut message)?;
                 encode::sasl_response(&message, out);
-                Stage::ScramProven(Box::new(proof))
+                Stage::ScramProofSent(Box::new(proof))
             }
-            (Stage::ScramProven(proof), 12) => {
+            (Stage::ScramProofSent(proof), 12) => {
                 proof.verify(body)?;
                 Stage::ScramVerified
             }
-            (Stage::Asked, unknown) => return Err(LoginError::Unsupported(method_name(unknown))),
-            _ => return Err(out_of_order()),
+            (Stage::StartupSent, unknown) => return Err(LoginError::Unsupported(method_name(unknown))),
+            _ => return Err(unexpected_message()),
         };
         Ok(())
     }
@@ -198,15 +198,15 @@ impl Login {
     /// Checks that the user accepts the authentication method that the server requests or completes.
     fn check_method(&self, request: u32) -> Result<(), LoginError> {
         let required = &self.identity.require_auth;
-        let refused = |method| Err(LoginError::AuthNotAllowed { required: required.text.clone(), method });
-        let is_finished = matches!(self.stage, Stage::Answered | Stage::ScramVerified);
+        let rejected = |method| Err(LoginError::AuthNotAllowed { required: required.text.clone(), method });
+        let is_finished = matches!(self.stage, Stage::PasswordSent | Stage::ScramVerified);
         match request {
-            0 if !is_finished && !required.none => return refused(AuthMethod::None),
-            3 if !required.password => return refused(AuthMethod::Password),
-            5 if !required.md5 => return refused(AuthMethod::Md5),
-            10 if !required.scram => return refused(AuthMethod::Sasl),
-            7 if !required.text.is_empty() => return refused(AuthMethod::Gss),
-            9 if !required.text.is_empty() => return refused(AuthMethod::Sspi),
+            0 if !is_finished && !required.none => return rejected(AuthMethod::None),
+            3 if !required.password => return rejected(AuthMethod::Password),
+            5 if !required.md5 => return rejected(AuthMethod::Md5),
+            10 if !required.scram => return rejected(AuthMethod::Sasl),
+            7 if !required.text.is_empty() => return rejected(AuthMethod::Gss),
+            9 if !required.text.is_empty() => return rejected(AuthMethod::Sspi),
             _ => {}
         }
         if self.identity.channel_binding == ChannelBinding::Require {
@@ -269,10 +269,10 @@ fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
     let Some((&[kind, a, b, c, d], rest)) = received.split_first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]);
     if kind == b'E' && !ERROR_LENGTHS.contains(&length) {
-        return bare_error(&received[1..]);
+        return plain_text_error(&received[1..]);
     }
     if !b"RSKZNEv".contains(&kind) {
-        return Err(LoginError::Protocol(format!("a message of kind {:?}", char::from(kind))));
+        return Err(LoginError::Protocol(format!("an unexpected message of type {:?}", char::from(kind))));
     }
     let body_length = length.checked_sub(4).map(|length| length as usize);
     match body_length {
@@ -282,10 +282,10 @@ fn next_message(received: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
 }
 
 /// Returns the text of a postmaster that could not fork as an error; none until it is complete.
-fn bare_error(text: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
+fn plain_text_error(text: &[u8]) -> Result<Option<(u8, &[u8])>, LoginError> {
     match text.iter().position(|byte| *byte == 0) {
-        Some(end) => Err(LoginError::Refused(Box::new(ServerError::from_text(&text[..end])))),
-        None if text.len() > MESSAGE_LIMIT => Err(LoginError::Protocol("an error without end".to_owned())),
+        Some(end) => Err(LoginError::Rejected(Box::new(ServerError::from_text(&text[..end])))),
+        None if text.len() > MESSAGE_LIMIT => Err(LoginError::Protocol("an unterminated error".to_owned())),
         None => Ok(None),
     }
 }
@@ -301,22 +301,22 @@ fn method_name(request: u32) -> String {
 
 fn take_u32(body: &mut &[u8]) -> Result<u32, LoginError> {
     let bytes = body.split_off(..4).and_then(|bytes| bytes.try_into().ok());
-    bytes.map(u32::from_be_bytes).ok_or_else(malformed)
+    bytes.map(u32::from_be_bytes).ok_or_else(truncated)
 }
 
 fn take_text<'a>(body: &mut &'a [u8]) -> Result<&'a str, LoginError> {
-    let end = body.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
-    let text = body.split_off(..end).ok_or_else(malformed)?;
+    let end = body.iter().position(|byte| *byte == 0).ok_or_else(truncated)?;
+    let text = body.split_off(..end).ok_or_else(truncated)?;
     body.split_off_first();
-    std::str::from_utf8(text).map_err(|_| LoginError::Protocol("a text that is not UTF-8".to_owned()))
+    std::str::from_utf8(text).map_err(|_| LoginError::Protocol("a string that is not UTF-8".to_owned()))
 }
 
-fn malformed() -> LoginError {
-    LoginError::Protocol("a message that ends too early".to_owned())
+fn truncated() -> LoginError {
+    LoginError::Protocol("a truncated message".to_owned())
 }
 
-fn out_of_order() -> LoginError {
-    LoginError::Protocol("a message out of its order".to_owned())
+fn unexpected_message() -> LoginError {
+    LoginError::Protocol("a message out of sequence".to_owned())
 }
 
 impl ConnectParams {

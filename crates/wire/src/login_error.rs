@@ -10,30 +10,30 @@ use crate::tls::{Encryption, TlsError};
 pub enum LoginError {
     /// The server rejected the connection.
     #[error("{0}")]
-    Refused(Box<ServerError>),
+    Rejected(Box<ServerError>),
     /// The session does not satisfy `target_session_attrs`: another host's may.
     #[error("{0}")]
     Unsuitable(Unsuitable),
     /// This connection failed, and `sslmode` allows another one to the same address, with
     /// [`Handshake::start_over`](crate::Handshake::start_over).
-    #[error("{because}")]
+    #[error("{cause}")]
     Retry {
         /// Encryption to try.
-        with: Encryption,
+        encryption: Encryption,
         /// The failure.
-        because: Box<LoginError>,
+        cause: Box<LoginError>,
     },
     /// The server closed the connection.
     #[error("server closed the connection unexpectedly")]
     Closed,
     /// The server requests a password, and none is given.
-    #[error("the server asks for a password of role \"{user}\", and none is given")]
+    #[error("the server requires a password for user \"{user}\", and none is given")]
     PasswordMissing {
         /// Role.
         user: String,
     },
     /// An authentication method that is not supported.
-    #[error("the server asks for {0} authentication, which pgdyno does not support")]
+    #[error("the server requests {0} authentication, which pgdyno does not support")]
     Unsupported(String),
     /// An authentication method that `require_auth` excludes.
     #[error("authentication method requirement \"{required}\" failed: {method}")]
@@ -111,11 +111,11 @@ pub enum LoginError {
         what: &'static str,
     },
     /// Invalid response to the start-up message.
-    #[error("the server's answer to the start-up message cannot be understood ({0}): is it PostgreSQL?")]
+    #[error("the server sent an invalid response to the startup message ({0}): is it PostgreSQL?")]
     Protocol(String),
     /// Invalid response to the query about the session.
     #[error(transparent)]
-    Answer(#[from] ProtocolError),
+    SessionQuery(#[from] ProtocolError),
 }
 
 /// SQLSTATE of a server that is starting up, shutting down or recovering.
@@ -126,18 +126,18 @@ impl LoginError {
     /// has a line end.
     pub fn libpq_text(&self) -> String {
         match self {
-            Self::Refused(error) => error.libpq_text(None).trim_end().to_owned(),
+            Self::Rejected(error) => error.libpq_text(None).trim_end().to_owned(),
             Self::PasswordMissing { .. } => "fe_sendauth: no password supplied".to_owned(),
             other => other.to_string(),
         }
     }
 
     /// Whether to try the next host. As in libpq, no other host is tried after one that rejects the login.
-    pub fn another_host_may_do(&self) -> bool {
+    pub fn allows_next_host(&self) -> bool {
         match self {
             Self::Unsuitable(_) => true,
-            Self::Refused(error) => error.code() == Some(CANNOT_CONNECT_NOW),
-            Self::Retry { because, .. } => because.another_host_may_do(),
+            Self::Rejected(error) => error.code() == Some(CANNOT_CONNECT_NOW),
+            Self::Retry { cause, .. } => cause.allows_next_host(),
             _ => false,
         }
     }
@@ -159,7 +159,7 @@ pub enum Unsuitable {
     #[error("server is not in hot standby mode")]
     NotHotStandby,
     /// The server does not report it.
-    #[error("the server does not say whether the session is read-only or the server a standby")]
+    #[error("the server does not report whether the session is read-only or the server is a standby")]
     Unknown,
 }
 

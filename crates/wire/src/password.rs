@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn passwords_differ_and_what_is_stored_does_not_contain_them() {
+    fn passwords_differ_and_are_not_part_of_their_stored_form() {
         let (one, two) = (random_password().unwrap(), random_password().unwrap());
         assert!(one != two && one.len() == 32, "{one} {two}");
         for (has_scram, prefix) in [(true, "SCRAM-SHA-256$4096:"), (false, "md5")] {

@@ -4,25 +4,23 @@
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// An unknown type of message, or one that is invalid here.
-    #[error("the server sent a message of kind {:?}, which has no place in an answer: is it PostgreSQL?", *.0 as char)]
+    #[error("the server sent an unexpected message of type {:?}: is it PostgreSQL?", *.0 as char)]
     UnexpectedMessage(u8),
     /// A length that is invalid for the type of message.
-    #[error("the server sent a message of kind {:?} with the impossible length {length}: is it PostgreSQL?", *.kind as char)]
-    ImpossibleLength {
+    #[error("the server sent a message of type {:?} with the invalid length {length}: is it PostgreSQL?", *.kind as char)]
+    InvalidLength {
         /// Type of the message.
         kind: u8,
         /// Its length field.
         length: u32,
     },
     /// A message whose fields do not fill its length.
-    #[error("the server sent a message of kind {:?} whose parts do not make a whole: is it PostgreSQL?", *.0 as char)]
+    #[error("the server sent a malformed message of type {:?}: is it PostgreSQL?", *.0 as char)]
     Malformed(u8),
     /// ReadyForQuery with an unknown status.
-    #[error("the server says that it is ready in the unknown state {:?}: is it PostgreSQL?", *.0 as char)]
+    #[error("the server sent ReadyForQuery with the unknown status {:?}: is it PostgreSQL?", *.0 as char)]
     UnknownStatus(u8),
     /// A COPY was started.
-    #[error(
-        "the statement begins a COPY to or from the client, which scripts cannot do: take it out of the script"
-    )]
+    #[error("the statement starts a COPY to or from the client, which scripts do not support: remove it")]
     Copy,
 }

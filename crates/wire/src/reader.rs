@@ -34,7 +34,7 @@ pub struct Reader {
     bytes: u64,
     error: Option<Box<ServerError>>,
     /// State that only some readers need.
-    more: Option<Box<More>>,
+    cold: Option<Box<ColdState>>,
 }
 
 /// Modes of a reader beyond reporting complete responses. All are off initially.
@@ -48,12 +48,12 @@ struct Modes {
     all_rows: bool,
     notices: bool,
     /// Whether any mode that concerns results is on.
-    look_at_results: bool,
+    inspect_results: bool,
 }
 
 /// State that uses memory and is seldom needed.
 #[derive(Debug, Default)]
-struct More {
+struct ColdState {
     /// The body of the ErrorResponse or NoticeResponse that is being read.
     error_body: Vec<u8>,
     notices: VecDeque<ServerError>,
@@ -79,7 +79,7 @@ const LONGEST_MESSAGE: u32 = 1 << 30;
 pub enum Event {
     /// The response is complete: the server is ready for the next query. In a pipeline this is the response to a Sync,
     /// libpq's `PGRES_PIPELINE_SYNC`.
-    Ready(Answer),
+    Ready(Response),
     /// A COPY has started. The response continues when it is over: see [`CopyKind`].
     Copy(CopyKind),
     /// A result is complete, or as many of its rows as requested. Reported only in a pipeline ([`Reader::pipeline`]).
@@ -110,7 +110,7 @@ pub enum CopyKind {
 
 /// A complete response: the server is ready for the next query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct Response {
     /// Transaction status of the session.
     pub status: TransactionStatus,
     /// Whether the server reported an error, which [`Reader::take_error`] returns.
@@ -122,7 +122,7 @@ pub struct Answer {
     /// Transactions that the server committed, as it counts them: blocks, and statements outside of one.
     pub commits: u32,
     /// Whether a command may have committed more without reporting it: `CALL` or `DO`.
-    pub silent_commits: bool,
+    pub has_unreported_commits: bool,
     /// Bytes received since the last response, including notices and the like.
     pub bytes: u64,
 }
@@ -143,8 +143,8 @@ impl Reader {
     /// [`Reader::next`], otherwise only the end of a response and the start of a COPY.
     pub fn pipeline(&mut self, on: bool) {
         self.modes.pipeline = on;
-        self.modes.look_at_results = on || self.modes.collect;
-        self.begin_result();
+        self.modes.inspect_results = on || self.modes.collect;
+        self.start_result();
     }
 
     /// Collects subsequent results for [`Reader::results`], with their column names and last row. To be called between
@@ -161,31 +161,31 @@ impl Reader {
     fn set_collect(&mut self, on: bool, all_rows: bool) {
         self.modes.collect = on;
         self.modes.all_rows = all_rows;
-        self.modes.look_at_results = on || self.modes.pipeline;
-        self.begin_result();
+        self.modes.inspect_results = on || self.modes.pipeline;
+        self.start_result();
     }
 
     /// Starts a result, without the rows received before.
-    fn begin_result(&mut self) {
-        if !self.modes.look_at_results {
+    fn start_result(&mut self) {
+        if !self.modes.inspect_results {
             return;
         }
-        let (rows, more) = (self.rows, self.more());
-        more.rows_before = rows;
-        more.described = false;
-        more.results.drop_unfinished();
+        let (rows, cold) = (self.rows, self.cold());
+        cold.rows_before = rows;
+        cold.described = false;
+        cold.results.drop_unfinished();
     }
 
     /// Returns the results since the last [`Reader::clear`] that were received while [`Reader::collect`] was on, in
     /// order.
     pub fn results(&self) -> &[ResultSet] {
-        self.more.as_ref().map_or(&[], |more| more.results.finished())
+        self.cold.as_ref().map_or(&[], |cold| cold.results.finished())
     }
 
     /// Discards the results; their memory is reused.
     pub fn clear(&mut self) {
-        if let Some(more) = &mut self.more {
-            more.results.clear();
+        if let Some(cold) = &mut self.cold {
+            cold.results.clear();
         }
     }
 
@@ -196,24 +196,24 @@ impl Reader {
 
     /// Returns the oldest kept notice, once.
     pub fn take_notice(&mut self) -> Option<ServerError> {
-        self.more.as_mut()?.notices.pop_front()
+        self.cold.as_mut()?.notices.pop_front()
     }
 
     /// Returns the server's first error since the last call. One may also arrive between two responses, when the server
-    /// is told to shut down.
+    /// shuts down.
     pub fn take_error(&mut self) -> Option<ServerError> {
         self.error.take().map(|error| *error)
     }
 
     /// [`Reader::next`] for callers without COPY and pipelines: returns only responses, and a COPY is an error.
     #[inline]
-    pub fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
+    pub fn feed(&mut self, input: &[u8]) -> Result<(usize, Option<Response>), ProtocolError> {
         let mut taken = 0;
         loop {
-            let (more, event) = self.next(&input[taken..])?;
-            taken += more;
+            let (consumed, event) = self.next(&input[taken..])?;
+            taken += consumed;
             match event {
-                Some(Event::Ready(answer)) => return Ok((taken, Some(answer))),
+                Some(Event::Ready(response)) => return Ok((taken, Some(response))),
                 Some(Event::Copy(_)) => return Err(ProtocolError::Copy),
                 Some(Event::Result { .. } | Event::Failed) => {}
                 None => return Ok((taken, None)),
@@ -227,11 +227,11 @@ impl Reader {
     pub fn next(&mut self, input: &[u8]) -> Result<(usize, Option<Event>), ProtocolError> {
         let mut at = 0;
         loop {
-            if !self.in_body && self.header_len == 0 && !self.modes.look_at_results {
-                let (taken, answer) = self.skip(&input[at..])?;
+            if !self.in_body && self.header_len == 0 && !self.modes.inspect_results {
+                let (taken, response) = self.skip(&input[at..])?;
                 at += taken;
-                if let Some(answer) = answer {
-                    return Ok((at, Some(Event::Ready(answer))));
+                if let Some(response) = response {
+                    return Ok((at, Some(Event::Ready(response))));
                 }
             }
             let (taken, event) = self.step(&input[at..])?;
@@ -245,10 +245,10 @@ impl Reader {
     /// Consumes complete messages that need no inspection, which most input consists of. Returns the number of bytes
     /// consumed, and the response if it is complete.
     #[inline]
-    fn skip(&mut self, input: &[u8]) -> Result<(usize, Option<Answer>), ProtocolError> {
+    fn skip(&mut self, input: &[u8]) -> Result<(usize, Option<Response>), ProtocolError> {
         let mut at = 0;
         let (mut rows, mut commands) = (0, 0);
-        let answered = loop {
+        let ready_status = loop {
             let Some((&[kind, a, b, c, d], rest)) = input[at..].split_first_chunk::<HEADER>() else {
                 break None;
             };
@@ -259,10 +259,10 @@ impl Reader {
             match kind {
                 b'D' => rows += 1,
                 b'T' | b'n' | b's' if length <= SHORT_MESSAGE => {}
-                b'2' | b'1' if length <= SHORT_MESSAGE => self.commits.begun(),
+                b'2' | b'1' if length <= SHORT_MESSAGE => self.commits.mark_pending(),
                 b'C' if length <= SHORT_MESSAGE => {
                     commands += 1;
-                    self.commits.completed(body);
+                    self.commits.count_command(body);
                 }
                 b'Z' => {
                     if let [status] = body {
@@ -278,9 +278,9 @@ impl Reader {
         self.rows += rows;
         self.commands = self.commands.saturating_add(commands);
         self.bytes += at as u64;
-        let Some(status) = answered else { return Ok((at, None)) };
+        let Some(status) = ready_status else { return Ok((at, None)) };
         self.status = status;
-        Ok((at, Some(self.answer()?)))
+        Ok((at, Some(self.response()?)))
     }
 
     /// Consumes a part of a message, up to its end.
@@ -290,7 +290,7 @@ impl Reader {
             let (part, _) = input.split_at(taken);
             match self.kind {
                 b'Z' => self.status = part.first().copied().unwrap_or(self.status),
-                b'C' => self.commits.keep_tag(part),
+                b'C' => self.commits.append_tag(part),
                 b'E' | b'N' | b'T' | b'D' => self.keep(part),
                 _ => {}
             }
@@ -313,9 +313,9 @@ impl Reader {
 
     fn begin(&mut self, kind: u8, length: u32) -> Result<(), ProtocolError> {
         // The length includes itself.
-        let impossible = ProtocolError::ImpossibleLength { kind, length };
+        let invalid_length = ProtocolError::InvalidLength { kind, length };
         let Some(left) = length.checked_sub(4).filter(|_| length <= LONGEST_MESSAGE) else {
-            return Err(impossible);
+            return Err(invalid_length);
         };
         match kind {
             b'D' => {
@@ -327,15 +327,15 @@ impl Reader {
             b'C' | b'I' if length <= SHORT_MESSAGE => self.commands = self.commands.saturating_add(1),
             // Errors, notices, notifications, descriptions of parameters and of rows.
             b'E' | b'N' | b'A' | b't' | b'T' => {}
-            b'd' | b'c' if self.more.as_ref().is_some_and(|more| more.copying != 0) => {}
-            b'Z' if left != 1 => return Err(impossible),
-            _ if length > SHORT_MESSAGE => return Err(impossible),
+            b'd' | b'c' if self.cold.as_ref().is_some_and(|cold| cold.copying != 0) => {}
+            b'Z' if left != 1 => return Err(invalid_length),
+            _ if length > SHORT_MESSAGE => return Err(invalid_length),
             // A setting's new value, intermediate messages of the extended protocol, and the start of a COPY.
             b'Z' | b'S' | b'n' | b's' | b'1' | b'2' | b'3' | b'G' | b'H' | b'W' => {}
             _ => return Err(ProtocolError::UnexpectedMessage(kind)),
         }
         if matches!(kind, b'1' | b'2' | b'I') {
-            self.commits.begun();
+            self.commits.mark_pending();
         }
         self.bytes += HEADER as u64 + u64::from(left);
         self.kind = kind;
@@ -345,36 +345,37 @@ impl Reader {
     }
 
     #[inline]
-    fn answer(&mut self) -> Result<Answer, ProtocolError> {
+    fn response(&mut self) -> Result<Response, ProtocolError> {
         let status = match self.status {
             b'I' => TransactionStatus::Idle,
             b'T' => TransactionStatus::InBlock,
             b'E' => TransactionStatus::FailedBlock,
             unknown => return Err(ProtocolError::UnknownStatus(unknown)),
         };
-        if let Some(more) = &mut self.more {
-            more.end_answer();
+        if let Some(cold) = &mut self.cold {
+            cold.end_response();
         }
         let failed = mem::take(&mut self.failed);
-        let (commits, silent_commits) = self.commits.ended(status == TransactionStatus::Idle && !failed);
-        Ok(Answer {
+        let (commits, has_unreported_commits) =
+            self.commits.end_response(status == TransactionStatus::Idle && !failed);
+        Ok(Response {
             status,
             failed,
             commits,
-            silent_commits,
+            has_unreported_commits,
             rows: mem::take(&mut self.rows),
             commands: mem::take(&mut self.commands),
             bytes: mem::take(&mut self.bytes),
         })
     }
 
-    fn more(&mut self) -> &mut More {
-        self.more.get_or_insert_default()
+    fn cold(&mut self) -> &mut ColdState {
+        self.cold.get_or_insert_default()
     }
 
     fn begin_row(&mut self, length: u32) {
         let all = self.modes.all_rows;
-        self.more().results.begin_row(length, all);
+        self.cold().results.begin_row(length, all);
     }
 
     /// Keeps a part of a message's body, if wanted.
@@ -385,19 +386,19 @@ impl Reader {
             _ => self.modes.collect,
         };
         if wanted {
-            self.keep_wanted(bytes);
+            self.append(bytes);
         }
     }
 
-    fn keep_wanted(&mut self, bytes: &[u8]) {
+    fn append(&mut self, bytes: &[u8]) {
         let kind = self.kind;
-        let more = self.more();
+        let cold = self.cold();
         match kind {
-            b'D' => more.results.add_to_row(bytes),
-            b'T' => more.results.add_to_description(bytes),
+            b'D' => cold.results.add_to_row(bytes),
+            b'T' => cold.results.add_to_description(bytes),
             _ => {
-                let room = ERROR_CAPACITY - more.error_body.len();
-                more.error_body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                let room = ERROR_CAPACITY - cold.error_body.len();
+                cold.error_body.extend_from_slice(&bytes[..bytes.len().min(room)]);
             }
         }
     }
@@ -406,44 +407,44 @@ impl Reader {
     fn end(&mut self) -> Result<Option<Event>, ProtocolError> {
         self.in_body = false;
         if self.kind == b'C' {
-            self.commits.tag_ended();
+            self.commits.end_tag();
         }
         match self.kind {
-            b'Z' => Ok(Some(Event::Ready(self.answer()?))),
-            b'T' if self.modes.look_at_results => {
-                self.more().described = true;
+            b'Z' => Ok(Some(Event::Ready(self.response()?))),
+            b'T' if self.modes.inspect_results => {
+                self.cold().described = true;
                 Ok(None)
             }
-            b'C' | b'I' | b's' if self.modes.look_at_results => self.end_result(),
+            b'C' | b'I' | b's' if self.modes.inspect_results => self.end_result(),
             b'E' => Ok(self.end_error()),
             b'N' if self.modes.notices => {
                 self.end_notice();
                 Ok(None)
             }
-            b'G' | b'H' | b'W' | b'c' => Ok(self.turn_copy()),
+            b'G' | b'H' | b'W' | b'c' => Ok(self.end_copy_message()),
             _ => Ok(None),
         }
     }
 
     fn end_result(&mut self) -> Result<Option<Event>, ProtocolError> {
-        let (modes, rows, ended_by) = (self.modes, self.rows, self.kind);
-        let more = self.more();
-        let rows = rows - mem::replace(&mut more.rows_before, rows);
-        let kind = match ended_by {
+        let (modes, rows, last_kind) = (self.modes, self.rows, self.kind);
+        let cold = self.cold();
+        let rows = rows - mem::replace(&mut cold.rows_before, rows);
+        let kind = match last_kind {
             b'I' => ResultKind::Empty,
-            _ if rows > 0 || more.described => ResultKind::Rows,
+            _ if rows > 0 || cold.described => ResultKind::Rows,
             _ => ResultKind::Command,
         };
-        more.described = false;
+        cold.described = false;
         if modes.collect {
-            more.results.finish(kind, rows)?;
+            cold.results.finish(kind, rows)?;
         }
         Ok(modes.pipeline.then_some(Event::Result { kind, rows }))
     }
 
     #[cold]
     fn end_error(&mut self) -> Option<Event> {
-        let body = mem::take(&mut self.more().error_body);
+        let body = mem::take(&mut self.cold().error_body);
         self.failed = true;
         self.error.get_or_insert_with(|| Box::new(ServerError::from_body(&body)));
         self.modes.pipeline.then_some(Event::Failed)
@@ -451,15 +452,15 @@ impl Reader {
 
     #[cold]
     fn end_notice(&mut self) {
-        let more = self.more();
-        more.notices.push_back(ServerError::from_body(&more.error_body));
-        more.error_body.clear();
+        let cold = self.cold();
+        cold.notices.push_back(ServerError::from_body(&cold.error_body));
+        cold.error_body.clear();
     }
 
     #[cold]
-    fn turn_copy(&mut self) -> Option<Event> {
+    fn end_copy_message(&mut self) -> Option<Event> {
         let kind = self.kind;
-        self.more().copying = if kind == b'c' { 0 } else { kind };
+        self.cold().copying = if kind == b'c' { 0 } else { kind };
         match kind {
             b'G' => Some(Event::Copy(CopyKind::In)),
             b'H' => Some(Event::Copy(CopyKind::Out)),
@@ -469,9 +470,9 @@ impl Reader {
     }
 }
 
-impl More {
+impl ColdState {
     /// Discards unfinished state: the server is ready.
-    fn end_answer(&mut self) {
+    fn end_response(&mut self) {
         self.rows_before = 0;
         self.copying = 0;
         self.described = false;
@@ -487,22 +488,22 @@ mod tests {
 
     /// Everything that a reader finds in some bytes.
     #[derive(Debug, Default, PartialEq)]
-    struct Found {
-        answers: Vec<Answer>,
+    struct Output {
+        responses: Vec<Response>,
         errors: Vec<ServerError>,
         end: Option<ProtocolError>,
     }
 
-    fn read_all<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Found {
+    fn read_all<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Output {
         let mut reader = Reader::default();
-        let mut found = Found::default();
+        let mut found = Output::default();
         for mut piece in pieces {
             while !piece.is_empty() {
                 match reader.feed(piece) {
-                    Ok((taken, answer)) => {
-                        assert!(answer.is_some() || taken == piece.len(), "bytes left without an answer");
-                        found.answers.extend(answer);
-                        if answer.is_some() {
+                    Ok((taken, response)) => {
+                        assert!(response.is_some() || taken == piece.len(), "bytes left without a response");
+                        found.responses.extend(response);
+                        if response.is_some() {
                             found.errors.extend(reader.take_error());
                         }
                         piece = &piece[taken..];
@@ -525,16 +526,24 @@ mod tests {
         message
     }
 
-    fn answer(status: TransactionStatus) -> Answer {
-        Answer { status, failed: false, rows: 0, commands: 0, commits: 0, silent_commits: false, bytes: 0 }
+    fn response(status: TransactionStatus) -> Response {
+        Response {
+            status,
+            failed: false,
+            rows: 0,
+            commands: 0,
+            commits: 0,
+            has_unreported_commits: false,
+            bytes: 0,
+        }
     }
 
-    fn refusal() -> Vec<u8> {
+    fn error_response() -> Vec<u8> {
         message(b'E', b"SERREUR\0VERROR\0C42P01\0Mno such table\0Dmore\0Hcreate it\0\0")
     }
 
     #[test]
-    fn a_query_of_several_statements_is_one_answer() {
+    fn a_query_with_several_statements_has_one_response() {
         let mut all = Vec::new();
         for part in [
             message(b'T', b"columns"),
@@ -550,26 +559,26 @@ mod tests {
             all.extend(part);
         }
         let (bytes, all) = (all.len() as u64, all);
-        let answer = Answer { rows: 2, commands: 3, bytes, ..answer(TransactionStatus::InBlock) };
-        assert_eq!(read_all([all.as_slice()]), Found { answers: vec![answer], ..Found::default() });
+        let response = Response { rows: 2, commands: 3, bytes, ..response(TransactionStatus::InBlock) };
+        assert_eq!(read_all([all.as_slice()]), Output { responses: vec![response], ..Output::default() });
     }
 
     #[test]
-    fn an_error_is_reported_with_its_fields_and_belongs_to_its_answer() {
+    fn an_error_is_reported_with_its_fields_and_its_response() {
         let mut bytes = message(b'2', b"");
-        bytes.extend(refusal());
+        bytes.extend(error_response());
         bytes.extend(message(b'Z', b"I"));
         bytes.extend(message(b'C', b"OK\0"));
         bytes.extend(message(b'Z', b"I"));
         let found = read_all([bytes.as_slice()]);
-        assert_eq!(found.answers.iter().map(|answer| answer.failed).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(found.responses.iter().map(|response| response.failed).collect::<Vec<_>>(), [true, false]);
         let error = &found.errors[0];
         assert_eq!(error.to_string(), "ERROR: no such table (SQLSTATE 42P01); detail: more; hint: create it");
         assert_eq!(error.code(), Some("42P01"));
     }
 
     #[test]
-    fn of_an_error_without_end_only_the_beginning_is_kept() {
+    fn long_errors_are_truncated() {
         let mut body = b"C22000\0M".to_vec();
         body.resize(1_000_000, b'x');
         let mut reader = Reader::default();
@@ -579,25 +588,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_answer_is_refused() {
+    fn invalid_responses_are_errors() {
         assert_eq!(read_all([message(b'G', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
         assert_eq!(read_all([message(b'H', b"\0\0\0").as_slice()]).end, Some(ProtocolError::Copy));
-        let http = ProtocolError::ImpossibleLength { kind: b'H', length: u32::from_be_bytes(*b"TTP/") };
+        let http = ProtocolError::InvalidLength { kind: b'H', length: u32::from_be_bytes(*b"TTP/") };
         assert_eq!(read_all([&b"HTTP/1.1 400"[..]]).end, Some(http));
-        let ssh = ProtocolError::ImpossibleLength { kind: b'S', length: u32::from_be_bytes(*b"SH-2") };
+        let ssh = ProtocolError::InvalidLength { kind: b'S', length: u32::from_be_bytes(*b"SH-2") };
         assert_eq!(read_all([&b"SSH-2.0"[..]]).end, Some(ssh));
         assert_eq!(
             read_all([&b"D\0\0\0\x03"[..]]).end,
-            Some(ProtocolError::ImpossibleLength { kind: b'D', length: 3 })
+            Some(ProtocolError::InvalidLength { kind: b'D', length: 3 })
         );
         for length in [-1, i32::MAX, (1 << 30) + 1] {
             let head = [b"D".as_slice(), &i32::to_be_bytes(length)].concat();
-            let impossible = ProtocolError::ImpossibleLength { kind: b'D', length: length as u32 };
-            assert_eq!(read_all([&head[..]]).end, Some(impossible));
+            let invalid_length = ProtocolError::InvalidLength { kind: b'D', length: length as u32 };
+            assert_eq!(read_all([&head[..]]).end, Some(invalid_length));
         }
         assert_eq!(
             read_all([&b"Z\0\0\0\x04"[..]]).end,
-            Some(ProtocolError::ImpossibleLength { kind: b'Z', length: 4 })
+            Some(ProtocolError::InvalidLength { kind: b'Z', length: 4 })
         );
         assert_eq!(read_all([&b"Z\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnknownStatus(b'?')));
         assert_eq!(read_all([&b"~\0\0\0\x05?"[..]]).end, Some(ProtocolError::UnexpectedMessage(b'~')));
@@ -639,20 +648,20 @@ mod tests {
     fn ready(failed: bool, rows: u64, commands: u32, bytes: usize) -> Event {
         let bytes = bytes as u64;
         let commits = u32::from(commands > 0 && !failed);
-        Event::Ready(Answer { failed, rows, commands, commits, bytes, ..answer(TransactionStatus::Idle) })
+        Event::Ready(Response { failed, rows, commands, commits, bytes, ..response(TransactionStatus::Idle) })
     }
 
     /// Names, values of the last row, rows and kind of a result.
-    type Shown = (Vec<String>, Option<Vec<Option<String>>>, u64, ResultKind);
+    type ResultSummary = (Vec<String>, Option<Vec<Option<String>>>, u64, ResultKind);
 
-    fn shown(result: &ResultSet) -> Shown {
+    fn summary(result: &ResultSet) -> ResultSummary {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let last = result.last_row().map(|row| row.map(|value| value.map(text)).collect());
         (result.columns().map(text).collect(), last, result.rows(), result.kind())
     }
 
     #[test]
-    fn results_are_reported_one_by_one_to_who_asks() {
+    fn results_are_collected_on_request() {
         let bytes = [
             description(&["a", "b c"]),
             row(&[Some("1"), None]),
@@ -667,7 +676,7 @@ mod tests {
         .concat();
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         let last = vec![Some("22".to_owned()), Some(String::new())];
-        let expected: [Shown; 4] = [
+        let expected: [ResultSummary; 4] = [
             (names(&["a", "b c"]), Some(last), 2, ResultKind::Rows),
             (vec![], None, 0, ResultKind::Command),
             (vec![], None, 0, ResultKind::Empty),
@@ -679,7 +688,7 @@ mod tests {
             // A second time, in the memory of the first.
             for _ in 0..2 {
                 assert_eq!(events(&mut reader, &bytes, size), [ready(false, 2, 4, bytes.len())]);
-                assert_eq!(reader.results().iter().map(shown).collect::<Vec<_>>(), expected);
+                assert_eq!(reader.results().iter().map(summary).collect::<Vec<_>>(), expected);
                 reader.clear();
                 assert_eq!(reader.results().len(), 0);
             }
@@ -690,13 +699,13 @@ mod tests {
     }
 
     #[test]
-    fn all_rows_are_kept_for_who_asks() {
+    fn all_rows_are_kept_on_request() {
         let bytes = [
             description(&["a"]),
             row(&[Some("1")]),
             row(&[None]),
             message(b'C', b"SELECT 2\0"),
-            refusal(),
+            error_response(),
             message(b'Z', b"I"),
         ]
         .concat();
@@ -709,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_not_whole_are_told_to_who_keeps_them() {
+    fn malformed_rows_are_errors_if_collected() {
         let short = [description(&["a"]), message(b'D', b"\0\x01\0\0\0\x05ab"), message(b'C', b"SELECT 1\0")];
         let many = [description(&["a"]), row(&[None, None]), message(b'C', b"SELECT 1\0")];
         let cut = [message(b'T', b"\0\x01name"), message(b'C', b"SELECT 0\0")];
@@ -722,7 +731,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipeline_is_reported_step_by_step() {
+    fn a_pipeline_reports_every_result() {
         let bytes = [
             message(b'2', b""),
             description(&["a"]),
@@ -733,7 +742,7 @@ mod tests {
             message(b'C', b"UPDATE 1\0"),
             message(b'I', b""),
             message(b's', b""),
-            refusal(),
+            error_response(),
             message(b'Z', b"I"),
             message(b'Z', b"I"),
         ];
@@ -768,7 +777,7 @@ mod tests {
             message(b'Z', b"I"),
         ]
         .concat();
-        let into = [message(b'G', b"\0\0\0"), refusal(), message(b'Z', b"I")].concat();
+        let into = [message(b'G', b"\0\0\0"), error_response(), message(b'Z', b"I")].concat();
         for size in [1, 1000] {
             let mut reader = Reader::default();
             assert_eq!(
@@ -785,7 +794,7 @@ mod tests {
     }
 
     #[test]
-    fn notices_are_kept_for_who_asks() {
+    fn notices_are_kept_on_request() {
         let notice = |text: &str| message(b'N', format!("SNOTICE\0VNOTICE\0M{text}\0\0").as_bytes());
         let bytes = [notice("one"), notice("two"), message(b'Z', b"I")].concat();
         let mut reader = Reader::default();
@@ -807,7 +816,7 @@ mod tests {
                 .prop_map(|(kind, body)| message(kind, &body)),
             2 => Just(message(b'Z', b"I")),
             1 => Just(message(b'Z', b"E")),
-            2 => Just(refusal()),
+            2 => Just(error_response()),
             1 => body,
         ];
         prop::collection::vec(part, 0..12).prop_map(|parts| parts.concat())
@@ -815,7 +824,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn splits_change_nothing(bytes in stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
+        fn input_can_be_split_anywhere(bytes in stream(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..20)) {
             let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
             cuts.sort_unstable();
             let mut pieces = Vec::new();
@@ -830,7 +839,7 @@ mod tests {
         }
 
         #[test]
-        fn splits_change_nothing_in_any_mode(bytes in stream(), size in 1_usize..50) {
+        fn input_can_be_split_anywhere_in_any_mode(bytes in stream(), size in 1_usize..50) {
             let all = |size: usize| {
                 let mut reader = Reader::default();
                 reader.pipeline(true);
@@ -846,18 +855,18 @@ mod tests {
                             }
                             Err(error) => {
                                 found.push(Err(error));
-                                return (found, reader.results().iter().map(shown).collect::<Vec<_>>());
+                                return (found, reader.results().iter().map(summary).collect::<Vec<_>>());
                             }
                         }
                     }
                 }
-                (found, reader.results().iter().map(shown).collect())
+                (found, reader.results().iter().map(summary).collect())
             };
             prop_assert_eq!(all(size), all(bytes.len().max(1)));
         }
 
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_input_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             read_all([bytes.as_slice()]);
         }
     }

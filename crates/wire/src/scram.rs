@@ -31,10 +31,10 @@ const NONCE_LENGTH: usize = 18;
 /// Keys of passwords, by the inputs of their derivation: 4096 rounds of hashing take some milliseconds, and the clients
 /// of a load all have the same role.
 #[derive(Clone, Default)]
-pub(crate) struct KeyCache(Arc<Mutex<HashMap<Origin, Keys>>>);
+pub(crate) struct KeyCache(Arc<Mutex<HashMap<KeyInput, Keys>>>);
 
 #[derive(PartialEq, Eq, Hash)]
-struct Origin {
+struct KeyInput {
     password: Vec<u8>,
     salt: Vec<u8>,
     iterations: NonZeroU32,
@@ -54,21 +54,21 @@ impl fmt::Debug for KeyCache {
 
 impl KeyCache {
     /// Returns the keys. Derives them while others wait for the same ones.
-    fn keys(&self, origin: Origin) -> Keys {
+    fn keys(&self, input: KeyInput) -> Keys {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(keys) = known.get(&origin) {
+        if let Some(keys) = known.get(&input) {
             return *keys;
         }
-        let keys = Keys::derive(&origin);
-        known.insert(origin, keys);
+        let keys = Keys::derive(&input);
+        known.insert(input, keys);
         keys
     }
 }
 
 impl Keys {
-    fn derive(origin: &Origin) -> Self {
+    fn derive(input: &KeyInput) -> Self {
         let mut salted = [0; LENGTH];
-        let Origin { password, salt, iterations } = origin;
+        let KeyInput { password, salt, iterations } = input;
         pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, *iterations, salt, password, &mut salted);
         Self { client: hmac(&salted, b"Client Key"), server: hmac(&salted, b"Server Key") }
     }
@@ -122,7 +122,7 @@ pub enum ScramError {
     Nonce,
     /// The server reported an error.
     #[error("error received from server in SCRAM exchange: {0}")]
-    Refused(String),
+    Rejected(String),
     /// The server does not know the password.
     #[error("incorrect server signature")]
     Signature,
@@ -187,7 +187,7 @@ impl Scram {
         auth_message.push(b',');
         auth_message.extend_from_slice(without_proof.as_bytes());
         let (salt, iterations) = (challenge.salt, challenge.iterations);
-        let keys = keys.keys(Origin { password: self.password, salt, iterations });
+        let keys = keys.keys(KeyInput { password: self.password, salt, iterations });
         let stored_key = digest::digest(&digest::SHA256, &keys.client);
         let signature = hmac(stored_key.as_ref(), &auth_message);
         let mut proof = keys.client;
@@ -204,7 +204,7 @@ impl ScramProof {
     pub(crate) fn verify(&self, message: &[u8]) -> Result<(), ScramError> {
         let message = text(message)?;
         if let Some(reason) = message.strip_prefix("e=") {
-            return Err(ScramError::Refused(reason.to_owned()));
+            return Err(ScramError::Rejected(reason.to_owned()));
         }
         let signature =
             message.strip_prefix("v=").ok_or(ScramError::Malformed("attribute \"v\" expected"))?;
@@ -269,9 +269,9 @@ mod tests {
     #[test]
     fn keys_and_signatures_are_those_of_rfc_7677() {
         let salt = STANDARD.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
-        let origin =
-            Origin { password: b"pencil".to_vec(), salt, iterations: NonZeroU32::new(4096).unwrap() };
-        let keys = Keys::derive(&origin);
+        let input =
+            KeyInput { password: b"pencil".to_vec(), salt, iterations: NonZeroU32::new(4096).unwrap() };
+        let keys = Keys::derive(&input);
         let auth_message = b"n=user,r=rOprNGfwEbeRWgbNEkqO,\
             r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096,\
             c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
@@ -288,7 +288,7 @@ mod tests {
         );
     }
 
-    fn begin(binding: Binding) -> (Scram, String) {
+    fn start(binding: Binding) -> (Scram, String) {
         let mut out = Vec::new();
         let scram = Scram::with_nonce("pencil", binding, "abc".to_owned(), &mut out);
         (scram, String::from_utf8(out).unwrap())
@@ -304,7 +304,7 @@ mod tests {
             (Binding::Unrequested, "y,,", "eSws"),
             (hash, "p=tls-server-end-point,,", "cD10bHMtc2VydmVyLWVuZC1wb2ludCwsaGFzaA=="),
         ] {
-            let (scram, first) = begin(binding);
+            let (scram, first) = start(binding);
             assert_eq!(first, format!("{header}n=,r=abc"));
             let mut out = Vec::new();
             scram.prove(CHALLENGE, &KeyCache::default(), &mut out).unwrap();
@@ -313,43 +313,41 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_derived_once_for_all_who_share_them() {
+    fn keys_are_derived_once_for_shared_caches() {
         let cache = KeyCache::default();
         let shared = cache.clone();
         for cache in [&cache, &shared] {
-            begin(Binding::Unsupported).0.prove(CHALLENGE, cache, &mut Vec::new()).unwrap();
+            start(Binding::Unsupported).0.prove(CHALLENGE, cache, &mut Vec::new()).unwrap();
         }
         assert_eq!(cache.0.lock().unwrap().len(), 1);
         let other_salt = b"r=abcdef,s=AAAA,i=4096";
-        begin(Binding::Unsupported).0.prove(other_salt, &cache, &mut Vec::new()).unwrap();
+        start(Binding::Unsupported).0.prove(other_salt, &cache, &mut Vec::new()).unwrap();
         assert_eq!(shared.0.lock().unwrap().len(), 2);
     }
 
     #[test]
-    fn challenges_that_break_the_rules_are_refused() {
-        let refused = |challenge: &[u8]| {
-            let (scram, _) = begin(Binding::Unsupported);
+    fn invalid_challenges_are_rejected() {
+        let error = |challenge: &[u8]| {
+            let (scram, _) = start(Binding::Unsupported);
             scram.prove(challenge, &KeyCache::default(), &mut Vec::new()).err().unwrap().to_string()
         };
-        assert!(refused(b"r=abc,s=AAAA,i=1").contains("nonce mismatch"));
-        assert!(refused(b"r=xyzabc,s=AAAA,i=1").contains("nonce mismatch"));
-        assert!(refused(b"r=abcdef,s=?,i=1").contains("invalid salt"));
+        assert!(error(b"r=abc,s=AAAA,i=1").contains("nonce mismatch"));
+        assert!(error(b"r=xyzabc,s=AAAA,i=1").contains("nonce mismatch"));
+        assert!(error(b"r=abcdef,s=?,i=1").contains("invalid salt"));
         for iterations in ["0", "-1", "1000001", "4294967295"] {
-            assert!(
-                refused(format!("r=abcdef,s=AAAA,i={iterations}").as_bytes()).contains("iteration count")
-            );
+            assert!(error(format!("r=abcdef,s=AAAA,i={iterations}").as_bytes()).contains("iteration count"));
         }
-        assert!(refused(b"r=abcdef,s=AAAA,i=1,m=x").contains("garbage"));
-        assert!(refused(b"e=other-error").contains("attribute \"r\""));
-        let (scram, _) = begin(Binding::Unsupported);
+        assert!(error(b"r=abcdef,s=AAAA,i=1,m=x").contains("garbage"));
+        assert!(error(b"e=other-error").contains("attribute \"r\""));
+        let (scram, _) = start(Binding::Unsupported);
         let proof = scram.prove(CHALLENGE, &KeyCache::default(), &mut Vec::new()).unwrap();
-        assert_eq!(proof.verify(b"e=invalid-proof"), Err(ScramError::Refused("invalid-proof".to_owned())));
+        assert_eq!(proof.verify(b"e=invalid-proof"), Err(ScramError::Rejected("invalid-proof".to_owned())));
     }
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
-            let (scram, _) = begin(Binding::Unsupported);
+        fn arbitrary_input_does_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let (scram, _) = start(Binding::Unsupported);
             let _ = scram.prove(&bytes, &KeyCache::default(), &mut Vec::new());
             let proof = ScramProof { auth_message: Vec::new(), server_key: [0; LENGTH] };
             let _ = proof.verify(&bytes);

@@ -106,16 +106,16 @@ impl ServerError {
             "" => self.message.clone(),
             severity => format!("{severity}:  {}", self.message),
         };
-        let place = match (self.position, self.internal_position) {
+        let position = match (self.position, self.internal_position) {
             (Some(position), _) => Some((position, query)),
             (None, Some(position)) => Some((position, self.internal_query.as_deref())),
             (None, None) => None,
         };
-        if let Some((position, None)) = place {
+        if let Some((position, None)) = position {
             text.push_str(&format!(" at character {position}"));
         }
         text.push('\n');
-        if let Some((position, Some(query))) = place {
+        if let Some((position, Some(query))) = position {
             position::show(query, position, &mut text);
         }
         // libpq shows no context of notices.
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_libpqs() {
+    fn the_text_is_identical_to_libpqs() {
         let fields = "SERROR\0VERROR\0C42P01\0Mrelation \"x\" does not exist\0Dmore\0Hless\0P15\0Wwhere\0\0";
         assert_eq!(
             error(fields).libpq_text(Some("SELECT * FROM x;")),

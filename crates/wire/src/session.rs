@@ -1,8 +1,8 @@
 //! Information that a server reports at the start of a session.
 
-/// An established session.
+/// An established session, as the server reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Session {
+pub struct SessionInfo {
     /// Process id of the session's backend.
     pub process_id: i32,
     /// Secret that a cancel request repeats; 4 bytes in protocol 3.0.
@@ -11,7 +11,7 @@ pub struct Session {
     pub parameters: Vec<(String, String)>,
 }
 
-impl Session {
+impl SessionInfo {
     /// Returns the parameter of that name.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())

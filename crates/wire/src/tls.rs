@@ -18,7 +18,7 @@ pub use context::TlsContext;
 pub use error::TlsError;
 
 /// Capacity that a connection keeps for incomplete received records, in bytes.
-const KEPT_ROOM: usize = 4 * 1024;
+const RETAINED_CAPACITY: usize = 4 * 1024;
 
 /// Upper bound of what a record of any version and cipher adds to its content, in bytes.
 const RECORD_OVERHEAD: usize = 64;
@@ -83,9 +83,9 @@ impl Tls {
         if !input.is_empty() {
             self.received.extend_from_slice(input);
             let mut unsent = std::mem::take(&mut self.unsent);
-            let driven = self.drive(plain, &mut unsent, None);
+            let result = self.drive(plain, &mut unsent, None);
             self.unsent = unsent;
-            driven?;
+            result?;
         }
         Ok(if self.closed_by_server { TlsFlow::Closed } else { TlsFlow::Open })
     }
@@ -97,15 +97,15 @@ impl Tls {
             return Ok(());
         }
         let mut decrypted = std::mem::take(&mut self.decrypted);
-        let driven = self.drive(&mut decrypted, out, Some(Say::Data(plain)));
+        let result = self.drive(&mut decrypted, out, Some(Outgoing::Data(plain)));
         self.decrypted = decrypted;
-        driven.map(drop)
+        result.map(drop)
     }
 
     /// Appends the record that announces the end of the data to `out`.
     pub fn close_notify(&mut self, out: &mut Vec<u8>) -> Result<(), TlsError> {
         out.append(&mut self.unsent);
-        self.drive(&mut Vec::new(), out, Some(Say::Close)).map(drop)
+        self.drive(&mut Vec::new(), out, Some(Outgoing::Close)).map(drop)
     }
 
     /// The version in use, such as `TLSv1.3`; empty before the end of the handshake.
@@ -135,25 +135,25 @@ impl Tls {
 
     /// Continues the handshake: processes bytes and appends those to send. Returns true if it is complete; later data
     /// are kept for [`Tls::decrypt`].
-    pub(crate) fn shake_hands(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
+    pub(crate) fn continue_handshake(&mut self, input: &[u8], out: &mut Vec<u8>) -> Result<bool, TlsError> {
         self.received.extend_from_slice(input);
         let mut decrypted = std::mem::take(&mut self.decrypted);
-        let driven = self.drive(&mut decrypted, out, None);
+        let result = self.drive(&mut decrypted, out, None);
         self.decrypted = decrypted;
-        driven
+        result
     }
 
     /// Puts data back for the next [`Tls::decrypt`].
-    pub(crate) fn give_back(&mut self, plain: &[u8]) {
+    pub(crate) fn push_back(&mut self, plain: &[u8]) {
         self.decrypted.splice(..0, plain.iter().copied());
     }
 
-    /// Processes received bytes, and encrypts `say` if the connection permits it. Returns whether it does.
+    /// Processes received bytes, and encrypts `outgoing` if the connection permits it. Returns whether it does.
     fn drive(
         &mut self,
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
-        mut say: Option<Say<'_>>,
+        mut outgoing: Option<Outgoing<'_>>,
     ) -> Result<bool, TlsError> {
         let mut from = 0;
         let end = loop {
@@ -180,19 +180,19 @@ impl Tls {
                     self.closed_by_server = true;
                     None
                 }
-                Ok(ConnectionState::WriteTraffic(mut traffic)) => match say.take() {
-                    Some(say) => {
-                        say.write(&mut traffic, out)?;
+                Ok(ConnectionState::WriteTraffic(mut traffic)) => match outgoing.take() {
+                    Some(outgoing) => {
+                        outgoing.write(&mut traffic, out)?;
                         None
                     }
                     None => Some(Ok(true)),
                 },
                 Ok(ConnectionState::Closed) => {
                     self.closed_by_server = true;
-                    Some(if say.is_some() { Err(TlsError::Closed) } else { Ok(false) })
+                    Some(if outgoing.is_some() { Err(TlsError::Closed) } else { Ok(false) })
                 }
                 Ok(ConnectionState::BlockedHandshake) => {
-                    Some(if say.is_some() { Err(TlsError::Closed) } else { Ok(false) })
+                    Some(if outgoing.is_some() { Err(TlsError::Closed) } else { Ok(false) })
                 }
                 Ok(_) => Some(Err(TlsError::Closed)),
                 Err(error) => Some(Err(error.into())),
@@ -204,16 +204,16 @@ impl Tls {
         };
         self.received.drain(..from);
         if self.received.is_empty() {
-            self.received.shrink_to(KEPT_ROOM);
+            self.received.shrink_to(RETAINED_CAPACITY);
         }
         if end.is_err() {
-            self.tell_why(out);
+            self.write_alert(out);
         }
         end
     }
 
     /// Appends the alert that reports to the server why the connection is closed.
-    fn tell_why(&mut self, out: &mut Vec<u8>) {
+    fn write_alert(&mut self, out: &mut Vec<u8>) {
         while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut data)), .. } =
             self.connection.process_tls_records(&mut [])
         {
@@ -225,24 +225,24 @@ impl Tls {
 }
 
 /// Data to send to the server.
-enum Say<'a> {
+enum Outgoing<'a> {
     Data(&'a [u8]),
     Close,
 }
 
-impl Say<'_> {
+impl Outgoing<'_> {
     fn write(
         self,
         traffic: &mut WriteTraffic<'_, ClientConnectionData>,
         out: &mut Vec<u8>,
     ) -> Result<(), TlsError> {
         let start = out.len();
-        let mut room = match self {
+        let mut capacity = match self {
             Self::Data(data) => data.len() + RECORD_OVERHEAD * (1 + data.len() / RECORD_CONTENT),
             Self::Close => RECORD_OVERHEAD,
         };
         loop {
-            out.resize(start + room, 0);
+            out.resize(start + capacity, 0);
             let written = match self {
                 Self::Data(data) => traffic.encrypt(data, &mut out[start..]),
                 Self::Close => traffic.queue_close_notify(&mut out[start..]),
@@ -252,8 +252,8 @@ impl Say<'_> {
                     out.truncate(start + written);
                     return Ok(());
                 }
-                Err(EncryptError::InsufficientSize(size)) if size.required_size > room => {
-                    room = size.required_size;
+                Err(EncryptError::InsufficientSize(size)) if size.required_size > capacity => {
+                    capacity = size.required_size;
                 }
                 Err(_) => {
                     out.truncate(start);
@@ -291,15 +291,15 @@ mod tests {
     use rustls::{ServerConfig, ServerConnection, SupportedProtocolVersion};
 
     use super::*;
-    use crate::{ConnectParams, Encryption, Established, Handshake, LoginError, Session, SslMode};
+    use crate::{ConnectParams, Encryption, Established, Handshake, LoginError, SessionInfo, SslMode};
 
     /// The other end of a connection.
     struct Server {
         connection: ServerConnection,
         /// Bytes received before TLS: the SSLRequest.
         request: Vec<u8>,
-        says: Vec<u8>,
-        heard: Vec<u8>,
+        output: Vec<u8>,
+        received: Vec<u8>,
     }
 
     impl Server {
@@ -314,11 +314,11 @@ mod tests {
                 .unwrap();
             let mut connection = ServerConnection::new(Arc::new(config)).unwrap();
             connection.set_buffer_limit(None);
-            Self { connection, request: Vec::new(), says: Vec::new(), heard: Vec::new() }
+            Self { connection, request: Vec::new(), output: Vec::new(), received: Vec::new() }
         }
 
-        /// Processes bytes and returns the response. Sends `says` once the client has sent something.
-        fn answer(&mut self, mut input: &[u8]) -> Vec<u8> {
+        /// Processes bytes and returns the response. Sends `output` once the client has sent something.
+        fn respond(&mut self, mut input: &[u8]) -> Vec<u8> {
             const REQUEST: usize = 8;
             let mut out = Vec::new();
             if self.request.len() < REQUEST {
@@ -330,10 +330,10 @@ mod tests {
                 let state = self.connection.process_new_packets().unwrap();
                 let mut plain = vec![0; state.plaintext_bytes_to_read()];
                 self.connection.reader().read_exact(&mut plain).unwrap();
-                self.heard.extend(plain);
+                self.received.extend(plain);
             }
-            if !self.heard.is_empty() {
-                self.connection.writer().write_all(&std::mem::take(&mut self.says)).unwrap();
+            if !self.received.is_empty() {
+                self.connection.writer().write_all(&std::mem::take(&mut self.output)).unwrap();
             }
             while self.connection.wants_write() {
                 self.connection.write_tls(&mut out).unwrap();
@@ -343,7 +343,7 @@ mod tests {
     }
 
     /// Messages of a server that accepts a login, and then something that belongs to the session.
-    const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05Inext";
+    const LOGIN_MESSAGES: &[u8] = b"R\0\0\0\x08\0\0\0\0K\0\0\0\x0c\0\0\0\x07\0\0\0\x09Z\0\0\0\x05Inext";
 
     fn context(mode: SslMode) -> (ConnectParams, TlsContext) {
         let mut params = ConnectParams::new("localhost", 5432, "me", "bench", None);
@@ -353,13 +353,13 @@ mod tests {
     }
 
     /// Performs a handshake in pieces of this size.
-    fn begin(server: &mut Server, size: usize) -> (Session, Box<Tls>) {
+    fn connect(server: &mut Server, size: usize) -> (SessionInfo, Box<Tls>) {
         let (params, context) = context(SslMode::Require);
         let mut to_server = Vec::new();
         let mut handshake =
             Handshake::start_over(&params, 0, Some(&context), Encryption::Tls, &mut to_server).unwrap();
         loop {
-            let to_client = server.answer(&std::mem::take(&mut to_server));
+            let to_client = server.respond(&std::mem::take(&mut to_server));
             for piece in to_client.chunks(size) {
                 let (taken, established) = handshake.feed(piece, &mut to_server).unwrap();
                 assert_eq!(taken, piece.len());
@@ -376,33 +376,33 @@ mod tests {
                     return (session, tls);
                 }
             }
-            assert!(!to_server.is_empty(), "nobody goes on");
+            assert!(!to_server.is_empty(), "neither side sends anything");
         }
     }
 
     #[test]
-    fn sessions_begin_and_nothing_is_lost() {
+    fn sessions_start_and_no_data_are_lost() {
         for version in [&TLS12, &TLS13] {
             for size in [1, 100, 100_000] {
                 let mut server = Server::new(version);
-                server.says = WELCOME.to_vec();
-                let (session, tls) = begin(&mut server, size);
+                server.output = LOGIN_MESSAGES.to_vec();
+                let (session, tls) = connect(&mut server, size);
                 assert_eq!(session.process_id, 7);
                 assert_eq!(tls.version() == "TLSv1.3", version.version == ProtocolVersion::TLSv1_3);
                 assert!(tls.cipher().starts_with("TLS"), "{}", tls.cipher());
                 assert!(tls.server_end_point().is_some_and(|hash| hash.len() == 32));
-                assert!(server.heard.windows(8).any(|text| text == b"user\0me\0"));
+                assert!(server.received.windows(8).any(|text| text == b"user\0me\0"));
             }
         }
     }
 
     #[test]
-    fn the_last_word_is_reported() {
+    fn close_notify_is_reported() {
         let mut server = Server::new(&TLS13);
-        server.says = WELCOME.to_vec();
-        let (_, mut tls) = begin(&mut server, 1000);
+        server.output = LOGIN_MESSAGES.to_vec();
+        let (_, mut tls) = connect(&mut server, 1000);
         server.connection.send_close_notify();
-        let last = server.answer(&[]);
+        let last = server.respond(&[]);
         assert_eq!(tls.decrypt(&last, &mut Vec::new()).unwrap(), TlsFlow::Closed);
         let mut out = Vec::new();
         tls.close_notify(&mut out).unwrap();
@@ -412,12 +412,12 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_noticed_and_told_to_the_server() {
+    fn damaged_records_are_errors_and_cause_an_alert() {
         let mut server = Server::new(&TLS13);
-        server.says = WELCOME.to_vec();
-        let (_, mut tls) = begin(&mut server, 1000);
-        server.says = b"more".to_vec();
-        let mut bytes = server.answer(&[]);
+        server.output = LOGIN_MESSAGES.to_vec();
+        let (_, mut tls) = connect(&mut server, 1000);
+        server.output = b"more".to_vec();
+        let mut bytes = server.respond(&[]);
         *bytes.last_mut().unwrap() ^= 1;
         assert!(matches!(tls.decrypt(&bytes, &mut Vec::new()), Err(TlsError::Rustls(_))));
         let mut alert = Vec::new();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_is_made_where_it_is_of_use() {
+    fn a_context_exists_only_if_tls_can_be_used() {
         let mut params = ConnectParams::new("/tmp", 5432, "me", "bench", None);
         params.ssl.mode = SslMode::VerifyFull;
         assert!(TlsContext::new(&params).unwrap().is_none());
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn no_answer_makes_it_panic() {
+    fn invalid_responses_do_not_panic() {
         let (params, context) = context(SslMode::Require);
         for answer in
             [&b"\0\0\0\0\0\0"[..], b"HTTP/1.1 400", b"\x16\x03\x03\xff\xff", b"\x15\x03\x03\0\x02\x02\x28"]
@@ -457,22 +457,22 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(40))]
 
         #[test]
-        fn what_one_says_the_other_hears(
+        fn data_arrive_unchanged_in_both_directions(
             lengths in prop::collection::vec(prop_oneof![0_usize..100, 16_000_usize..17_000, Just(100_000)], 1..6),
             size in 1_usize..20_000,
             new in any::<bool>(),
         ) {
             let mut server = Server::new(if new { &TLS13 } else { &TLS12 });
-            server.says = WELCOME.to_vec();
-            let (_, mut tls) = begin(&mut server, 100_000);
+            server.output = LOGIN_MESSAGES.to_vec();
+            let (_, mut tls) = connect(&mut server, 100_000);
             for (number, length) in lengths.into_iter().enumerate() {
                 let text = vec![number as u8; length];
                 let mut out = Vec::new();
                 tls.encrypt(&text, &mut out).unwrap();
-                server.heard.clear();
-                server.says = text.clone();
-                let mut back = server.answer(&out);
-                prop_assert!(server.heard == text);
+                server.received.clear();
+                server.output = text.clone();
+                let mut back = server.respond(&out);
+                prop_assert!(server.received == text);
                 while server.connection.wants_write() {
                     server.connection.write_tls(&mut back).unwrap();
                 }
@@ -481,7 +481,7 @@ mod tests {
                     prop_assert_eq!(tls.decrypt(piece, &mut plain).unwrap(), TlsFlow::Open);
                 }
                 prop_assert!(plain == text);
-                prop_assert!(tls.received.is_empty() && tls.received.capacity() <= KEPT_ROOM);
+                prop_assert!(tls.received.is_empty() && tls.received.capacity() <= RETAINED_CAPACITY);
             }
         }
     }

@@ -48,7 +48,7 @@ impl Progress for Quiet {
 }
 
 #[test]
-fn what_is_prepared_is_asked_again_without_allocating() {
+fn executing_prepared_statements_does_not_allocate() {
     let cache = Cache::open().unwrap();
     let installation = server::install(&cache, "18", &Quiet).unwrap();
     let server = Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::new()).unwrap();
@@ -67,6 +67,6 @@ fn what_is_prepared_is_asked_again_without_allocating() {
 
 /// The length of all values of a response.
 fn bytes(session: &mut Session, prepared: &Prepared) -> usize {
-    let results = session.ask_prepared(prepared).unwrap();
+    let results = session.query_prepared(prepared).unwrap();
     results.iter().flat_map(|result| result.kept_rows()).flatten().flatten().map(<[u8]>::len).sum()
 }

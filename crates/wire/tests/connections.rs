@@ -1,7 +1,7 @@
 //! Sessions with real servers: TLS, authentication and statements.
 
 #[cfg(test)]
-mod guarded;
+mod auth_server;
 
 use std::fs::{self, Permissions};
 use std::io::{self, Read, Write};
@@ -16,14 +16,14 @@ use skip::skip;
 use wire::blocking::{Session, SessionError};
 use wire::{ResultSet, Values, encode};
 
-use guarded::{Guarded, Identity, MAJORS, NEWEST, has_openssl, openssl, unused_port};
+use auth_server::{AuthServer, Certificate, MAJORS, NEWEST, has_openssl, openssl, unused_port};
 
 #[test]
-fn tls_is_used_and_verified_as_asked_for() {
+fn sslmode_decides_the_use_and_verification_of_tls() {
     for major in MAJORS {
-        let server = Guarded::new(major, Identity::Signed).with_roles();
+        let server = AuthServer::new(major, Certificate::Signed).with_roles();
         let port = server.port();
-        let tls = |conninfo: &str| server.tls_of(conninfo).map(|version| version.unwrap_or_default());
+        let tls = |conninfo: &str| server.tls_version(conninfo).map(|version| version.unwrap_or_default());
         let used = |version: &str| Ok(version.to_owned());
         for (conninfo, version) in [
             ("sslmode=disable", ""),
@@ -89,21 +89,21 @@ fn tls_is_used_and_verified_as_asked_for() {
 
 #[test]
 fn a_server_without_tls_is_reported() {
-    let server = Guarded::new(NEWEST, Identity::None);
-    assert_eq!(server.tls_of("sslmode=prefer"), Ok(None));
-    assert_eq!(server.tls_of("sslmode=allow"), Ok(None));
-    let error = server.tls_of("sslmode=require").unwrap_err();
+    let server = AuthServer::new(NEWEST, Certificate::None);
+    assert_eq!(server.tls_version("sslmode=prefer"), Ok(None));
+    assert_eq!(server.tls_version("sslmode=allow"), Ok(None));
+    let error = server.tls_version("sslmode=require").unwrap_err();
     assert!(error.ends_with("failed: server does not support SSL, but SSL was required"), "{error}");
 }
 
 /// Certificates made as in PostgreSQL's manual.
 #[test]
-fn certificates_of_old_kinds_are_verified() {
+fn legacy_certificates_are_verified() {
     if !has_openssl() {
         return skip("no openssl is installed here");
     }
-    for identity in [Identity::FirstVersion, Identity::Itself] {
-        let server = Guarded::new(NEWEST, identity).with_roles();
+    for certificate in [Certificate::Version1, Certificate::SelfSigned] {
+        let server = AuthServer::new(NEWEST, certificate).with_roles();
         for conninfo in [
             "sslmode=require",
             "sslmode=verify-ca host=127.0.0.1 sslrootcert={dir}/root.crt",
@@ -111,21 +111,21 @@ fn certificates_of_old_kinds_are_verified() {
             "sslmode=verify-full sslrootcert={dir}/root.crt ssl_max_protocol_version=TLSv1.2",
             "sslmode=require user=scram password='of scram' channel_binding=require",
         ] {
-            assert!(server.tls_of(conninfo).unwrap().is_some(), "{conninfo}");
+            assert!(server.tls_version(conninfo).unwrap().is_some(), "{conninfo}");
         }
         let error =
-            server.tls_of("sslmode=verify-full host=127.0.0.1 sslrootcert={dir}/root.crt").unwrap_err();
+            server.tls_version("sslmode=verify-full host=127.0.0.1 sslrootcert={dir}/root.crt").unwrap_err();
         let expected = "server certificate for \"localhost\" does not match host name \"127.0.0.1\"";
         assert!(error.ends_with(expected), "{error}");
-        let error = server.tls_of("sslmode=verify-ca sslrootcert={dir}/other.crt").unwrap_err();
+        let error = server.tls_version("sslmode=verify-ca sslrootcert={dir}/other.crt").unwrap_err();
         assert!(error.contains("certificate verify failed"), "{error}");
     }
 }
 
 #[test]
-fn passwords_are_proven_and_bound_to_the_connection() {
+fn passwords_and_channel_binding_are_verified() {
     for major in MAJORS {
-        let server = Guarded::new(major, Identity::Signed).with_roles();
+        let server = AuthServer::new(major, Certificate::Signed).with_roles();
         for tls in ["sslmode=disable", "sslmode=require", "sslmode=require ssl_max_protocol_version=TLSv1.2"]
         {
             for method in ["scram", "md5", "clear"] {
@@ -170,10 +170,10 @@ fn passwords_are_proven_and_bound_to_the_connection() {
 }
 
 #[test]
-fn clients_show_their_certificate() {
-    let server = Guarded::new(NEWEST, Identity::Signed).with_roles();
+fn client_certificates_are_sent() {
+    let server = AuthServer::new(NEWEST, Certificate::Signed).with_roles();
     let with_key = |key: &str| {
-        server.tls_of(&format!(
+        server.tls_version(&format!(
             "user=certified sslmode=require sslcert={{dir}}/client.crt sslkey={{dir}}/{key}"
         ))
     };
@@ -217,10 +217,10 @@ fn clients_show_their_certificate() {
 
 /// A server of version 13 has to be queried, one of version 18 reports it itself.
 #[test]
-fn sessions_are_of_the_kind_that_is_asked_for() {
+fn target_session_attrs_select_the_host() {
     for major in MAJORS {
-        let primary = Guarded::new(major, Identity::None);
-        let standby = Guarded::standby(major);
+        let primary = AuthServer::new(major, Certificate::None);
+        let standby = AuthServer::standby(major);
         let nobody = unused_port();
         let is_standby = |hosts: &[u16], wanted: &str| {
             let ports: Vec<String> = hosts.iter().map(ToString::to_string).collect();
@@ -255,8 +255,8 @@ fn sessions_are_of_the_kind_that_is_asked_for() {
 }
 
 #[test]
-fn statements_are_done_and_refused() {
-    let server = Guarded::new(NEWEST, Identity::Signed);
+fn statements_return_rows_or_errors() {
+    let server = AuthServer::new(NEWEST, Certificate::Signed);
     for mode in ["disable", "require"] {
         let mut session = server.connect(&format!("sslmode={mode} application_name=one")).unwrap();
         assert!(
@@ -274,7 +274,7 @@ fn statements_are_done_and_refused() {
         assert!(session.query::<i64>("").unwrap().is_empty());
         assert_eq!(session.query::<i64>("SELECT 1; SELECT 2; UPDATE t SET a = 3").unwrap(), [2]);
         let error = session.execute("SELECT 1; SELECT nonsense").unwrap_err();
-        let expected = "the server refuses \"SELECT 1; SELECT nonsense\": ERROR: column \"nonsense\" does not exist \
+        let expected = "could not execute \"SELECT 1; SELECT nonsense\": ERROR: column \"nonsense\" does not exist \
             (SQLSTATE 42703)";
         assert_eq!(error.to_string(), expected);
         // Rows of many records, and a statement that cannot be sent.
@@ -294,54 +294,54 @@ fn kept_rows(results: &[ResultSet]) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn statements_that_are_prepared_are_asked_together() {
+fn prepared_statements_are_executed_together() {
     for major in MAJORS {
-        let server = Guarded::new(major, Identity::Signed);
+        let server = AuthServer::new(major, Certificate::Signed);
         for mode in ["disable", "require"] {
             let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
             session.execute("CREATE TEMP TABLE t (a int)").unwrap();
-            let all = session
-                .ask("SELECT 1, NULL; INSERT INTO t VALUES (7); SELECT a FROM t; SELECT 2 WHERE false");
+            let sql = "SELECT 1, NULL; INSERT INTO t VALUES (7); SELECT a FROM t; SELECT 2 WHERE false";
+            let all = session.query_results(sql);
             assert_eq!(kept_rows(all.unwrap()), [vec!["1 -"], vec![], vec!["7"], vec![]], "{major}");
 
             let insert = "INSERT INTO t SELECT count(*) FROM t";
             let mut prepared =
                 session.prepare([insert, "SELECT a, NULL FROM t ORDER BY a", "SELECT pg_backend_pid()"]);
             let prepared = prepared.as_mut().unwrap();
-            let pid = session.begun().process_id.to_string();
-            let answer = session.ask_prepared(prepared).unwrap();
-            assert_eq!(kept_rows(answer), [vec![], vec!["1 -", "7 -"], vec![pid.as_str()]], "{major}");
-            let answer = session.ask_prepared(prepared).unwrap();
-            assert_eq!(kept_rows(answer)[1], ["1 -", "2 -", "7 -"], "{major}");
+            let pid = session.info().process_id.to_string();
+            let results = session.query_prepared(prepared).unwrap();
+            assert_eq!(kept_rows(results), [vec![], vec!["1 -", "7 -"], vec![pid.as_str()]], "{major}");
+            let results = session.query_prepared(prepared).unwrap();
+            assert_eq!(kept_rows(results)[1], ["1 -", "2 -", "7 -"], "{major}");
 
             // One transaction: if one statement fails, none has an effect.
             let fails = session
                 .prepare([insert, "SELECT 1 / (count(*) - 3) FROM t WHERE a <> 3", "SELECT 1"])
                 .unwrap();
-            let refused = session.ask_prepared(&fails).unwrap_err();
-            assert_eq!(refused.server_error().unwrap().code(), Some("22012"), "{major}: {refused}");
+            let error = session.query_prepared(&fails).unwrap_err();
+            assert_eq!(error.server_error().unwrap().code(), Some("22012"), "{major}: {error}");
             assert_eq!(session.query_one::<u64>("SELECT count(*) FROM t").unwrap(), 3, "{major}");
             // A rejected statement does not prevent its neighbours from being prepared again.
-            let refused = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
-            assert_eq!(refused.server_error().unwrap().code(), Some("42703"), "{major}: {refused}");
+            let error = session.prepare(["SELECT 1", "SELECT nonsense"]).unwrap_err();
+            assert_eq!(error.server_error().unwrap().code(), Some("42703"), "{major}: {error}");
             let again = session.prepare(["SELECT 1"]).unwrap();
-            assert_eq!(kept_rows(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            assert_eq!(kept_rows(session.query_prepared(&again).unwrap()), [["1"]], "{major}");
             assert!(matches!(session.prepare(["SELECT 1", "SELECT '\0'"]), Err(SessionError::ZeroByte(_))));
             for copy in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
                 let prepared = session.prepare([copy]).unwrap();
-                let error = session.ask_prepared(&prepared).map(|_| ());
+                let error = session.query_prepared(&prepared).map(|_| ());
                 assert!(matches!(error, Err(SessionError::Copy { .. })), "{major}: {error:?}");
             }
-            assert_eq!(kept_rows(session.ask_prepared(&again).unwrap()), [["1"]], "{major}");
+            assert_eq!(kept_rows(session.query_prepared(&again).unwrap()), [["1"]], "{major}");
             let nothing = session.prepare([]).unwrap();
-            assert!(session.ask_prepared(&nothing).unwrap().is_empty(), "{major}");
+            assert!(session.query_prepared(&nothing).unwrap().is_empty(), "{major}");
         }
     }
 }
 
 #[test]
-fn rows_are_values_or_errors_that_name_the_column() {
-    let server = Guarded::new(NEWEST, Identity::Signed);
+fn rows_are_converted_or_errors_name_the_column() {
+    let server = AuthServer::new(NEWEST, Certificate::Signed);
     let mut session = server.connect("").unwrap();
     type Row = (u32, i64, f64, bool, String, Option<i32>);
     let row: Row = session.query_one("SELECT 7, -7, 0.5::float8, true, 'ä', null::int, 'more'").unwrap();
@@ -349,25 +349,25 @@ fn rows_are_values_or_errors_that_name_the_column() {
     let two = "SELECT generate_series(1, 2)";
     assert_eq!(session.query::<i32>(two).unwrap(), [1, 2]);
     assert_eq!(session.query_opt::<i32>("SELECT 1 WHERE false").unwrap(), None);
-    let mut refused = |sql: &str, why: &str| {
+    let mut assert_error = |sql: &str, why: &str| {
         let error = session.query_one::<(String, bool)>(sql).unwrap_err().to_string();
         assert!(error.contains(why), "{error}");
     };
-    refused("SELECT 'a', 'b'", "column 2 has \"b\", where a boolean was expected");
-    refused("SELECT null, true", "column 1 has null, where a text was expected");
-    refused("SELECT 'a'", "column 2 has no value");
-    refused("SELECT 'a', true WHERE false", "has 0 rows, where one was expected");
-    refused("SELECT 'a', true FROM generate_series(1, 2)", "has 2 rows, where at most one was expected");
+    assert_error("SELECT 'a', 'b'", "column 2 is \"b\", expected a boolean");
+    assert_error("SELECT null, true", "column 1 is null, expected a text");
+    assert_error("SELECT 'a'", "column 2 is missing");
+    assert_error("SELECT 'a', true WHERE false", "returned 0 rows, expected one");
+    assert_error("SELECT 'a', true FROM generate_series(1, 2)", "returned 2 rows, expected at most one");
 }
 
 #[test]
-fn a_server_that_falls_silent_is_given_up() {
-    let server = Guarded::new(NEWEST, Identity::Signed);
+fn a_session_times_out() {
+    let server = AuthServer::new(NEWEST, Certificate::Signed);
     for mode in ["disable", "require"] {
         let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
-        session.limit_answers(Duration::from_millis(10)).unwrap();
+        session.set_timeout(Duration::from_millis(10)).unwrap();
         let error = session.execute("SELECT pg_sleep(60)").unwrap_err();
-        assert!(matches!(error, SessionError::Silent(_)), "{error}");
+        assert!(matches!(error, SessionError::TimedOut(_)), "{error}");
         // A late response is not treated as that of another statement.
         let error = session.execute("SELECT 1").unwrap_err();
         assert!(matches!(error, SessionError::Closed(_)), "{error}");
@@ -376,7 +376,7 @@ fn a_server_that_falls_silent_is_given_up() {
 
 #[test]
 fn data_are_copied() {
-    let server = Guarded::new(NEWEST, Identity::Signed);
+    let server = AuthServer::new(NEWEST, Certificate::Signed);
     for mode in ["disable", "require"] {
         let mut session = server.connect(&format!("sslmode={mode}")).unwrap();
         session.execute("CREATE TEMP TABLE t (a int, b text)").unwrap();
@@ -401,9 +401,9 @@ fn data_are_copied() {
         let error = session.copy_in("COPY t TO STDOUT", |_| Ok(()));
         assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
         let error = session.copy_in("COPY nowhere FROM STDIN", |_| Ok(()));
-        assert!(matches!(error, Err(SessionError::Refused { .. })), "{error:?}");
+        assert!(matches!(error, Err(SessionError::Rejected { .. })), "{error:?}");
         let error = session.copy_in("COPY t FROM STDIN; COPY t FROM STDIN", |_| Ok(()));
-        assert!(matches!(error, Err(SessionError::Refused { .. })), "{error:?}");
+        assert!(matches!(error, Err(SessionError::Rejected { .. })), "{error:?}");
         for copy in ["COPY t FROM STDIN", "COPY t TO STDOUT"] {
             let error = session.execute(copy);
             assert!(matches!(error, Err(SessionError::Copy { .. })), "{error:?}");
@@ -413,8 +413,8 @@ fn data_are_copied() {
 }
 
 #[test]
-fn notices_are_handed_over() {
-    let server = Guarded::new(NEWEST, Identity::None);
+fn notices_are_passed_on() {
+    let server = AuthServer::new(NEWEST, Certificate::None);
     let mut session = server.connect("").unwrap();
     let notices = Arc::new(Mutex::new(Vec::new()));
     let listener = Arc::clone(&notices);
@@ -427,8 +427,8 @@ fn notices_are_handed_over() {
 
 /// libpq's format, compared with the output of psql.
 #[test]
-fn complaints_are_printed_as_psql_does() {
-    let server = Guarded::new(NEWEST, Identity::None);
+fn errors_are_printed_as_by_psql() {
+    let server = AuthServer::new(NEWEST, Certificate::None);
     if Command::new("psql").arg("--version").output().is_err() {
         return skip("no psql is installed here");
     }
@@ -446,7 +446,7 @@ fn complaints_are_printed_as_psql_does() {
         "CREATE TEMP TABLE t (a int UNIQUE); INSERT INTO t VALUES (1), (1)",
         &long,
     ] {
-        let Err(SessionError::Refused { source, .. }) = session.execute(sql) else { panic!("{sql} is done") };
+        let Err(SessionError::Rejected { source, .. }) = session.execute(sql) else { panic!("{sql}: ok") };
         let output = Command::new("psql")
             .args(["-X", "-h", "localhost", "-p", &server.port().to_string(), "-U", server::USER])
             .args(["-d", "postgres", "-c", sql])
@@ -460,14 +460,14 @@ fn complaints_are_printed_as_psql_does() {
 
 #[test]
 fn a_statement_is_cancelled() {
-    let server = Guarded::new(NEWEST, Identity::None);
+    let server = AuthServer::new(NEWEST, Certificate::None);
     for protocol in ["3.0", "3.2"] {
         let mut session = server.connect(&format!("min_protocol_version={protocol}")).unwrap();
-        let begun = session.begun().clone();
-        assert_eq!(begun.secret_key.len(), if protocol == "3.0" { 4 } else { 32 });
+        let info = session.info().clone();
+        assert_eq!(info.secret_key.len(), if protocol == "3.0" { 4 } else { 32 });
         let sleeper = thread::spawn(move || session.execute("SELECT pg_sleep(60)").unwrap_err().to_string());
         let mut request = Vec::new();
-        encode::cancel_request(begun.process_id, &begun.secret_key, &mut request);
+        encode::cancel_request(info.process_id, &info.secret_key, &mut request);
         // A request that arrives before the statement has no effect.
         while !sleeper.is_finished() {
             let mut stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
@@ -480,19 +480,19 @@ fn a_statement_is_cancelled() {
 }
 
 #[test]
-fn an_old_server_does_not_speak_the_newest_protocol() {
-    let server = Guarded::new("13", Identity::None);
+fn an_old_server_rejects_the_newest_protocol() {
+    let server = AuthServer::new("13", Certificate::None);
     let error = server.connect("min_protocol_version=3.2").unwrap_err();
     assert!(error.ends_with("server supports up to 3.0"), "{error}");
     let session = server.connect("max_protocol_version=latest").unwrap();
-    assert_eq!(session.begun().secret_key.len(), 4);
+    assert_eq!(session.info().secret_key.len(), 4);
 }
 
 #[test]
-fn a_server_that_is_silent_is_not_waited_for() {
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = silent.local_addr().unwrap().port();
-    let server = Guarded::new(NEWEST, Identity::None);
+fn connection_attempts_time_out() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let server = AuthServer::new(NEWEST, Certificate::None);
     let error = server.connect(&format!("port={port} host=127.0.0.1 connect_timeout=1")).unwrap_err();
     assert_eq!(error, format!("connection to server at \"127.0.0.1\", port {port} failed: timeout expired"));
     // The next host is tried.
@@ -506,9 +506,9 @@ fn a_server_that_is_silent_is_not_waited_for() {
 }
 
 #[test]
-fn somebody_elses_server_is_not_trusted() {
-    let server = Guarded::new(NEWEST, Identity::None);
-    let params = server.params(&format!("host={} requirepeer=somebody", server.sockets()));
+fn requirepeer_is_checked() {
+    let server = AuthServer::new(NEWEST, Certificate::None);
+    let params = server.params(&format!("host={} requirepeer=somebody", server.socket_directory()));
     let error = Session::connect(&params).unwrap_err().to_string();
     assert!(error.contains("requirepeer specifies \"somebody\", but actual peer user name is"), "{error}");
 }

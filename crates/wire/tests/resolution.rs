@@ -2,7 +2,7 @@
 //! the same flags, environment and files.
 
 #[cfg(test)]
-mod ground;
+mod fixture;
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use skip::skip;
 use wire::{ConnectParams, Given, Resolved, SslMode, Transport};
 
-use ground::{Ground, psql};
+use fixture::{Fixture, psql};
 
 /// Flags in psql's order (host, port, user, dbname), the environment, and the expected result.
 #[derive(Clone, Copy)]
@@ -39,7 +39,7 @@ const fn tcp(
     Case { flags, environment, expected: Ok((Transport::Tcp, startup, password)) }
 }
 
-const fn wrong(dbname: &'static [(&'static str, &'static str)], error: &'static str) -> Case {
+const fn error(dbname: &'static [(&'static str, &'static str)], error: &'static str) -> Case {
     Case { flags: dbname, environment: &[], expected: Err(error) }
 }
 
@@ -255,100 +255,101 @@ const CASES: &[Case] = &[
         None,
     ),
     // Errors.
-    wrong(&[("dbname", "nonsense=1")], "invalid connection option \"nonsense\""),
-    wrong(&[("dbname", "user=me host")], "missing \"=\" after \"host\" in connection info string"),
-    wrong(&[("dbname", "user='me")], "unterminated quoted string in connection info string"),
-    wrong(
+    error(&[("dbname", "nonsense=1")], "invalid connection option \"nonsense\""),
+    error(&[("dbname", "user=me host")], "missing \"=\" after \"host\" in connection info string"),
+    error(&[("dbname", "user='me")], "unterminated quoted string in connection info string"),
+    error(
         &[("dbname", "postgresql://[::1")],
         "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"postgresql://[::1\"",
     ),
-    wrong(
+    error(
         &[("dbname", "postgresql://[]/x")],
         "IPv6 host address may not be empty in URI: \"postgresql://[]/x\"",
     ),
-    wrong(
+    error(
         &[("dbname", "postgresql://[::1]x")],
         "unexpected character \"x\" at position 19 in URI (expected \":\" or \"/\"): \"postgresql://[::1]x\"",
     ),
-    wrong(
+    error(
         &[("dbname", "postgresql://h/d?a=b=c")],
         "extra key/value separator \"=\" in URI query parameter: \"a\"",
     ),
-    wrong(
+    error(
         &[("dbname", "postgresql://h/d?a")],
         "missing key/value separator \"=\" in URI query parameter: \"a\"",
     ),
-    wrong(&[("dbname", "postgresql://h/d?a=b")], "invalid URI query parameter: \"a\""),
-    wrong(&[("dbname", "postgresql://h/%zz")], "invalid percent-encoded token: \"%zz\""),
-    wrong(&[("dbname", "postgresql://h/%a")], "invalid percent-encoded token: \"%a\""),
-    wrong(&[("dbname", "postgresql://h/a%00")], "forbidden value %00 in percent-encoded value: \"a%00\""),
-    wrong(&[("dbname", "service=unknown")], "definition of service \"unknown\" not found"),
-    wrong(
+    error(&[("dbname", "postgresql://h/d?a=b")], "invalid URI query parameter: \"a\""),
+    error(&[("dbname", "postgresql://h/%zz")], "invalid percent-encoded token: \"%zz\""),
+    error(&[("dbname", "postgresql://h/%a")], "invalid percent-encoded token: \"%a\""),
+    error(&[("dbname", "postgresql://h/a%00")], "forbidden value %00 in percent-encoded value: \"a%00\""),
+    error(&[("dbname", "service=unknown")], "definition of service \"unknown\" not found"),
+    error(
         &[("dbname", "service=after")],
         "syntax error in service file \"{dir}/home/.pg_service.conf\", line 11",
     ),
-    wrong(&[("dbname", "host=a,b hostaddr=127.0.0.1")], "could not match 2 host names to 1 hostaddr values"),
-    wrong(&[("dbname", "host=a,b,c port=1,2")], "could not match 2 port numbers to 3 hosts"),
-    wrong(&[("dbname", "host={dir} port=0")], "invalid port number: \"0\""),
-    wrong(&[("dbname", "host={dir} port=65536")], "invalid port number: \"65536\""),
-    wrong(&[("dbname", "host={dir} port=x")], "invalid integer value \"x\" for connection option \"port\""),
-    wrong(
+    error(&[("dbname", "host=a,b hostaddr=127.0.0.1")], "could not match 2 host names to 1 hostaddr values"),
+    error(&[("dbname", "host=a,b,c port=1,2")], "could not match 2 port numbers to 3 hosts"),
+    error(&[("dbname", "host={dir} port=0")], "invalid port number: \"0\""),
+    error(&[("dbname", "host={dir} port=65536")], "invalid port number: \"65536\""),
+    error(&[("dbname", "host={dir} port=x")], "invalid integer value \"x\" for connection option \"port\""),
+    error(
         &[("dbname", "host={dir} connect_timeout=soon")],
         "invalid integer value \"soon\" for connection option \"connect_timeout\"",
     ),
-    wrong(&[("dbname", "sslmode=maybe")], "invalid sslmode value: \"maybe\""),
-    wrong(&[("dbname", "channel_binding=on")], "invalid channel_binding value: \"on\""),
-    wrong(&[("dbname", "target_session_attrs=master")], "invalid target_session_attrs value: \"master\""),
-    wrong(
+    error(&[("dbname", "sslmode=maybe")], "invalid sslmode value: \"maybe\""),
+    error(&[("dbname", "channel_binding=on")], "invalid channel_binding value: \"on\""),
+    error(&[("dbname", "target_session_attrs=master")], "invalid target_session_attrs value: \"master\""),
+    error(
         &[("dbname", "ssl_min_protocol_version=TLSv9")],
         "invalid \"ssl_min_protocol_version\" value: \"TLSv9\"",
     ),
-    wrong(
+    error(
         &[("dbname", "ssl_min_protocol_version=TLSv1.3 ssl_max_protocol_version=TLSv1.2")],
         "invalid SSL protocol version range",
     ),
 ];
 
 /// `name=value name=value` for the zero-terminated strings of a start-up message.
-fn readable(startup: &str) -> String {
+fn parameters(startup: &str) -> String {
     let parts: Vec<&str> = startup.trim_end_matches('\0').split('\0').collect();
     parts.chunks(2).map(|pair| pair.join("=")).collect::<Vec<_>>().join(" ")
 }
 
 #[test]
-fn parameters_are_resolved_as_written_here() {
-    let ground = Ground::with(&FILES);
+fn parameters_are_resolved_as_in_the_table() {
+    let fixture = Fixture::new(&FILES);
     for (number, case) in CASES.iter().enumerate() {
-        let ours = ground
-            .ours(case.flags, case.environment)
-            .map(|met| (met.transport, readable(&met.startup), met.password));
+        let ours = fixture
+            .wire_request(case.flags, case.environment)
+            .map(|request| (request.transport, parameters(&request.startup), request.password));
         let expected = match case.expected {
             Ok((transport, startup, password)) => {
                 Ok((transport, startup.to_owned(), password.map(str::to_owned)))
             }
-            Err(error) => Err(ground.fill(error)),
+            Err(error) => Err(fixture.expand(error)),
         };
         assert_eq!(ours, expected, "case {number}: {:?} {:?}", case.flags, case.environment);
     }
 }
 
 #[test]
-fn parameters_are_resolved_as_psql_does() {
+fn parameters_are_resolved_like_psqls() {
     let Some(psql) = psql() else {
         return skip("no psql is installed here");
     };
-    let ground = Ground::with(&FILES);
+    let fixture = Fixture::new(&FILES);
     for (number, case) in CASES.iter().enumerate() {
         let what = format!("case {number}: {:?} {:?}", case.flags, case.environment);
-        match (ground.ours(case.flags, case.environment), ground.theirs(&psql, case.flags, case.environment))
-        {
-            (Ok(ours), Ok(theirs)) => assert_eq!(ours, theirs, "{what}"),
+        let ours = fixture.wire_request(case.flags, case.environment);
+        let psqls = fixture.psql_request(&psql, case.flags, case.environment);
+        match (ours, psqls) {
+            (Ok(ours), Ok(psqls)) => assert_eq!(ours, psqls, "{what}"),
             // Some errors occur at the connection, with its address before them; quotes depend on the version.
-            (Err(ours), Err(theirs)) => {
-                let (ours, theirs) = (ours.replace('"', ""), theirs.replace('"', ""));
-                assert!(theirs.ends_with(&ours), "{what}: {ours}\n{theirs}");
+            (Err(ours), Err(psqls)) => {
+                let (ours, psqls) = (ours.replace('"', ""), psqls.replace('"', ""));
+                assert!(psqls.ends_with(&ours), "{what}: {ours}\n{psqls}");
             }
-            (ours, theirs) => panic!("{what}: {ours:?} {theirs:?}"),
+            (ours, psqls) => panic!("{what}: {ours:?} {psqls:?}"),
         }
     }
 }
@@ -362,11 +363,11 @@ fn resolve(environment: &[(&str, &str)], given: &[(&str, &str)]) -> Result<Resol
 }
 
 #[test]
-fn a_password_file_that_others_can_read_is_warned_of_and_not_used() {
-    let ground = Ground::with(&FILES);
-    let file = ground.home().join(".pgpass");
+fn a_password_file_that_others_can_read_is_ignored_with_a_warning() {
+    let fixture = Fixture::new(&FILES);
+    let file = fixture.home().join(".pgpass");
     let resolve = || {
-        let home = ground.home();
+        let home = fixture.home();
         resolve(&[("HOME", home.to_str().unwrap())], &[("host", "127.0.0.1"), ("user", "someone")]).unwrap()
     };
     assert_eq!(resolve().params.hosts[0].password.as_deref(), Some("of address"));
@@ -387,9 +388,9 @@ fn a_password_file_that_others_can_read_is_warned_of_and_not_used() {
 
 #[test]
 fn every_host_has_its_own_port_and_password() {
-    let ground = Ground::with(&FILES);
-    ground.write("passes", "a:1:*:*:of a\n127.0.0.2:2:*:*:of address\n");
-    let file = ground.fill("{dir}/passes");
+    let fixture = Fixture::new(&FILES);
+    fixture.write("passes", "a:1:*:*:of a\n127.0.0.2:2:*:*:of address\n");
+    let file = fixture.expand("{dir}/passes");
     let resolved = resolve(
         &[("PGPASSFILE", &file)],
         &[("dbname", "host=a,,c hostaddr=127.0.0.1,127.0.0.2,::1 port=1,2, user=u")],
@@ -414,16 +415,16 @@ fn every_host_has_its_own_port_and_password() {
 
 #[test]
 fn the_default_socket_directory_is_localhost_in_the_password_file() {
-    let ground = Ground::with(&FILES);
-    ground.write("passes", "localhost:5432:*:*:of the default\n");
-    let file = ground.fill("{dir}/passes");
+    let fixture = Fixture::new(&FILES);
+    fixture.write("passes", "localhost:5432:*:*:of the default\n");
+    let file = fixture.expand("{dir}/passes");
     let params = resolve(&[("PGPASSFILE", &file)], &[("user", "u")]).unwrap().params;
     assert_eq!(params.hosts[0].transport(), Transport::Unix);
     assert_eq!(params.hosts[0].password.as_deref(), Some("of the default"));
 }
 
 #[test]
-fn tls_is_as_asked_for_and_only_the_strongest_mode_trusts_the_systems_roots() {
+fn sslmode_is_resolved_and_checked() {
     let mode = |given: &[(&str, &str)], environment: &[(&str, &str)]| {
         resolve(environment, given).map(|resolved| resolved.params.ssl.mode)
     };
@@ -447,7 +448,7 @@ fn tls_is_as_asked_for_and_only_the_strongest_mode_trusts_the_systems_roots() {
 }
 
 #[test]
-fn methods_of_authentication_are_checked() {
+fn require_auth_is_checked() {
     let result = |value: &str| resolve(&[], &[("require_auth", value)]).map(drop);
     for good in ["password", "md5,scram-sha-256", "!password,!md5", "none", "!none", "gss,oauth,sspi"] {
         assert_eq!(result(good), Ok(()), "{good}");

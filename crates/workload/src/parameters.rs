@@ -22,7 +22,7 @@ pub(crate) fn texts(given: &Given) -> Result<BTreeMap<String, String>, SpecError
                 return Err(SpecError::at(
                     name,
                     format!("\"{}\" can't be the name of a parameter", name.get_ref()),
-                    "expected letters, digits and `_`, as of pgbench's variables",
+                    "expected letters, digits and `_`, as for pgbench's variables",
                 ));
             }
             let text = match value.get_ref() {

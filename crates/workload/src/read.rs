@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 /// A directory with a workload's files.
 #[derive(Clone, Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// On disk.
     Directory(PathBuf),
     /// Bundled with pgdyno: names and texts.
     Shipped(&'static str, &'static [(&'static str, &'static str)]),
 }
 
-impl Place {
+impl Location {
     /// Path of a file in messages.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         match self {
@@ -55,6 +55,6 @@ enum FileProblem {
     Io(io::Error),
     #[error("it is not UTF-8")]
     NotUtf8,
-    #[error("there is no such file")]
+    #[error("no such file")]
     Missing,
 }

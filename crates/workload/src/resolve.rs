@@ -12,16 +12,16 @@ use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Wo
 use script::{Names, Script};
 
 use crate::error::WorkloadError;
-use crate::read::Place;
+use crate::read::Location;
 use crate::{parameters, setup, shipped, teardown};
 
 /// File that defines the workload of a directory.
 const TABLE_FILE: &str = "workload.toml";
 /// Keys that a table may have for any workload.
-const ANYWHERE: [&str; 7] =
+const COMMON_KEYS: [&str; 7] =
     ["duration", "warmup", "description", "stagger", "iterations", "spans", "background"];
-/// Additional keys for a workload that is described elsewhere.
-const ELSEWHERE: [&str; 3] = ["parameters", "script", "scripts"];
+/// Additional keys of a table that refers to a workload defined elsewhere: they override its own.
+const OVERRIDE_KEYS: [&str; 3] = ["parameters", "script", "scripts"];
 /// Suffix of a level that names an SQL file.
 const SQL_FILE: &str = ".sql";
 
@@ -37,14 +37,19 @@ pub fn workloads(
     known: &Workloads,
 ) -> Result<Workloads, WorkloadError> {
     let mut found = known.clone();
-    let place = Place::Directory(directory.to_owned());
+    let location = Location::Directory(directory.to_owned());
     for (name, table) in &campaign.workloads {
         if found.get(name.get_ref()).is_some() {
             continue;
         }
-        let reading =
-            Reading { name: name.get_ref(), at: name.span(), place: &place, file: None, changed_by: None };
-        if let Some(custom) = reading.read_table(table)? {
+        let reader = TableReader {
+            name: name.get_ref(),
+            at: name.span(),
+            location: &location,
+            file: None,
+            overridden_by: None,
+        };
+        if let Some(custom) = reader.read_table(table)? {
             found.insert(name.get_ref(), Workload::Custom(Arc::new(custom)));
         }
     }
@@ -55,9 +60,10 @@ pub fn workloads(
     for level in campaign.workload_levels().chain(background) {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
-            let reading = Reading { name, at: level.span(), place: &place, file: None, changed_by: None };
+            let reader =
+                TableReader { name, at: level.span(), location: &location, file: None, overridden_by: None };
             let table = Table { script: Some(level.clone()), ..Table::default() };
-            found.insert(name, Workload::Custom(Arc::new(reading.read_scripts(&table)?)));
+            found.insert(name, Workload::Custom(Arc::new(reader.read_scripts(&table)?)));
         }
     }
     for name in shipped() {
@@ -67,18 +73,18 @@ pub fn workloads(
             found.insert(name, Workload::Custom(Arc::new(custom)));
         }
     }
-    let alone = found.clone();
+    let without_background = found.clone();
     for (name, table) in &campaign.workloads {
         let (Some(background), None) = (&table.background, known.get(name.get_ref())) else { continue };
         if let Some(Workload::Custom(custom)) = found.0.get_mut(name.get_ref()) {
-            let reading = Reading {
+            let reader = TableReader {
                 name: name.get_ref(),
                 at: name.span(),
-                place: &place,
+                location: &location,
                 file: None,
-                changed_by: None,
+                overridden_by: None,
             };
-            let background = reading.background(custom, background, &alone)?;
+            let background = reader.background(custom, background, &without_background)?;
             let custom = Arc::make_mut(custom);
             for other in &background {
                 custom.writes |= other.workload.writes();
@@ -92,121 +98,128 @@ pub fn workloads(
 
 fn read_shipped(
     name: &str,
-    changed_by: Option<(&Reading<'_>, &Table)>,
+    overridden_by: Option<(&TableReader<'_>, &Table)>,
 ) -> Result<Option<Custom>, WorkloadError> {
-    let Some(place) = shipped::place(name) else { return Ok(None) };
-    Reading { name, at: 0..0, place: &place, file: None, changed_by }.read_directory(0..0).map(Some)
+    let Some(location) = shipped::location(name) else { return Ok(None) };
+    TableReader { name, at: 0..0, location: &location, file: None, overridden_by }
+        .read_directory(0..0)
+        .map(Some)
 }
 
-/// A table that is being read.
-struct Reading<'a> {
+/// Reads a workload's table.
+struct TableReader<'a> {
     /// Name of the workload.
     name: &'a str,
     /// Position of the name in the text.
     at: Range<usize>,
     /// Location of the files.
-    place: &'a Place,
+    location: &'a Location,
     /// Text of the `workload.toml` with the table; none for a table of the campaign.
     file: Option<&'a str>,
     /// The campaign's table that names the workload being read, and overrides parts of it.
-    changed_by: Option<(&'a Reading<'a>, &'a Table)>,
+    overridden_by: Option<(&'a TableReader<'a>, &'a Table)>,
 }
 
-impl Reading<'_> {
+impl TableReader<'_> {
     /// Reads a table; none for a workload of pgbench's.
     fn read_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
-        let elsewhere = (table.builtin.is_some(), table.directory.is_some());
-        let here = (table.script.is_some(), table.scripts.is_some());
-        if elsewhere == (true, true) || here == (true, true) || (elsewhere, here) == Default::default() {
+        let base = (table.builtin.is_some(), table.directory.is_some());
+        let own = (table.script.is_some(), table.scripts.is_some());
+        if base == (true, true) || own == (true, true) || (base, own) == Default::default() {
             return Err(self.wrong(
                 self.at.clone(),
-                format!("it is not said what the workload \"{}\" does", self.name),
-                "expected `builtin` or `directory`, or else `script` or `scripts`; with both, these in place of its own",
+                format!("the workload \"{}\" must have exactly one definition", self.name),
+                "expected `builtin` or `directory`, or `script` or `scripts`, or one of each to replace the scripts",
             ));
         }
-        let as_pgbench_has_it = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
-        if Workload::builtin(self.name).is_some() && (!as_pgbench_has_it || table.says_how()) {
+        let is_same_builtin = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
+        if Workload::builtin(self.name).is_some() && (!is_same_builtin || table.configures_clients()) {
             return Err(self.wrong(
                 self.at.clone(),
-                format!("\"{}\" is pgbench's own", self.name),
-                "give the workload a name of its own",
+                format!("\"{}\" is a built-in script of pgbench", self.name),
+                "give the workload another name",
             ));
         }
         if let Some(builtin) = &table.builtin {
             if let Some(workload) = Workload::builtin(builtin.get_ref()) {
-                self.only(table, "a workload that is pgbench's", &[])?;
-                if !table.says_how() {
+                self.check_keys(table, "a built-in script of pgbench", &[])?;
+                if !table.configures_clients() {
                     return Ok(None);
                 }
                 let script = Table { script: table.builtin.clone(), ..table.clone() };
                 let custom = self.read_scripts(&script)?;
                 return Ok(Some(Custom { writes: workload.writes(), ..custom }));
             }
-            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
+            self.check_keys(table, "a workload that is defined elsewhere", &OVERRIDE_KEYS)?;
             // The plan reports an unknown name.
             let custom = read_shipped(builtin.get_ref(), Some((self, table)))?;
-            return Ok(custom.map(|custom| self.described(custom, table)));
+            return Ok(custom.map(|custom| self.renamed(custom, table)));
         }
         if let Some(directory) = &table.directory {
-            self.only(table, "a workload that is described elsewhere", &ELSEWHERE)?;
-            let place = match self.place {
-                Place::Directory(base) => Place::Directory(base.join(directory.get_ref())),
-                Place::Shipped(..) => self.place.clone(),
+            self.check_keys(table, "a workload that is defined elsewhere", &OVERRIDE_KEYS)?;
+            let location = match self.location {
+                Location::Directory(base) => Location::Directory(base.join(directory.get_ref())),
+                Location::Shipped(..) => self.location.clone(),
             };
-            let changed_by = Some((self, table));
-            let there =
-                Reading { name: self.name, at: self.at.clone(), place: &place, file: None, changed_by };
-            return there.read_directory(directory.span()).map(|custom| Some(self.described(custom, table)));
+            let overridden_by = Some((self, table));
+            let reader = TableReader {
+                name: self.name,
+                at: self.at.clone(),
+                location: &location,
+                file: None,
+                overridden_by,
+            };
+            return reader.read_directory(directory.span()).map(|custom| Some(self.renamed(custom, table)));
         }
         self.read_scripts(table).map(Some)
     }
 
-    /// Reads the workload of the directory `place`, which is named at `at`.
+    /// Reads the workload of the directory `location`, which is named at `at`.
     fn read_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
-        let text = self.place.read(TABLE_FILE).map_err(|why| {
-            let named_by = self.changed_by.map_or(self, |(reading, _)| reading);
+        let text = self.location.read(TABLE_FILE).map_err(|why| {
+            let named_by = self.overridden_by.map_or(self, |(reader, _)| reader);
             named_by.wrong(
                 at,
                 why.to_string(),
-                "expected a directory with a file workload.toml and files of SQL",
+                "expected a directory with a file workload.toml and SQL files",
             )
         })?;
-        let within = Reading {
+        let reader = TableReader {
             name: self.name,
             at: 0..0,
-            place: self.place,
+            location: self.location,
             file: Some(&text),
-            changed_by: self.changed_by,
+            overridden_by: self.overridden_by,
         };
-        let table = Table::parse(&text).map_err(|error| within.error(error))?;
-        let elsewhere = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
+        let table = Table::parse(&text).map_err(|error| reader.error(error))?;
+        let bases = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
         let background = table.background.as_ref().map(Spanned::span);
-        if let Some(at) = elsewhere.chain(lengths).chain(background).next() {
-            return Err(within.wrong(
+        if let Some(at) = bases.chain(lengths).chain(background).next() {
+            return Err(reader.wrong(
                 at,
-                "this has no place in a workload.toml".to_owned(),
-                "leave it out: it belongs in the campaign's table [workloads.…]",
+                "this key is not allowed in a workload.toml".to_owned(),
+                "move it to the campaign's table [workloads.…]",
             ));
         }
         if table.script.is_some() == table.scripts.is_some() {
-            return Err(within.wrong(
+            return Err(reader.wrong(
                 0..0,
-                format!("it is not said what the workload \"{}\" does", self.name),
+                format!("the workload \"{}\" must have exactly one definition", self.name),
                 "expected `script` or `scripts`",
             ));
         }
-        within.read_scripts(&table)
+        reader.read_scripts(&table)
     }
 
-    /// A workload described elsewhere, with the name and description of the campaign's table.
-    fn described(&self, custom: Custom, table: &Table) -> Custom {
+    /// A workload defined elsewhere, with the name and description of the campaign's table.
+    fn renamed(&self, custom: Custom, table: &Table) -> Custom {
         let description = table.description.clone().or(custom.description);
         Custom { name: self.name.to_owned(), description, ..custom }
     }
 
-    /// Refuses keys other than those in `may` and those that any table may have.
-    fn only(&self, table: &Table, what: &str, may: &[&str]) -> Result<(), WorkloadError> {
+    /// Refuses keys other than those in `allowed` and those that any table may have.
+    fn check_keys(&self, table: &Table, what: &str, allowed: &[&str]) -> Result<(), WorkloadError> {
         let keys = [
             ("script", table.script.as_ref().map(Spanned::span)),
             ("scripts", table.scripts.as_ref().map(Spanned::span)),
@@ -219,10 +232,10 @@ impl Reading<'_> {
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
         ];
         for (key, at) in keys {
-            if let (Some(at), false) = (at, may.contains(&key)) {
-                let may = may.iter().chain(&ANYWHERE).map(|key| format!("`{key}`"));
-                let may = may.collect::<Vec<_>>().join(", ");
-                return Err(self.wrong(at, format!("{what} has no `{key}`"), &format!("expected {may}")));
+            if let (Some(at), false) = (at, allowed.contains(&key)) {
+                let allowed = allowed.iter().chain(&COMMON_KEYS).map(|key| format!("`{key}`"));
+                let allowed = allowed.collect::<Vec<_>>().join(", ");
+                return Err(self.wrong(at, format!("{what} has no `{key}`"), &format!("expected {allowed}")));
             }
         }
         Ok(())
@@ -231,20 +244,20 @@ impl Reading<'_> {
     /// Reads a table with `script` or `scripts`.
     fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
         let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.error(error))?;
-        if let Some((reading, changes)) = self.changed_by {
-            parameters::replace(&mut parameters, &changes.parameters)
-                .map_err(|error| reading.error(error))?;
+        if let Some((reader, overrides)) = self.overridden_by {
+            parameters::replace(&mut parameters, &overrides.parameters)
+                .map_err(|error| reader.error(error))?;
         }
         // The campaign's scripts override the workload's own, too.
         let has_scripts = |table: &Table| table.script.is_some() || table.scripts.is_some();
-        let (reading, told) =
-            self.changed_by.filter(|(_, changes)| has_scripts(changes)).unwrap_or((self, table));
-        let scripts = match (&told.script, &told.scripts) {
+        let (reader, source) =
+            self.overridden_by.filter(|(_, overrides)| has_scripts(overrides)).unwrap_or((self, table));
+        let scripts = match (&source.script, &source.scripts) {
             (Some(script), _) => {
-                let (name, text) = reading.script(script, script.get_ref())?;
+                let (name, text) = reader.script(script, script.get_ref())?;
                 vec![WeightedScript { name, weight: 1, text }]
             }
-            (None, Some(scripts)) => reading.weighted(scripts, &parameters)?,
+            (None, Some(scripts)) => reader.weighted_scripts(scripts, &parameters)?,
             (None, None) => Vec::new(),
         };
         let pgbench_tables = match table.tables.as_ref().map(|tables| (tables.get_ref().as_str(), tables)) {
@@ -253,13 +266,13 @@ impl Reading<'_> {
             Some((other, at)) => {
                 return Err(self.wrong(
                     at.span(),
-                    format!("there are no tables \"{other}\""),
+                    format!("unknown tables \"{other}\""),
                     "expected \"pgbench\" or \"none\"",
                 ));
             }
         };
         // The campaign's table overrides the workload's own.
-        let tables = || self.changed_by.map(|(_, changes)| changes).into_iter().chain([table]);
+        let tables = || self.overridden_by.map(|(_, overrides)| overrides).into_iter().chain([table]);
         let iterations = tables().find_map(|table| table.iterations.as_ref());
         let iterations = iterations.map(|iterations| self.count(iterations, "iterations")).transpose()?;
         let custom = Custom {
@@ -283,7 +296,7 @@ impl Reading<'_> {
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
             // Errors show the whole path, which is no part of the workload.
-            text.name = self.place.path(&text.name).display().to_string();
+            text.name = self.location.path(&text.name).display().to_string();
         }
         // `check` computes them at the cells' scales later.
         setup(&checked, 1)?;
@@ -292,10 +305,10 @@ impl Reading<'_> {
     }
 
     /// A number of at least 1.
-    fn count(&self, given: &Spanned<i64>, of: &str) -> Result<u32, WorkloadError> {
+    fn count(&self, given: &Spanned<i64>, what: &str) -> Result<u32, WorkloadError> {
         let number = u32::try_from(*given.get_ref()).ok().filter(|number| *number > 0);
         number.ok_or_else(|| {
-            let message = format!("{} is no number of {of}", given.get_ref());
+            let message = format!("invalid number of {what}: {}", given.get_ref());
             self.wrong(given.span(), message, "expected a whole number of at least 1")
         })
     }
@@ -315,23 +328,26 @@ impl Reading<'_> {
             let Some(workload) = Workload::builtin(name).or_else(|| found.get(name)) else {
                 return wrong(
                     format!("there is no workload \"{name}\""),
-                    "expected one of pgbench's, one that comes along, the name of a [workloads.…] table, or a file of SQL",
+                    "expected a built-in or bundled workload, the name of a [workloads.…] table, or an SQL file",
                 );
             };
             let other = workload.custom();
             if name == self.name || other.is_some_and(|other| !other.background.is_empty()) {
                 return wrong(
                     format!("\"{name}\" has background workloads itself"),
-                    "expected one that runs by itself",
+                    "expected one without background workloads",
                 );
             }
-            if all.iter().any(|there| there.workload.name() == name) {
-                return wrong(format!("\"{name}\" is there twice"), "expected it once, with all its clients");
+            if all.iter().any(|known| known.workload.name() == name) {
+                return wrong(
+                    format!("\"{name}\" is listed twice"),
+                    "expected it once, with all its clients",
+                );
             }
             if custom.iterations.is_some() && other.is_none_or(|other| other.iterations.is_none()) {
                 return wrong(
-                    format!("\"{name}\" would never end beside a workload that ends after its iterations"),
-                    "give it `iterations`, too, or make it the one that others run beside",
+                    format!("\"{name}\" would never end, while the main workload ends after its iterations"),
+                    "give it `iterations`, too, or make it the main workload",
                 );
             }
             let clients = table.clients.as_ref().map(|clients| self.count(clients, "clients")).transpose()?;
@@ -340,13 +356,13 @@ impl Reading<'_> {
             all.push(BackgroundWorkload { workload, clients: clients.unwrap_or(1), rate, start });
         }
         let mut names: Vec<String> = custom.scripts.iter().map(|script| script.name.clone()).collect();
-        for there in &all {
-            let scripts = match there.workload.custom() {
-                None => vec![there.script(there.workload.name())],
-                Some(other) => other.scripts.iter().map(|script| there.script(&script.name)).collect(),
+        for other in &all {
+            let scripts = match other.workload.custom() {
+                None => vec![other.script(other.workload.name())],
+                Some(custom) => custom.scripts.iter().map(|script| other.script(&script.name)).collect(),
             };
             if let Some(name) = scripts.iter().find(|script| names.contains(script)) {
-                let message = format!("the script \"{name}\" is there twice");
+                let message = format!("the script \"{name}\" is listed twice");
                 return Err(self.wrong(background.span(), message, "expected scripts of different names"));
             }
             names.extend(scripts);
@@ -354,7 +370,7 @@ impl Reading<'_> {
         Ok(all)
     }
 
-    fn weighted(
+    fn weighted_scripts(
         &self,
         scripts: &Spanned<Vec<Spanned<String>>>,
         parameters: &BTreeMap<String, String>,
@@ -372,7 +388,7 @@ impl Reading<'_> {
             };
             let (name, text) = self.script(given, file)?;
             if found.iter().any(|script| script.name == name) {
-                let message = format!("the script \"{name}\" is there twice");
+                let message = format!("the script \"{name}\" is listed twice");
                 return Err(self.wrong(given.span(), message, "expected it once, with its weight"));
             }
             found.push(WeightedScript { name, weight, text });
@@ -382,7 +398,7 @@ impl Reading<'_> {
         } else {
             Err(self.wrong(
                 scripts.span(),
-                "no script would ever be chosen".to_owned(),
+                "no script would ever run".to_owned(),
                 "expected at least one with a weight above 0",
             ))
         }
@@ -394,10 +410,10 @@ impl Reading<'_> {
             Some(builtin) => builtin.text.to_owned(),
             None => {
                 let expected = "expected a file in pgbench's script language, or one of pgbench's scripts";
-                self.place.read(file).map_err(|why| self.wrong(given.span(), why.to_string(), expected))?
+                self.location.read(file).map_err(|why| self.wrong(given.span(), why.to_string(), expected))?
             }
         };
-        let path = self.place.path(file).display().to_string();
+        let path = self.location.path(file).display().to_string();
         Script::parse(&path, &text, &mut Names::default())
             .map_err(|error| WorkloadError::Script(format!("error: {error}")))?;
         Ok((file.to_owned(), text))
@@ -405,9 +421,9 @@ impl Reading<'_> {
 
     fn texts(&self, files: Option<&Spanned<Files>>) -> Result<Vec<ScriptText>, WorkloadError> {
         let Some(files) = files else { return Ok(Vec::new()) };
-        let read = |file: &String| match self.place.read(file) {
+        let read = |file: &String| match self.location.read(file) {
             Ok(text) => Ok(ScriptText { name: file.clone(), text }),
-            Err(why) => Err(self.wrong(files.span(), why.to_string(), "expected files of SQL")),
+            Err(why) => Err(self.wrong(files.span(), why.to_string(), "expected SQL files")),
         };
         files.get_ref().0.iter().map(read).collect()
     }
@@ -420,7 +436,8 @@ impl Reading<'_> {
         match self.file {
             None => WorkloadError::Campaign(error),
             Some(text) => {
-                WorkloadError::Directory { path: self.place.path(TABLE_FILE), text: text.to_owned(), error }
+                let path = self.location.path(TABLE_FILE);
+                WorkloadError::Directory { path, text: text.to_owned(), error }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Workloads bundled with pgdyno: the directories below `workloads/` of its source.
 
-use crate::read::Place;
+use crate::read::Location;
 
 /// Name, and files.
 type Files = (&'static str, &'static [(&'static str, &'static str)]);
@@ -30,8 +30,8 @@ pub fn shipped() -> impl Iterator<Item = &'static str> {
 }
 
 /// Files of the bundled workload of that name.
-pub(crate) fn place(name: &str) -> Option<Place> {
-    SHIPPED.iter().find(|(known, _)| *known == name).map(|(name, files)| Place::Shipped(name, files))
+pub(crate) fn location(name: &str) -> Option<Location> {
+    SHIPPED.iter().find(|(known, _)| *known == name).map(|(name, files)| Location::Shipped(name, files))
 }
 
 #[cfg(test)]
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_are_the_directories_and_their_files() {
+    fn all_directories_and_files_of_workloads_are_bundled() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
         let names = |directory: &Path| {
             let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name());

@@ -34,10 +34,10 @@ fn all_statements(
     let mut seen = Vec::new();
     let mut all = Vec::new();
     for workload in workload.with_background() {
-        let what = (texts(workload), &workload.parameters);
-        if !seen.contains(&what) {
-            all.append(&mut statements(what.0, what.1, scale)?);
-            seen.push(what);
+        let source = (texts(workload), &workload.parameters);
+        if !seen.contains(&source) {
+            all.append(&mut statements(source.0, source.1, scale)?);
+            seen.push(source);
         }
     }
     Ok(all)
@@ -55,7 +55,7 @@ pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
         .collect();
     for (custom, scale) in customs {
         for texts in [&custom.setup, &custom.teardown] {
-            computed(texts, &custom.parameters, scale).map_err(|why| {
+            compute(texts, &custom.parameters, scale).map_err(|why| {
                 let place = format!("the workload \"{}\" at scale {scale}", custom.name);
                 WorkloadError::Script(format!("error: {place}: {why}"))
             })?;
@@ -69,7 +69,7 @@ fn statements(
     parameters: &BTreeMap<String, String>,
     scale: u32,
 ) -> Result<Vec<Statement>, WorkloadError> {
-    computed(texts, parameters, scale).map_err(|why| WorkloadError::Script(format!("error: {why}")))
+    compute(texts, parameters, scale).map_err(|why| WorkloadError::Script(format!("error: {why}")))
 }
 
 /// A setup or teardown that can't be computed.
@@ -83,12 +83,12 @@ enum StatementError {
     Value { place: String, source: EvalError },
     #[error("{0}: a value is not UTF-8")]
     NotUtf8(String),
-    #[error("{place}: a setup or teardown can have SQL and \\set, and this is {command}")]
+    #[error("{place}: a setup or teardown can contain only SQL and \\set, not {command}")]
     NotAllowed { place: String, command: String },
 }
 
 /// Statements with their variables filled in.
-fn computed(
+fn compute(
     texts: &[ScriptText],
     parameters: &BTreeMap<String, String>,
     scale: u32,
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_are_filled_in_and_functions_stay_whole() {
+    fn variables_are_substituted_and_functions_are_not_split() {
         let statements = statements_of(
             "-- makes it\n\\set all :rows * :scale\ncreate table t (a int);\n\
              create function f() returns int language plpgsql as $$ declare x int := :all; begin\n\
@@ -153,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn what_a_setup_cannot_have_is_reported_at_its_place() {
+    fn invalid_commands_in_a_setup_are_reported_with_their_place() {
         for (text, expected) in [
-            ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can have SQL and \\set"),
+            ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can contain only SQL and \\set"),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
             ("select 1 \\gset\n", "setup.sql:1: a setup or teardown"),
             ("\\set x 1 +\n", "setup.sql:1: syntax error"),

@@ -21,7 +21,7 @@ fn read(tables: &str, files: &[(&str, &str)]) -> Result<Workloads, (String, Stri
     workload::workloads(&campaign, directory.path(), &Workloads::default()).map_err(|error| match error {
         WorkloadError::Campaign(error) => (error.message, text[error.at.unwrap()].to_owned()),
         WorkloadError::Directory { text, error, .. } => (error.message, text[error.at.unwrap()].to_owned()),
-        WorkloadError::Script(said) => (said, String::new()),
+        WorkloadError::Script(message) => (message, String::new()),
     })
 }
 
@@ -68,7 +68,7 @@ fn a_directory_and_a_level_that_is_a_file_are_workloads() {
 }
 
 #[test]
-fn scripts_of_the_campaign_take_the_place_of_a_workloads_own() {
+fn scripts_of_the_campaign_replace_those_of_the_workload() {
     let found = read(
         "[workloads.sums]\nbuiltin = 'scans'\nscript = 'read.sql'\nparameters = { rows = 1000 }\n\
          [workloads.q]\ndirectory = 'queue'\nscripts = ['write.sql@:jobs']\n",
@@ -82,7 +82,7 @@ fn scripts_of_the_campaign_take_the_place_of_a_workloads_own() {
 }
 
 #[test]
-fn workloads_run_beside_another() {
+fn workloads_have_background_workloads() {
     let found = read(
         "[factors]\nworkload = ['mixed']\n[workloads.mixed]\nbuiltin = 'select-only'\nbeside = [{ workload = 'w' }, \
          { workload = 'read.sql', clients = 3, rate = 2.5, start = '10s' }]\n\
@@ -103,28 +103,32 @@ fn workloads_run_beside_another() {
     // A background workload that writes makes the whole workload write.
     assert!(mixed.writes && mixed.pgbench_tables);
     assert_eq!(workload::setup(mixed, 1).unwrap().len(), 1);
-    assert!(!found.0.contains_key("same"), "pgbench's as it is");
+    assert!(!found.0.contains_key("same"), "it is pgbench's own");
 }
 
 #[test]
-fn what_is_wrong_is_reported_at_its_place() {
+fn errors_are_reported_with_their_position() {
     for (tables, message, at) in [
         ("[workloads.a]\nscript = 'none.sql'\n", "none.sql can't be read: ", "'none.sql'"),
-        ("[workloads.a]\nwrites = true\n", "it is not said what the workload \"a\" does", "a"),
-        ("[workloads.a]\nscript = 'read.sql'\nscripts = ['read.sql']\n", "it is not said what", "a"),
-        ("[workloads.a]\ndirectory = 'queue'\nbuiltin = 'tpcb-like'\n", "it is not said what", "a"),
+        ("[workloads.a]\nwrites = true\n", "the workload \"a\" must have exactly one definition", "a"),
+        ("[workloads.a]\nscript = 'read.sql'\nscripts = ['read.sql']\n", "exactly one definition", "a"),
+        ("[workloads.a]\ndirectory = 'queue'\nbuiltin = 'tpcb-like'\n", "exactly one definition", "a"),
         ("[workloads.a]\nscript = 'read.sql'\nbuiltin = 'tpcb-like'\n", "has no `script`", "'read.sql'"),
         ("[workloads.a]\nbuiltin = 'tpcb-like'\nsetup = 'make.sql'\n", "has no `setup`", "'make.sql'"),
         ("[workloads.a]\nscripts = ['read.sql@many']\n", "\"many\" is not a weight", "'read.sql@many'"),
-        ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever be chosen", "['read.sql@0']"),
-        ("[workloads.a]\nscripts = ['read.sql', 'read.sql@2']\n", "is there twice", "'read.sql@2'"),
-        ("[workloads.tpcb-like]\nscript = 'read.sql'\n", "\"tpcb-like\" is pgbench's own", "tpcb-like"),
+        ("[workloads.a]\nscripts = ['read.sql@0']\n", "no script would ever run", "['read.sql@0']"),
+        ("[workloads.a]\nscripts = ['read.sql', 'read.sql@2']\n", "is listed twice", "'read.sql@2'"),
         (
-            "[workloads.tpcb-like]\nbuiltin = 'tpcb-like'\nspans = true\n",
-            "\"tpcb-like\" is pgbench's own",
+            "[workloads.tpcb-like]\nscript = 'read.sql'\n",
+            "\"tpcb-like\" is a built-in script of pgbench",
             "tpcb-like",
         ),
-        ("[workloads.a]\nscript = 'read.sql'\niterations = 0\n", "0 is no number of iterations", "0"),
+        (
+            "[workloads.tpcb-like]\nbuiltin = 'tpcb-like'\nspans = true\n",
+            "\"tpcb-like\" is a built-in script of pgbench",
+            "tpcb-like",
+        ),
+        ("[workloads.a]\nscript = 'read.sql'\niterations = 0\n", "invalid number of iterations: 0", "0"),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'b' }]\n",
             "there is no workload \"b\"",
@@ -142,20 +146,20 @@ fn what_is_wrong_is_reported_at_its_place() {
         ),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'queue' }, { workload = 'queue' }]\n",
-            "\"queue\" is there twice",
+            "\"queue\" is listed twice",
             "'queue'",
         ),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'queue', clients = 0 }]\n",
-            "0 is no number of clients",
+            "invalid number of clients: 0",
             "0",
         ),
         (
             "[workloads.a]\nscript = 'read.sql'\nbeside = [{ workload = 'read.sql' }, { workload = 'queue' }]\n",
-            "the script \"read.sql\" is there twice",
+            "the script \"read.sql\" is listed twice",
             "[{ workload = 'read.sql' }, { workload = 'queue' }]",
         ),
-        ("[workloads.a]\nscript = 'read.sql'\ntables = 'all'\n", "there are no tables \"all\"", "'all'"),
+        ("[workloads.a]\nscript = 'read.sql'\ntables = 'all'\n", "unknown tables \"all\"", "'all'"),
         ("[workloads.a]\nscript = 'read.sql'\nsetup = ['x.sql']\n", "x.sql can't be read", "['x.sql']"),
         ("[workloads.a]\nscript = 'read.sql'\nparameters = { 'a b' = 1 }\n", "can't be the name", "'a b'"),
         ("[workloads.a]\nscript = 'read.sql'\nparameters = { a = [1] }\n", "can't be the value", "[1]"),
@@ -163,9 +167,9 @@ fn what_is_wrong_is_reported_at_its_place() {
         ("[workloads.a]\ndirectory = 'nowhere'\n", "workload.toml can't be read", "'nowhere'"),
         ("[factors]\nworkload = ['gone.sql']\n", "gone.sql can't be read", "'gone.sql'"),
     ] {
-        let (error, place) = read(tables, &FILES).unwrap_err();
+        let (error, position) = read(tables, &FILES).unwrap_err();
         assert!(error.contains(message), "{tables}: {error}");
-        assert_eq!(place, at, "{tables}");
+        assert_eq!(position, at, "{tables}");
     }
     let queue = |table: &'static str| {
         read(
@@ -175,8 +179,8 @@ fn what_is_wrong_is_reported_at_its_place() {
         .unwrap_err()
     };
     assert_eq!(queue("script = 'a.sql'\nparameters = { jobs = 1 }\n").1, "jabs");
-    let beyond = "[workloads.a]\nbuiltin = 'blocks'\nparameters = { update_share = 101 }\n";
-    assert!(read(beyond, &[]).unwrap_err().0.contains("is not a weight"));
+    let too_large = "[workloads.a]\nbuiltin = 'blocks'\nparameters = { update_share = 101 }\n";
+    assert!(read(too_large, &[]).unwrap_err().0.contains("is not a weight"));
     assert_eq!(queue("script = 'a.sql'\nduration = '5s'\n").1, "'5s'");
     assert_eq!(queue("script = 'a.sql'\nsetups = 'b'\n").1, "setups");
 }
@@ -191,7 +195,7 @@ fn a_script_is_reported_with_its_file_line_and_caret() {
 }
 
 #[test]
-fn what_comes_along_is_named_changed_and_replaced() {
+fn bundled_workloads_are_found_overridden_and_replaced() {
     let found = read(
         "[workloads.q]\nbuiltin = 'queue'\nparameters = { jobs = 7 }\n[workloads.insert]\nscript = 'write.sql'\n",
         &FILES,
@@ -205,9 +209,13 @@ fn what_comes_along_is_named_changed_and_replaced() {
         read("[workloads.h]\nbuiltin = 'blocks'\nparameters = { update_share = 40 }\n", &[]).unwrap();
     let weights: Vec<_> =
         halves.0["h"].custom().unwrap().scripts.iter().map(|script| script.weight).collect();
-    assert_eq!(weights, [60, 40], "weights are of the parameters as they are");
+    assert_eq!(weights, [60, 40], "weights use the overridden parameters");
     assert_eq!(found.0["queue"].custom().unwrap().parameters["jobs"], "10000");
-    assert_eq!(found.0["insert"].custom().unwrap().scripts[0].name, "write.sql", "the campaign's own counts");
+    assert_eq!(
+        found.0["insert"].custom().unwrap().scripts[0].name,
+        "write.sql",
+        "the campaign's own takes precedence"
+    );
     assert!(found.0["queue"].custom().unwrap().description.is_some());
 }
 
@@ -226,8 +234,8 @@ fn the_former_name_of_background_is_read_and_noted() {
     };
     assert_eq!(read("beside"), read("background"));
     assert_eq!(
-        model::spec::outdated_keys(&text("beside")),
-        ["workloads.mixed.beside is called background now"]
+        model::spec::deprecated_keys(&text("beside")),
+        ["workloads.mixed.beside is deprecated: use background"]
     );
-    assert!(model::spec::outdated_keys(&text("background")).is_empty());
+    assert!(model::spec::deprecated_keys(&text("background")).is_empty());
 }

@@ -35,7 +35,7 @@ function file(): Source {
   return {
     serves: false,
     runs: () => Promise.resolve([]),
-    view: () => embedded<View>('view').then((view) => view ?? fail('the page has lost its data')),
+    view: () => embedded<View>('view').then((view) => view ?? fail('the page has no data')),
     histories: () => embedded<History[]>('histories').then((histories) => histories ?? []),
     detail: (trial) => embedded<Detail>(`trial-${trial}`),
     has: (trial) => document.getElementById(`trial-${trial}`) !== null,

@@ -64,14 +64,14 @@ export function allTrials(view: View): Placed[] {
 }
 
 /** The most frequent number of usable trials of a panel's cells; 0 if no cell has any. */
-export function usualN(panel: Panel): number {
+export function commonN(panel: Panel): number {
   const cells = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.n ?? [])).filter((n) => n > 0);
   const times = (n: number) => cells.filter((other) => other === n).length;
   return cells.reduce((common, n) => (times(n) > times(common) ? n : common), cells[0] ?? 0);
 }
 
 /** Direction of a verdict; `open` if it is undecided. */
-export function tendency({ verdict }: Verdict): 'worse' | 'better' | 'same' | 'open' {
+export function verdictDirection({ verdict }: Verdict): 'worse' | 'better' | 'same' | 'open' {
   if (verdict.startsWith('REGRESSION')) return 'worse';
   if (verdict.startsWith('IMPROVEMENT')) return 'better';
   return verdict === 'EQUIVALENT' ? 'same' : 'open';

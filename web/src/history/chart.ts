@@ -34,13 +34,13 @@ export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
 }
 
 /** `improvement +9.8% (+2.4% to +17.7%), accepted`. */
-export function changeSaid({ verdict, ratio, ci95_low, ci95_high, accepted }: HistoryChange): string {
+export function changeText({ verdict, ratio, ci95_low, ci95_high, accepted }: HistoryChange): string {
   const interval = ci95_low === null || ci95_high === null ? '' : ` (${change(ci95_low - 1)} to ${change(ci95_high - 1)})`;
   return `${verdict.toLowerCase()} ${change(ratio - 1)}${interval}${accepted === null ? '' : ', accepted'}`;
 }
 
 /** Direction of a change. */
-export function wayOf(verdict: string): 'worse' | 'better' | 'open' {
+export function changeDirection(verdict: string): 'worse' | 'better' | 'open' {
   return verdict.startsWith('REGRESSION') ? 'worse' : verdict.startsWith('IMPROVEMENT') ? 'better' : 'open';
 }
 
@@ -120,7 +120,7 @@ function labelled(changes: HistoryChange[], room: number): Labelled[] {
     const x = (one.before + one.after) / 2;
     const last = placed.at(-1);
     const near = last !== undefined && (x - last.x) * room < WIDEST;
-    placed.push({ ...one, x, way: wayOf(one.verdict), row: near ? 1 - last.row : 0 });
+    placed.push({ ...one, x, way: changeDirection(one.verdict), row: near ? 1 - last.row : 0 });
   }
   return placed;
 }
@@ -132,7 +132,7 @@ export function chartHeight(width: number, small: boolean): number {
 
 export function axisLabel({ metric, better, control }: History): string {
   const unit = metric === 'tps' ? 'transactions per second' : metric.startsWith('latency') ? `${metric} (µs)` : metric;
-  const of = control === null ? unit : `${unit} over that of ${control}`;
+  const of = control === null ? unit : `${unit} relative to ${control}`;
   return better === 'neither' ? of : `${better === 'higher' ? '↑' : '↓'} ${of}, ${better} is better`;
 }
 

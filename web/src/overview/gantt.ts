@@ -12,7 +12,7 @@ const MARGIN_TOP = 8;
 const MARGIN_BOTTOM = 38;
 const MARGIN_RIGHT = 14;
 /** Most clients that are drawn; the table has all. */
-const MOST_CLIENTS = 60;
+const MAX_CLIENTS = 60;
 /** Room for the figure after a bar, in pixels. */
 const LABEL = 64;
 
@@ -29,7 +29,7 @@ export function letter(clump: number | null): string {
 
 /** Draws a trial's transactions; `until_us` is the end of the axis, the same in all charts of a panel. */
 export function gantt(spans: Spans, at: number, until_us: number, width: number): Element {
-  const clients = [...new Set(spans.each.map(({ client }) => client))].slice(0, MOST_CLIENTS);
+  const clients = [...new Set(spans.each.map(({ client }) => client))].slice(0, MAX_CLIENTS);
   const drawn = spans.each.filter(({ client }) => clients.includes(client));
   const seconds = (us: number) => us / 1e6;
   const last = drawn.filter((one, n) => drawn[n + 1]?.client !== one.client);

@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
-import { tendency, title, distinguishing } from '../data/trials';
+import { verdictDirection, title, distinguishing } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -47,7 +47,7 @@ function cellOf(view: View, panel: Panel, clients: number | null): string {
 }
 
 function kindOf(verdict: Verdict): Kind {
-  const way = tendency(verdict);
+  const way = verdictDirection(verdict);
   if (way === 'worse') return 'regression';
   if (way === 'better') return 'improvement';
   return KINDS.find((kind) => verdict.verdict.toLowerCase().startsWith(kind)) ?? 'inconclusive';
@@ -81,7 +81,7 @@ export function ordered(rows: Judged[], order: string | undefined): Judged[] {
   };
   const key = figure[by];
   if (by === 'cell') return descending ? rows.toReversed() : rows;
-  if (!key) return rows.toSorted(byWhatMatters);
+  if (!key) return rows.toSorted(byImportance);
   return rows.toSorted((a, b) => {
     const [left, right] = [key(a), key(b)];
     // Missing values are last in either order.
@@ -90,7 +90,7 @@ export function ordered(rows: Judged[], order: string | undefined): Judged[] {
   });
 }
 
-function byWhatMatters(a: Judged, b: Judged): number {
+function byImportance(a: Judged, b: Judged): number {
   const size = ({ verdict }: Judged) => Math.abs(Math.log1p(Math.max(verdict.change ?? 0, -0.999)));
   return KINDS.indexOf(a.kind) - KINDS.indexOf(b.kind) || size(b) - size(a);
 }

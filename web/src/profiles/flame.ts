@@ -47,7 +47,7 @@ const DEVIATIONS = 1.96;
 export function label(profile: Profile, view: View): string {
   const panel = view.panels[profile.panel];
   const clients = profile.clients === null ? '' : `, ${counted(profile.clients, 'client')}`;
-  const what = isWaiting(profile) ? ': what waits' : '';
+  const what = isWaiting(profile) ? ': off CPU' : '';
   return `${panel ? title(panel) : ''}${clients}, ${view.columns[profile.column]?.label ?? ''}${what}`;
 }
 

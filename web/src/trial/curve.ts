@@ -15,7 +15,7 @@ export interface Drawn {
 }
 
 /** Percentiles that are shown as figures. */
-export const TOLD = [0.5, 0.9, 0.99, 0.999, 0.9999, 1];
+export const SHOWN_PERCENTILES = [0.5, 0.9, 0.99, 0.999, 0.9999, 1];
 
 /** All curves; service time only if it differs. */
 export function curves(all: Side[]): Drawn[] {

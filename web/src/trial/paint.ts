@@ -53,7 +53,7 @@ function yOf({ height }: Sheet, scale: Scale, value: number): number {
 }
 
 /** Axes, grid lines, and shading outside the measured window. */
-export function ground(sheet: Sheet, scale: Scale, unit: string) {
+export function drawAxes(sheet: Sheet, scale: Scale, unit: string) {
   const { context, ink, shown, window, width, height } = sheet;
   const [right, bottom] = [width - RIGHT, height - BOTTOM];
   if (window) {

@@ -1,6 +1,6 @@
 /** The displayed trials: one, or two that are compared. */
 
-import { clientsOf, title, type Placed } from '../data/trials';
+import type { Placed } from '../data/trials';
 import type { Detail } from '../data/generated/detail';
 
 export interface Side {
@@ -35,20 +35,4 @@ export function coloursOf(first: Placed, second: Placed | null): string[] {
 /** A time of a trial in seconds, aligned with the other trial. */
 export function seconds(us: number, { offset }: Side): number {
   return us / 1e6 + offset;
-}
-
-/** The cell in words, and the number of the repeat. */
-export function nameOf(placed: Placed): string {
-  return `${placed.column.label}, ${title(placed.panel)}, ${clientsOf(placed)}repeat ${placed.trial.repeat}`;
-}
-
-/** Levels that distinguish it from the other one. */
-export function apart(one: Placed, other: Placed | null): string {
-  if (!other) return `${one.column.label}, ${clientsOf(one)}repeat ${one.trial.repeat}`;
-  const parts = [
-    [one.column.label, other.column.label],
-    [title(one.panel), title(other.panel)],
-    [clientsOf(one).replace(', ', ''), clientsOf(other).replace(', ', '')],
-  ].flatMap(([mine, theirs]) => (mine && mine !== theirs ? [mine] : []));
-  return parts.length > 0 ? parts.join(', ') : `repeat ${one.trial.repeat}${one.trial.attempt > 1 ? `, attempt ${one.trial.attempt}` : ''}`;
 }

@@ -7,7 +7,7 @@ export interface Range {
 }
 
 /** The smallest range that can be shown, in seconds. */
-const LEAST = 0.1;
+const MIN_LENGTH = 0.1;
 /** Number of readings that one of the next level stands for. */
 const FANOUT = 4;
 
@@ -165,7 +165,7 @@ export function thin(track: Track, shown: Range, columns: number): Drawn {
 /** The whole range if nothing is selected; else the selection, within the whole range. */
 export function within(chosen: Range | null, whole: Range): Range {
   if (!chosen) return whole;
-  const length = Math.min(Math.max(chosen.to - chosen.from, Math.min(LEAST, whole.to - whole.from)), whole.to - whole.from);
+  const length = Math.min(Math.max(chosen.to - chosen.from, Math.min(MIN_LENGTH, whole.to - whole.from)), whole.to - whole.from);
   const from = Math.min(Math.max(chosen.from, whole.from), whole.to - length);
   return { from, to: from + length };
 }

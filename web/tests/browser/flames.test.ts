@@ -34,16 +34,16 @@ async function widthOf(page: Page, name: string): Promise<number> {
   return (await bar(page, name).boundingBox())?.width ?? 0;
 }
 
-test('bars are as wide as their shares, which the table has too', async () => {
+test('bars are as wide as their shares, which the table shows as well', async () => {
   const page = await open();
   const [whole, scan] = [await widthOf(page, 'load'), await widthOf(page, 'ExecScan')];
   await bar(page, 'ExecScan').hover();
-  const told = /([\d.]+)% of load/.exec(await page.locator('.flames .pointed').innerText())?.[1];
-  expect(Math.abs((100 * scan) / whole - Number(told))).toBeLessThan(0.2);
+  const shownShare = /([\d.]+)% of load/.exec(await page.locator('.flames .pointed').innerText())?.[1];
+  expect(Math.abs((100 * scan) / whole - Number(shownShare))).toBeLessThan(0.2);
   await page.getByPlaceholder('a function').fill('ExecScan');
   const row = page.locator('.flames .functions tbody tr').first();
-  expect(await row.innerText()).toContain(`${told ?? ''}%`);
-  expect(await page.locator('.flames label', { hasText: 'find' }).innerText()).toContain(`${told ?? ''}% of load`);
+  expect(await row.innerText()).toContain(`${shownShare ?? ''}%`);
+  expect(await page.locator('.flames label', { hasText: 'find' }).innerText()).toContain(`${shownShare ?? ''}% of load`);
   expect(await page.locator('.flame .bar.found').count()).toBe(1);
   expect(page.url()).toContain('flame-find=ExecScan');
 });
@@ -74,7 +74,7 @@ test('the keyboard goes from function to function', async () => {
   expect(await bar(page, first).count()).toBe(1);
 });
 
-test('another role and another profile are a choice away', async () => {
+test('another role or profile can be chosen', async () => {
   const page = await open();
   await page.getByRole('group', { name: 'role' }).getByText('driver').click();
   expect(await bar(page, 'event_loop::run').count()).toBe(1);
@@ -88,11 +88,11 @@ test('another role and another profile are a choice away', async () => {
   expect(await rows.nth(0).innerText()).toMatch(/LockAcquireExtended.*−7\d/s);
 });
 
-test('what waits is shown in time', async () => {
+test('off-CPU profiles are shown as time', async () => {
   const page = await open();
-  await page.getByLabel('profile of').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 18.1: what waits' });
+  await page.getByLabel('profile of').selectOption({ label: 'select-only, scale 10, 8 clients, PostgreSQL 18.1: off CPU' });
   await page.waitForSelector('.flame [data-function="ProcSleep"]');
-  expect(await page.locator('.flames h2').innerText()).toMatch(/^Where threads wait.*22\.8 s without a processor/s);
+  expect(await page.locator('.flames h2').innerText()).toMatch(/^Where threads wait.*22\.8 s off the CPU/s);
   expect(await page.getByLabel('against').count()).toBe(0);
   await bar(page, 'ProcSleep').hover();
   expect(await page.locator('.flames .pointed').innerText()).toContain('22.8% of load, itself 0.0% (5.19 s');

@@ -66,13 +66,13 @@ test('a cell is shown alone, by keyboard too; its address shows it again and bac
   await page.waitForFunction(() => document.querySelectorAll('.over-steps').length > 1);
 });
 
-test('where there is no history it says what one needs', async () => {
+test('without a history its requirements are shown', async () => {
   const page = await open('report', 'page=history');
   await page.waitForFunction(() => document.querySelector('main')?.textContent.includes('needs at least'));
   expect(await page.locator('main').innerText()).toContain('pgdyno history');
 });
 
-test('what differs between two columns is told, and a warning where it is more than the campaign declares', async () => {
+test('differences between two columns are shown, with a warning for undeclared ones', async () => {
   const [of, against] = [view.columns[1], view.columns[0]];
   if (!of || !against) throw new Error('the fixture has too few columns');
   const page = await open('report', `page=environment&difference-of=${columnKey(of)}&difference-against=${columnKey(against)}`);
@@ -85,7 +85,7 @@ test('what differs between two columns is told, and a warning where it is more t
   expect(await section.locator('.warning').innerText()).toContain('Careful');
 });
 
-test('kernels that are declared to differ are no reason to be careful', async () => {
+test('declared differences of kernels cause no warning', async () => {
   const page = await open('kernels', 'page=environment');
   const section = page.locator('.difference');
   expect(await section.innerText()).toContain('Linux');

@@ -46,7 +46,7 @@ test('every verdict is a row with its figures, regressions first', async () => {
   }
 });
 
-test('a row leads to the two trials nearest to the medians, to their flames and to what differs', async () => {
+test('a row links to the two trials nearest to the medians, their flame graphs and their differences', async () => {
   const page = await open('report');
   const row = ordered(verdictsOf(view), undefined).findIndex(({ profiles }) => profiles !== null);
   const judged = ordered(verdictsOf(view), undefined)[row];
@@ -85,7 +85,7 @@ test('verdicts are ordered and chosen by keyboard, and the address keeps it', as
   expect(await rowsOf(restored).innerText()).toContain('No cell matches');
 });
 
-test('the banner counts what is not valid, and leads to the list', async () => {
+test('the banner counts trials that are not valid and links to their list', async () => {
   const page = await open('report');
   const trials = view.panels.flatMap(({ rows }) => rows.flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
   const banner = await page.locator('.banner').innerText();
@@ -128,7 +128,7 @@ test('the scaling sweep has each trial at the chosen number of clients', async (
   expect(await page.locator('main').innerText()).toContain('Everything is hidden');
 });
 
-test('a trial that is chosen in a sweep leads to its page', async () => {
+test('a trial chosen in a sweep links to its page', async () => {
   const page = await open('report');
   await page.locator('.chart').first().focus();
   await page.keyboard.press('End');
@@ -144,7 +144,7 @@ test.each([390, 3840])('at %i pixels nothing of many columns is wider than the p
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
 });
 
-test('of emulated kernels it is noted once what their figures are, and instructions stand beside throughput', async () => {
+test('figures of emulated kernels have one note, and instructions next to throughput', async () => {
   const page = await open('emulated');
   const text = await page.locator('main').innerText();
   expect(emulated.notes.length).toBe(2);

@@ -58,13 +58,13 @@ function drawnIn(page: Page): Promise<(string | null)[]> {
   return page.locator('[data-trial]').evaluateAll((marks) => marks.map((mark) => mark.getAttribute('data-trial')));
 }
 
-test('the file is all that is read', async () => {
+test('only the file is read', async () => {
   const page = await open();
   expect(browser.requests.filter((url) => !url.startsWith('data:'))).toEqual([address]);
   expect(await page.title()).toContain(view.runs[0]?.campaign);
 });
 
-test('the page may ask the network for nothing', async () => {
+test('the page may not use the network', async () => {
   const page = await open();
   const refused = await page.evaluate(() => fetch('http://127.0.0.1:9/').then(() => 'allowed', () => 'refused'));
   expect(refused).toBe('refused');
@@ -79,7 +79,7 @@ test('every run is a mark in a chart', async () => {
   expect(await page.locator('[data-validity="invalid"]').count()).toBe(invalid.length);
 });
 
-test('marks stand where their figures are, on a scale that begins at zero', async () => {
+test('marks are at their figures, on a scale that begins at zero', async () => {
   const page = await open();
   for (const [at, panel] of view.panels.entries()) {
     const chart = page.locator('.chart').nth(at);
@@ -117,14 +117,14 @@ test('behind every chart is a table with its figures', async () => {
   }
 });
 
-test('what the columns come to is said at the head', async () => {
+test('the head summarizes the columns', async () => {
   const page = await open();
   const head = await page.locator('header').innerText();
   expect(view.comparisons.length).toBeGreaterThan(0);
   for (const { sentence } of view.comparisons) expect(head).toContain(sentence);
 });
 
-test('every trial that is not valid is named with its reason', async () => {
+test('every trial that is not valid is listed with its reason', async () => {
   const page = await open();
   const section = await page.locator('section.validity').innerText();
   for (const trial of trials.filter((trial) => trial.validity !== 'valid')) {
@@ -201,7 +201,7 @@ describe('what is selected', () => {
   });
 });
 
-test('a trial that a link names is shown', async () => {
+test('a linked trial is shown', async () => {
   const trial = drawn.find((trial) => trial.findings.length > 0) ?? drawn[0];
   const page = await open(`#trial=${trial?.id ?? ''}`);
   const details = await page.locator('.details').innerText();
@@ -230,7 +230,7 @@ describe.each([
   });
 });
 
-test('the system decides between dark and light until the reader does', async () => {
+test('the system theme applies until the reader chooses one', async () => {
   const page = await open();
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   await page.emulateMedia({ colorScheme: 'dark' });

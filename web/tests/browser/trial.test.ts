@@ -83,7 +83,7 @@ test('without a choice a trial is shown against its baseline', async () => {
   expect(await page.locator('.trial-head h2').first().innerText()).toContain(placed(first.id)?.column.label);
 });
 
-test('its figures are the view’s, and what they differ by', async () => {
+test('its figures are those of the view, with their differences', async () => {
   const page = await opened(both);
   const table = await page.locator('.trial-head table').innerText();
   const [one, other] = [placed(first.id)?.trial, placed(second.id)?.trial];
@@ -114,7 +114,7 @@ test('percentiles, parts of a transaction and statements are the file’s', asyn
 });
 
 describe('by keyboard', () => {
-  test('the cursor goes from interval to interval and says what is there in every lane', async () => {
+  test('the cursor goes from interval to interval and shows the values of every lane', async () => {
     const page = await opened(both);
     await page.locator('.lanes').focus();
     await page.keyboard.press('Home');
@@ -150,7 +150,7 @@ describe('by keyboard', () => {
     await page.waitForFunction(() => !location.hash.includes('zoom='));
   });
 
-  test('the events tell their messages one by one', async () => {
+  test('the messages of events are shown one by one', async () => {
     const page = await opened(`trial=${first.id}`);
     await page.locator('.events').focus();
     await page.keyboard.press('ArrowRight');
@@ -237,7 +237,7 @@ describe('zoom', () => {
   });
 });
 
-test('another choice is a step that back takes back', async () => {
+test('going back undoes a choice', async () => {
   const page = await opened(both);
   await page.getByRole('button', { name: 'swap' }).click();
   await page.waitForFunction((id) => location.hash.includes(`trial=${id}`), second.id);
@@ -278,7 +278,7 @@ test('a lane’s table, CSV and pictures have what is drawn', async () => {
   expect((await saved('PNG')).subarray(1, 4).toString()).toBe('PNG');
 });
 
-test('what is not there is said, and what to do', async () => {
+test('missing data are reported, with the remedy', async () => {
   const unknown = await open('trial=01NOTATRIAL');
   expect(await unknown.getByRole('alert').innerText()).toContain('01NOTATRIAL');
   await unknown.getByRole('link', { name: 'Show another trial' }).click();
@@ -298,7 +298,7 @@ describe.each([1280, 390])('at %i pixels', (width) => {
   });
 });
 
-test('nobody is shut out by what axe-core knows', async () => {
+test('axe-core finds no accessibility problems', async () => {
   const page = await opened(both);
   await page.evaluate(readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8'));
   const found = await page.evaluate(async () => {

@@ -10,7 +10,7 @@ test('ticks are round, in bytes by powers of two', () => {
   expect(logTicks(8, 9e6)).toEqual([10, 1000, 100_000]);
 });
 
-test('ticks say what they are, in the unit that keeps them short', () => {
+test('ticks have the unit that keeps them short', () => {
   expect([0, 250, 2500, 1.5e6].map((us) => tickLabel(us, 'µs'))).toEqual(['0', '250 µs', '2.5 ms', '1.5 s']);
   expect([500, 20_000].map((tps) => tickLabel(tps, 'TPS'))).toEqual(['500', '20K']);
   expect([30, 90].map((seconds) => timeLabel(seconds, { from: 0, to: 120 }))).toEqual(['30 s', '90 s']);

@@ -11,7 +11,7 @@ const NOW = frame('load', 0, [
 ]);
 const BEFORE = frame('load', 0, [frame('postgres', 0, [frame('main', 10, [frame('scan', 40), frame('parse', 50)])])]);
 
-test('bars are as wide as their samples and stand below what called them', () => {
+test('bars are as wide as their samples and below their callers', () => {
   const drawn = bars(calls(NOW, null), 0);
   expect(drawn.map(({ call, row, left, width }) => [call.name, row, left, width])).toEqual([
     ['load', 0, 0, 1],
@@ -52,7 +52,7 @@ test('a function that calls itself is counted once', () => {
   expect(found(calls(NOW, null), 're').now).toBe(100);
 });
 
-test('a difference is of one transaction, and none where it may be chance', () => {
+test('a difference is per transaction, and zero within the sampling error', () => {
   const change = changes({ now: 2, before: 1 });
   const root = calls(NOW, BEFORE);
   const all = functions(root, change);

@@ -7,7 +7,7 @@ describe('figures', () => {
     expect(shown).toEqual(['0.00', '1.23', '10.0', '47.1', '100', '1,000', '12,346', '1,234,567']);
   });
 
-  test('what is missing is never zero', () => {
+  test('missing values are never zero', () => {
     for (const show of [format.tps, format.change, format.count, format.latency]) expect(show(null)).toBe('–');
   });
 

@@ -23,39 +23,39 @@ const interval = (second: number, waits: LiveWait[] | null = null): Interval => 
 const ended: LiveEvent = {
   kind: 'trial_ended', at: AT, id: 'T', position: 3, cell_index: 0, repeat: 2, attempt: 1, validity: 'valid', tps: 100, reasons: [],
 };
-const told = (events: LiveEvent[]) =>
+const stateOf = (events: LiveEvent[]) =>
   events.reduce<Live>((live, event) => after(live, { run: event.kind === 'hello' ? null : 'R', event }), NOTHING);
 
-test('the state is what was told since the head', () => {
-  const run = told([head, begins(3), interval(0), interval(1)]).get('R');
+test('the state has the events since the head', () => {
+  const run = stateOf([head, begins(3), interval(0), interval(1)]).get('R');
   expect(run?.trial?.position).toBe(3);
   expect(run?.intervals.map(({ tps }) => tps)).toEqual([100, 101]);
   expect(run && done(run)).toBe(2);
 });
 
-test('a trial that has ended is one more, and the next one begins with nothing', () => {
-  const run = told([head, begins(3), interval(0), ended, begins(4)]).get('R');
+test('an ended trial is counted, and the next one begins empty', () => {
+  const run = stateOf([head, begins(3), interval(0), ended, begins(4)]).get('R');
   expect(run && done(run)).toBe(3);
   expect(run?.intervals).toEqual([]);
 });
 
-test('a head takes the place of what was known, and a connection begins with nothing', () => {
-  const anew = told([head, begins(3), interval(0), ended, head]).get('R');
-  expect(anew && done(anew)).toBe(2);
-  expect(told([head, begins(3), { kind: 'hello', running: [] }]).size).toBe(0);
+test('a head replaces the known state, and a connection begins empty', () => {
+  const restarted = stateOf([head, begins(3), interval(0), ended, head]).get('R');
+  expect(restarted && done(restarted)).toBe(2);
+  expect(stateOf([head, begins(3), { kind: 'hello', running: [] }]).size).toBe(0);
 });
 
-test('what comes of a run whose head was not heard is left out', () => {
-  expect(told([begins(3), interval(0)]).size).toBe(0);
+test('events of a run without a head are ignored', () => {
+  expect(stateOf([begins(3), interval(0)]).size).toBe(0);
 });
 
-test('what is left gets less by itself, and never less than nothing', () => {
-  const run = told([head, begins(3)]).get('R');
+test('the remaining time decreases by itself, and is never negative', () => {
+  const run = stateOf([head, begins(3)]).get('R');
   expect(run && remainingUs(run, Date.parse(AT) + 20_000)).toBe(40e6);
   expect(run && remainingUs(run, Date.parse(AT) + 90_000)).toBe(0);
 });
 
-test('waits are means over the seconds in which somebody looked', () => {
+test('waits are means over the sampled seconds', () => {
   const lock = (sessions: number): LiveWait => ({ session: 'load', type: 'Lock', event: 'tuple', sessions });
   const cpu: LiveWait = { session: 'load', type: 'CPU', event: null, sessions: 3 };
   const idle: LiveWait = { session: 'checkpointer', type: 'Activity', event: 'CheckpointerMain', sessions: 1 };

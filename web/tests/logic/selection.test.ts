@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { columnKey, formatSelection, isChosen, isStep, levelsOf, parseSelection } from '../../src/data/url';
 import { view } from '../../test-results/view';
 
-test('a selection reads what it writes', () => {
+test('a selection is parsed as it is formatted', () => {
   const selection = {
     page: 'trial' as const,
     run: '01KAK3W8XQ5T2M9HC4ZP7V0000',
@@ -22,11 +22,11 @@ test('a selection reads what it writes', () => {
   expect(parseSelection(`#${formatSelection(selection)}`)).toEqual(selection);
 });
 
-test('nothing chosen leaves the address as it is', () => {
+test('an empty selection does not change the address', () => {
   expect(formatSelection(parseSelection(''))).toBe('');
 });
 
-test('what the address can not mean is not chosen', () => {
+test('invalid parts of the address are ignored', () => {
   expect(parseSelection('#theme=pink&x=1&page=nowhere&zoom=9-3')).toEqual(parseSelection(''));
 });
 
@@ -43,7 +43,7 @@ test('every column has a key of its own', () => {
   expect(new Set(view.columns.map(columnKey)).size).toBe(view.columns.length);
 });
 
-test('another page, trial or level is a step back; a theme, or a trial that is but pointed at, is none', () => {
+test('pages, trials and levels are history entries; themes and hovered trials are not', () => {
   const step = (from: string, to: string) => isStep(parseSelection(from), parseSelection(to));
   expect(step('#', '#page=history')).toBe(true);
   expect(step('#page=trial&trial=A', '#page=trial&trial=B')).toBe(true);

@@ -10,7 +10,7 @@ function noise(seed: number): () => number {
 const seconds = (n: number) => Array.from({ length: n }, (_, at) => at);
 
 describe('the extremes of any part', () => {
-  test('are those of a look at all of it', () => {
+  test('are those of all values', () => {
     const next = noise(7);
     const values = seconds(1037).map(() => (next() < 0.1 ? null : next() * 1000 - 500));
     const track = new Track(seconds(1037), values);
@@ -21,7 +21,7 @@ describe('the extremes of any part', () => {
     }
   });
 
-  test('are those of what was put together, where it was', () => {
+  test('are those of merged values, if there are any', () => {
     const track = new Track([0, 1, 2], [5, 6, null], [1, 6, null], [9, 6, null]);
     expect(track.extremes({ from: 0, to: 2 })).toEqual([1, 9]);
     expect(track.extremes({ from: 2, to: 2 })).toBeNull();
@@ -34,7 +34,7 @@ describe('thinned', () => {
     expect(thin(track, { from: 2, to: 5 }, 100)).toEqual({ dense: false, x: [1, 2, 3, 4, 5], y: [1, 2, NaN, 4, 5], band: { x: [], low: [], high: [] } });
   });
 
-  test('of a hundred thousand values none but a column’s extremes is drawn, and no spike is lost', () => {
+  test('of a hundred thousand values only the extremes of each column are drawn, and no spike is lost', () => {
     const next = noise(3);
     const values = seconds(100_000).map(() => next());
     values[77_777] = 50;
@@ -70,7 +70,7 @@ describe('thinned', () => {
     for (const [at, value] of y.entries()) expect(Number.isNaN(value)).toBe((x[at] ?? 0) > 1000 && (x[at] ?? 0) < 2000);
   });
 
-  test('what was put together keeps its band', () => {
+  test('merged values keep their band', () => {
     const n = 4000;
     const track = new Track(seconds(n), seconds(n).map(() => 5), seconds(n).map((at) => (at === 1234 ? -3 : 4)), seconds(n).map((at) => (at === 2345 ? 30 : 6)));
     const { y, band } = thin(track, { from: 0, to: n - 1 }, 200);
@@ -87,7 +87,7 @@ test('the value at a moment is the nearest one, if it is near', () => {
 describe('the part that is shown', () => {
   const whole = { from: 0, to: 100 };
 
-  test('is all of it where nothing is chosen, and never more than there is', () => {
+  test('is the whole range without a choice, and never more', () => {
     expect(within(null, whole)).toEqual(whole);
     expect(within({ from: -20, to: 30 }, whole)).toEqual({ from: 0, to: 50 });
     expect(within({ from: 90, to: 120 }, whole)).toEqual({ from: 70, to: 100 });
@@ -100,7 +100,7 @@ describe('the part that is shown', () => {
     expect(isWhole(zoomed({ from: 20, to: 60 }, 30, 100, whole), whole)).toBe(true);
   });
 
-  test('is moved as far as there is something', () => {
+  test('is moved within the whole range', () => {
     expect(panned({ from: 20, to: 60 }, 15, whole)).toEqual({ from: 35, to: 75 });
     expect(panned({ from: 20, to: 60 }, 1000, whole)).toEqual({ from: 60, to: 100 });
   });

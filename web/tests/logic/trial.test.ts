@@ -40,7 +40,7 @@ describe('two trials', () => {
     expect(wholeOf(both)).toEqual(wholeOf(shown(first)));
   });
 
-  test('have different colours, also where they are of one column', () => {
+  test('have different colours, even in one column', () => {
     const [one, other] = shown(first, second);
     expect(one?.colour).not.toBe(other?.colour);
     const [same, again] = shown(first, { ...first });
@@ -60,12 +60,12 @@ describe('lanes', () => {
     expect(tps?.track.x[3]).toBe(((first.load.start_us[3] ?? 0) + (first.load.width_us[3] ?? 0) / 2) / 1e6);
   });
 
-  test('show of thinned series what lies between', () => {
+  test('show the bands of thinned series', () => {
     const [tps] = loadLanes(shown(thinned))[0]?.lines ?? [];
     expect([...(tps?.track.high ?? [])]).toEqual(gaps(thinned.load.tps_high));
   });
 
-  test('are there by themselves only for metrics that are there and vary', () => {
+  test('are shown by default only for existing metrics that vary', () => {
     const usual = defaults(listed(shown(first)), true);
     expect(usual).toContain('pg.wal.bytes');
     expect(usual).toContain('cpu.user_us all');
@@ -87,7 +87,7 @@ describe('lanes', () => {
     expect(wal?.means[0]).toBeCloseTo(within.reduce((sum, one) => sum + one, 0) / within.length, 3);
   });
 
-  test('a table has what is drawn in the part that is shown, of both', () => {
+  test('a table has the visible values of both trials', () => {
     const both = shown(first, second);
     const lane = loadLanes(both)[1];
     if (!lane) throw new Error('there is no lane of latency');
@@ -96,7 +96,7 @@ describe('lanes', () => {
     expect(rows).toEqual([first, second].flatMap(({ load }, n) => [10, 11].map((at) => [n === 0 ? 'A' : 'B', at + 0.5, load.p50_us[at], load.p95_us[at], load.p99_us[at], load.max_us[at]])));
   });
 
-  test('what a line says of a moment is its interval’s figure', () => {
+  test('the value of a line at a time is that of its interval', () => {
     const [lane] = loadLanes(shown(first));
     const track = lane?.lines[0]?.track;
     expect(track && valueAt(track, 20.3, 'TPS')).toBe(`${first.load.tps[20]?.toLocaleString(undefined, { maximumFractionDigits: 0 }) ?? ''} TPS`);
@@ -105,24 +105,24 @@ describe('lanes', () => {
 });
 
 describe('waits', () => {
-  test('their means over any part are those of the looks', () => {
+  test('their means over any part are those of the samples', () => {
     const both = shown(first, second);
-    const [look] = sessionSamples(both);
+    const [samples] = sessionSamples(both);
     const { waits } = first;
-    if (!look || !waits) throw new Error('the fixture has no waits');
+    if (!samples || !waits) throw new Error('the fixture has no waits');
     for (const [nth, series] of waits.series.entries()) {
-      const key = look.keys[nth] ?? '';
+      const key = samples.keys[nth] ?? '';
       const [from, to] = [10, 20];
       const of = series.sessions.filter((_, n) => (waits.start_us[n] ?? 0) >= from * 1e6 && (waits.start_us[n] ?? 0) < to * 1e6);
-      expect(look.mean(key, { from, to })).toBeCloseTo(of.reduce((sum, one) => sum + one, 0) / of.length, 6);
-      expect(look.columns([key], { from, to }, 10)[0]).toEqual(of.map((one) => expect.closeTo(one, 9) as number));
-      expect(look.at(key, 10.5)).toBe(series.sessions[waits.start_us.indexOf(10_000_000)]);
+      expect(samples.mean(key, { from, to })).toBeCloseTo(of.reduce((sum, one) => sum + one, 0) / of.length, 6);
+      expect(samples.columns([key], { from, to }, 10)[0]).toEqual(of.map((one) => expect.closeTo(one, 9) as number));
+      expect(samples.at(key, 10.5)).toBe(series.sessions[waits.start_us.indexOf(10_000_000)]);
     }
-    expect(look.mean('never seen', { from: 10, to: 20 })).toBe(0);
-    expect(look.mean(look.keys[0] ?? '', { from: -9, to: -5 })).toBeNull();
+    expect(samples.mean('never seen', { from: 10, to: 20 })).toBe(0);
+    expect(samples.mean(samples.keys[0] ?? '', { from: -9, to: -5 })).toBeNull();
   });
 
-  test('are ranked by time, without what waits for work, what is idle at the end', () => {
+  test('are ranked by time, without processes that wait for work, idle ones last', () => {
     const one = shown(first);
     const names = states(one, sessionSamples(one), { from: 5, to: 65 }).map(({ name }) => name);
     expect(names.some((name) => name.includes('WalWriterMain'))).toBe(false);
@@ -130,7 +130,7 @@ describe('waits', () => {
   });
 });
 
-test('a percentile is told where there are enough transactions for it', () => {
+test('a percentile is shown if there are enough transactions for it', () => {
   const [{ curve } = { curve: { q: [], us: [], count: 0 } }] = curves(shown(first));
   const [q, us] = [curve.q.findIndex((q) => q >= 0.99), curve.us];
   expect(at(curve, 0.99)).toBe(us[q]);
@@ -160,14 +160,14 @@ test('statements are by time of a transaction, the most expensive first', () => 
 describe('what is shown where nothing is chosen', () => {
   const ids = details.map(({ id }) => id);
 
-  test('is the last cell that the file has whole, against the baseline’s', () => {
+  test('is the last complete cell of the file, against that of the baseline', () => {
     const { trial, against } = proposed(view, (id) => ids.includes(id));
     const [shown, other] = [placedOf(view, trial), placedOf(view, against)];
     expect([shown?.at, other?.at]).toEqual([1, 0]);
     expect([shown?.clients, shown?.panel]).toEqual([other?.clients, other?.panel]);
   });
 
-  test('is the trial nearest the median, and of the baseline itself nothing against it', () => {
+  test('is the trial nearest to the median; the baseline has no opponent', () => {
     const { trial } = proposed(view, () => true);
     const placed = placedOf(view, trial);
     const cell = placed?.panel.rows.find(({ clients }) => clients === placed.clients)?.points[placed.at];

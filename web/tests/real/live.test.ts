@@ -59,7 +59,7 @@ async function screenshots(page: Page) {
   await page.setViewportSize({ width: 1280, height: 900 });
 }
 
-test('a campaign is followed while it runs, over a restart of the server, and its trials appear by themselves', async () => {
+test('a running campaign is followed across a restart of the server, and its trials appear without a reload', async () => {
   const first = await serve(store(), '127.0.0.1:0');
   children.push(first.child);
   const page = await browser.context.newPage();
@@ -84,7 +84,7 @@ test('a campaign is followed while it runs, over a restart of the server, and it
   await page.getByRole('link', { name: 'Overview' }).click();
   await page.locator('[data-trial]').first().waitFor();
   expect(await page.locator('[data-trial]').count()).toBe(1);
-  await page.getByRole('link', { name: 'live runs now' }).click();
+  await page.getByRole('link', { name: 'live is running' }).click();
 
   // The server stops and is restarted.
   const { port } = new URL(first.address);

@@ -11,12 +11,12 @@ export const STORE = resolve('test-results/real');
 export const REPORT = pathToFileURL(resolve('test-results/real.html')).href;
 export const PGDYNO = resolve(process.env.CARGO_TARGET_DIR ?? '../target', 'debug/pgdyno');
 
-if (!existsSync(STORE) || !existsSync(PGDYNO)) throw new Error('there is no store to look at: run `npm run measure` first');
+if (!existsSync(STORE) || !existsSync(PGDYNO)) throw new Error('there is no store to show: run `npm run measure` first');
 
 /** JSON output of a pgdyno command. */
 export function json(...args: string[]): unknown {
-  const said = execFileSync(PGDYNO, [...args, '--format', 'json'], { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
-  return JSON.parse(said);
+  const output = execFileSync(PGDYNO, [...args, '--format', 'json'], { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
+  return JSON.parse(output);
 }
 
 export interface Serving {

@@ -55,12 +55,12 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
     return page;
   }
 
-  test('nothing is asked of anybody else', async () => {
+  test('no other host is contacted', async () => {
     const page = await open('');
     await page.locator('.chart svg').first().waitFor();
-    const asked = browser.requests.filter((url) => !url.startsWith('data:'));
-    if (host === 'the file') expect(asked).toEqual([REPORT]);
-    else for (const url of asked) expect(new URL(url).origin).toBe(new URL(serving.address).origin);
+    const requested = browser.requests.filter((url) => !url.startsWith('data:'));
+    if (host === 'the file') expect(requested).toEqual([REPORT]);
+    else for (const url of requested) expect(new URL(url).origin).toBe(new URL(serving.address).origin);
   });
 
   test('every verdict has its change, its interval and the medians of both sides', async () => {
@@ -120,7 +120,7 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
     }
   });
 
-  test('where the time goes is what pgdyno explain says', async () => {
+  test('where the time goes equals the output of pgdyno explain', async () => {
     const page = await open(`page=trial&trial=${latest}`);
     const { explained } = json('explain', latest, '--store', STORE) as Explanations;
     await page.getByRole('heading', { name: 'Where the time goes' }).waitFor();
@@ -157,7 +157,7 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
     for (const step of history.steps) expect(rows).toContain(step.label);
   });
 
-  test('the environment has its facts, and what differs between two servers', async () => {
+  test('the environment has its facts, and the differences between two servers', async () => {
     const page = await open('page=environment');
     const text = await page.locator('main').innerText();
     for (const fact of view.environment.facts) expect(text).toContain(fact.name);

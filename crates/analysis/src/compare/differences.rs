@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use diagnose::{Facts, KernelOptions, Undeclared, of_kernel, undeclared};
+use diagnose::{Facts, KernelOptions, Undeclared, kernel_differences, undeclared};
 use model::factor::Factor;
 use model::factor::settings::SettingsVariant;
 use model::record::Trial;
@@ -11,28 +11,28 @@ use store::{Store, StoreError};
 use super::matching::Shared;
 use crate::context::{TrialContext, kernel_options};
 use crate::facts::{facts_of, facts_of_machine};
-use crate::layout::place;
+use crate::layout::column_levels;
 
 /// Facts of one trial per place: the other trials there have the same. Kernel options by configuration hash.
 #[derive(Default)]
-pub(super) struct KnownFacts {
-    facts: HashMap<Place, Facts>,
+pub(super) struct FactsCache {
+    facts: HashMap<ContextKey, Facts>,
     options: HashMap<String, Option<KernelOptions>>,
 }
 
 /// The key of a trial's context: its run, and its levels of the factors that determine server and machine.
 #[derive(Clone, PartialEq, Eq, Hash)]
-struct Place {
+struct ContextKey {
     run: String,
     levels: Vec<String>,
     settings: Option<SettingsVariant>,
 }
 
-impl Place {
+impl ContextKey {
     fn from_trial(trial: &Trial) -> Self {
         Self {
             run: trial.run.id.clone(),
-            levels: place(&trial.cell),
+            levels: column_levels(&trial.cell),
             settings: trial.cell.settings.known().cloned(),
         }
     }
@@ -52,7 +52,7 @@ pub struct Differences {
 /// The fact with the hash of the kernel's configuration.
 const CONFIG: &str = "machine kernel.config";
 
-impl KnownFacts {
+impl FactsCache {
     /// Differences in the shared cells, each once.
     pub(super) fn differences(
         &mut self,
@@ -66,9 +66,9 @@ impl KnownFacts {
             let factors = Factor::varied([&a.cell, &b.cell]);
             let (of_a, of_b) = ((&a.cell, &of_a), (&b.cell, &of_b));
             let mut others = undeclared(of_a, of_b);
-            others.retain(|difference| !is_asked_for(&difference.what, &factors));
+            others.retain(|difference| !is_explained_by(&difference.what, &factors));
             add(&mut found.undeclared, others);
-            add(&mut found.of_kernel, of_kernel(of_a, of_b));
+            add(&mut found.of_kernel, kernel_differences(of_a, of_b));
             if let (Some(old), Some(new)) = (of_a.1.get(CONFIG), of_b.1.get(CONFIG))
                 && old != new
             {
@@ -82,16 +82,16 @@ impl KnownFacts {
     }
 
     fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
-        let place = Place::from_trial(trial);
-        if !self.facts.contains_key(&place) {
+        let key = ContextKey::from_trial(trial);
+        if !self.facts.contains_key(&key) {
             let store::StoredContext { environment, settings, .. } = store.contexts().read(&trial.id)?;
             let mut facts = facts_of_machine(&environment);
-            facts.extend(of_trial(trial));
+            facts.extend(trial_facts(trial));
             let contexts = TrialContext { environment, settings, ..TrialContext::default() };
             facts.extend(facts_of(trial, &contexts));
-            self.facts.insert(place.clone(), facts);
+            self.facts.insert(key.clone(), facts);
         }
-        Ok(&self.facts[&place])
+        Ok(&self.facts[&key])
     }
 
     /// The configuration with this hash, which is that of this trial's kernel.
@@ -125,7 +125,7 @@ fn changed(old: &KernelOptions, new: &KernelOptions) -> Vec<Undeclared> {
     KernelOptions::differing(&[old, new]).into_iter().map(change).collect()
 }
 
-fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
+fn trial_facts(trial: &Trial) -> BTreeMap<String, String> {
     let engine = trial.summary.as_ref().and_then(|summary| summary.driver_engine.clone());
     let all = [
         ("pgdyno", Some(trial.run.pgdyno_version.clone())),
@@ -136,7 +136,7 @@ fn of_trial(trial: &Trial) -> BTreeMap<String, String> {
 }
 
 /// Whether these factors explain a difference. The guard itself covers settings and kernels.
-fn is_asked_for(what: &str, factors: &[Factor]) -> bool {
+fn is_explained_by(what: &str, factors: &[Factor]) -> bool {
     match what {
         "server's programs" => factors.contains(&Factor::Server),
         "machine hostname" => factors.contains(&Factor::Host),

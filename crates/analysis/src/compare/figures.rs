@@ -8,7 +8,7 @@ use store::Store;
 
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
-use crate::judgement::{Row, Runs, is_usable, judged, runs};
+use crate::judgement::{Row, Runs, is_usable, judge_cells, runs};
 use crate::metric::{Metric, metrics_like};
 
 /// Figures of a trial, one per metric, with the kinds found for these.
@@ -63,5 +63,5 @@ fn rows(shared: &[Vec<Shared<'_>>], figure: impl Fn(&Trial) -> Option<f64>) -> V
             cells.push((pair, cell, runs(a, &figure), runs(b, &figure)));
         }
     }
-    judged(cells)
+    judge_cells(cells)
 }

@@ -104,7 +104,7 @@ impl FromStr for Gate {
         let figure = rest[1..].trim();
         let percent = figure
             .strip_suffix('%')
-            .ok_or_else(|| wrong(format!("\"{figure}\" is no change in per cent")))?
+            .ok_or_else(|| wrong(format!("\"{figure}\" is not a change in percent")))?
             // The minus sign of people and tables.
             .replace('−', "-");
         let percent: f64 = percent
@@ -112,7 +112,7 @@ impl FromStr for Gate {
             .parse()
             .ok()
             .filter(|percent: &f64| percent.is_finite() && *percent > -100.0)
-            .ok_or_else(|| wrong(format!("\"{figure}\" is no change that there can be")))?;
+            .ok_or_else(|| wrong(format!("\"{figure}\" is not a possible change")))?;
         Ok(Self { metric, beyond, bound: percent / 100.0 })
     }
 }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gate_is_written_as_it_is_read() {
+    fn a_gate_is_displayed_as_parsed() {
         for text in ["tps < -5%", "latency.p99 > 7%", "disk.write_bytes{vda} > 12.5%"] {
             assert_eq!(text.parse::<Gate>().unwrap().to_string(), text);
         }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_gate_is_told_what_one_is() {
+    fn invalid_gates_are_rejected_with_the_syntax() {
         for text in ["tps", "tps < -5", "tps < x%", "tps = 5%", "tps < -100%", "tps < NaN%"] {
             let error = text.parse::<Gate>().unwrap_err().to_string();
             assert!(error.contains("such as \"tps < -5%\""), "{error}");

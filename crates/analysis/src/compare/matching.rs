@@ -6,7 +6,7 @@ use model::factor::Factor;
 use model::record::Trial;
 
 use super::CompareError;
-use crate::layout::in_order;
+use crate::layout::ordered_cells;
 use crate::levels::{Levels, in_words, key, shown};
 use crate::select::Selector;
 
@@ -45,7 +45,7 @@ impl Selected<'_> {
 }
 
 /// Matches the cells of a variant with those of the baseline.
-pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<'a>, CompareError> {
+pub(super) fn match_cells<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<'a>, CompareError> {
     let overlap: Vec<&str> = a
         .trials
         .iter()
@@ -69,7 +69,7 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
         Matched { fixed: fixed.into_iter().collect(), shared: vec![], only_a: vec![], only_b: vec![] };
     let all: Vec<&Trial> = a.trials.iter().chain(&b.trials).copied().collect();
     let mut keys: Vec<Levels> = Vec::new();
-    for cell in in_order(&all) {
+    for cell in ordered_cells(&all) {
         let key = key(&cell, &free);
         if keys.contains(&key) {
             continue;
@@ -86,7 +86,7 @@ pub(super) fn matched<'a>(a: &Selected<'a>, b: &Selected<'a>) -> Result<Matched<
         keys.push(key);
     }
     match matched.shared.is_empty() {
-        true => Err(nothing_shared(a, b, &free)),
+        true => Err(no_shared_cell(a, b, &free)),
         false => Ok(matched),
     }
 }
@@ -104,7 +104,7 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
         let varied = Factor::varied(trials.iter().map(|trial| &trial.cell));
         if let Some(factor) = varied.first() {
             let levels = factor.levels(trials.iter().map(|trial| &trial.cell));
-            return Err(CompareError::Together {
+            return Err(CompareError::SeveralCells {
                 side: describe(side),
                 factor: factor.name(),
                 levels: levels.join(", "),
@@ -115,7 +115,7 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
     Ok(cells)
 }
 
-fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> CompareError {
+fn no_shared_cell(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> CompareError {
     let levels = |side: &Selected<'_>, factor: Factor| {
         let mut levels: Vec<String> = Vec::new();
         for trial in &side.trials {
@@ -127,7 +127,7 @@ fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> Compar
         levels
     };
     let mut lines = String::new();
-    let mut apart: Vec<Factor> = Vec::new();
+    let mut disjoint: Vec<Factor> = Vec::new();
     for factor in free {
         let (of_a, of_b) = (levels(a, *factor), levels(b, *factor));
         if of_a.iter().any(|level| !of_b.contains(level)) || of_b.iter().any(|level| !of_a.contains(level)) {
@@ -141,17 +141,16 @@ fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> Compar
             );
         }
         if !of_a.iter().any(|level| of_b.contains(level)) {
-            apart.push(*factor);
+            disjoint.push(*factor);
         }
     }
     if lines.is_empty() {
-        lines = "\n  each level is on both sides, but never in the same combination".to_owned();
+        lines = "\n  both sides have all levels, but no combination in common".to_owned();
     }
-    let next = match apart.as_slice() {
-        [] => "run what one side lacks".to_owned(),
+    let next = match disjoint.as_slice() {
+        [] => "run the cells that one side lacks".to_owned(),
         factors if factors.contains(&Factor::Acceleration) => {
-            "what was measured on the machine itself, by kvm, by tcg and by counting instructions is never compared with each \
-             other: select cells of one acceleration"
+            "results of different accelerations are not comparable: select cells of one acceleration"
                 .to_owned()
         }
         factors => {
@@ -161,7 +160,7 @@ fn nothing_shared(a: &Selected<'_>, b: &Selected<'_>, free: &[Factor]) -> Compar
                     .map(|factor| format!(",{}={}", factor.name(), factor.level(&side.trials[0].cell)));
                 format!("{}{}", side.selector, levels.collect::<String>())
             };
-            format!("if that is what is to be compared, name it: `{}` `{}`", example(a), example(b))
+            format!("to compare these levels, fix them: `{}` `{}`", example(a), example(b))
         }
     };
     CompareError::NothingShared { a: describe(a), b: describe(b), levels: lines, next }

@@ -5,7 +5,7 @@ use stats::{Logs, benjamini_hochberg, holm, mann_whitney_p, permutation_p, share
 use crate::judgement::Row;
 
 /// Largest number of runs of both sides together for which exact tests are always made.
-const MOST_RUNS: usize = 20;
+const MAX_RUNS: usize = 20;
 
 /// Results of other tests of a row; `None` for too few or too many runs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -52,7 +52,7 @@ fn of_row(row: &Row) -> OtherTests {
     else {
         return OtherTests::default();
     };
-    let few = a.n() + b.n() <= MOST_RUNS;
+    let few = a.n() + b.n() <= MAX_RUNS;
     OtherTests {
         p_permutation: comparison.permutation_p.or_else(|| few.then(|| permutation_p(&a, &b))?),
         p_mann_whitney: few.then(|| mann_whitney_p(&a, &b)).flatten(),

@@ -104,14 +104,14 @@ pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String>
     const SHOWN: usize = 8;
     let GateOutcome { gate, hit, undecided } = outcome;
     let Some(of) = compared.metrics.iter().find(|of| of.metric == gate.metric) else { return Vec::new() };
-    let cells = |rows: &[usize], says_why: bool| {
+    let cells = |rows: &[usize], with_reason: bool| {
         let cell = |at: &usize| {
             let row = &of.rows[*at];
             let pair = &compared.pairs[row.pair];
             let side = compared.sides[pair.variant].name;
             let cell = cell_of(row, pair);
             let figure = row.ratio().map(|ratio| change(ratio - 1.0)).into_iter();
-            let why = says_why.then(|| row.judged.outcome.name(gate.metric.better()).to_owned());
+            let why = with_reason.then(|| row.judged.outcome.name(gate.metric.better()).to_owned());
             format!("{side} at {cell} ({})", figure.chain(why).collect::<Vec<_>>().join(", "))
         };
         let mut sentence = rows.iter().take(SHOWN).map(cell).collect::<Vec<_>>().join("; ");
@@ -126,7 +126,7 @@ pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String>
     }];
     if !undecided.is_empty() {
         lines.push(format!(
-            "gate {gate}: not decided for {}: look at these runs, or take more",
+            "gate {gate}: not decided for {}: check these runs, or run more",
             cells(undecided, true)
         ));
     }

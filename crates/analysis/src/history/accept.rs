@@ -97,7 +97,7 @@ impl History {
         places.sort_unstable();
         places.dedup();
         if places.is_empty() {
-            return Err(HistoryError::NoShift(format!("what shifted with {at} is not accepted")));
+            return Err(HistoryError::NoShift(format!("the shift at {at} is not accepted")));
         }
         Ok(places.into_iter().try_for_each(|place| store.withdraw(&self.accepted[place]))?)
     }
@@ -112,10 +112,10 @@ impl History {
             self.shifts.iter().map(|shift| self.steps[shift.event.after].label.as_str()).collect();
         known.dedup();
         let known = match known.is_empty() {
-            true => "nothing shifted in this history".to_owned(),
-            false => format!("there are shifts with {}", known.join(", ")),
+            true => "this history has no shifts".to_owned(),
+            false => format!("shifts are at {}", known.join(", ")),
         };
-        Err(HistoryError::NoShift(format!("nothing shifted with {at}: {known}")))
+        Err(HistoryError::NoShift(format!("there is no shift at {at}: {known}")))
     }
 }
 

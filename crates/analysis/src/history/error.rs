@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use store::StoreError;
 
-use super::Over;
+use super::HistoryAxis;
 use crate::metric::Metric;
 use crate::select::SelectError;
 
@@ -19,14 +19,12 @@ pub enum HistoryError {
     Store(#[from] StoreError),
     /// The control has no levels.
     #[error(
-        "\"{0}\" is no control: name the levels in which the control differs from what is measured against it, \
+        "\"{0}\" is not a control: specify the levels in which the control differs from the other trials, \
          such as server=15"
     )]
     Control(String),
     /// A gate is on another metric.
-    #[error(
-        "the gate \"{gate}\" is of {of}, and the history of {metric}: a gate has the metric of its history"
-    )]
+    #[error("the gate \"{gate}\" is for {of}, but the history is of {metric}: specify a gate for {metric}")]
     Gate {
         /// The gate as written.
         gate: String,
@@ -36,18 +34,18 @@ pub enum HistoryError {
         metric: Metric,
     },
     /// No trial has a known step.
-    #[error("none of {trials} says its {over}: {next}")]
+    #[error("none of {trials} has a {over}: {next}")]
     NoStep {
         /// Number of trials, in words.
         trials: String,
         /// The requested axis.
-        over: Over,
+        over: HistoryAxis,
         /// What to do.
         next: &'static str,
     },
     /// A repository cannot order the commits.
     #[error(
-        "git finds no order of {} in {path}: it must be a git repository that has all of them, and belong to you",
+        "git could not order {} in {path}: it must be a git repository that has all of them, and belong to you",
         .refs.join(", ")
     )]
     Repository {
@@ -65,8 +63,10 @@ pub enum HistoryError {
         known: String,
     },
     /// Several servers would be treated as one.
-    #[error("{step} has the servers {levels} in one cell ({cell}): name one of them, as in `server=…`")]
-    Together {
+    #[error(
+        "{step} has several servers ({levels}) for one cell ({cell}): select one of them, as in `server=…`"
+    )]
+    SeveralServers {
         /// The step.
         step: String,
         /// Names of the servers.
@@ -84,15 +84,15 @@ pub enum HistoryError {
     },
     /// No trial has a control in its run.
     #[error(
-        "no trial has a control {control} in its run: it is the cell that is like the trial's in all other factors. \
-         Measure it in the same campaign, or name more of its levels"
+        "no trial has a control {control} in its run, a cell with equal levels in all other factors. \
+         Measure it in the same campaign, or specify more of its levels"
     )]
     NoControl {
         /// The control's selector.
         control: String,
     },
     /// Only the control was selected.
-    #[error("all trials are of the control {control}: there is nothing to measure against it")]
+    #[error("all trials are of the control {control}: select others to compare with it")]
     OnlyControl {
         /// The control's selector.
         control: String,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 /// Sorts refs by the repository's history, ancestors first; `None` if git, the repository or a ref is missing.
-pub(super) fn in_order(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
+pub(super) fn order_refs(repository: &Path, refs: &[String]) -> Option<Vec<String>> {
     let commits: Vec<String> = refs.iter().map(|name| format!("{name}^{{commit}}")).collect();
     let resolve = ["rev-parse", "--end-of-options"].into_iter().chain(commits.iter().map(String::as_str));
     // Before 2.30, rev-parse also prints the option.
@@ -58,9 +58,9 @@ mod tests {
             git(&repository, &["commit", "-q", "--allow-empty", "-m", "x"]);
             git(&repository, &["rev-parse", "HEAD"])
         });
-        assert_eq!(in_order(&repository, &commits), Some(commits.to_vec()));
+        assert_eq!(order_refs(&repository, &commits), Some(commits.to_vec()));
         let reversed = [commits[1].clone(), commits[0].clone()];
-        assert_eq!(in_order(&repository, &reversed), Some(commits.to_vec()));
+        assert_eq!(order_refs(&repository, &reversed), Some(commits.to_vec()));
 
         let (directory, file) = commits[0].split_at(2);
         fs::remove_file(repository.join(".git/objects").join(directory).join(file)).unwrap();
@@ -75,7 +75,7 @@ mod tests {
         ] {
             git(&repository, &["config", name, value]);
         }
-        assert_eq!(in_order(&repository, &commits), None);
+        assert_eq!(order_refs(&repository, &commits), None);
         assert!(!mark.exists(), "the remote's command was run");
         git(&repository, &["rev-list", &commits[1]]);
         assert!(mark.exists(), "the remote's command is run where nothing prevents it");

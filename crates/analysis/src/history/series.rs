@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use model::factor::Factor;
 use model::machine::Acceleration;
 use model::record::Trial;
-use stats::{LEAST_VALUES, Sample, change_points, medians};
+use stats::{MIN_VALUES, Sample, change_points, medians};
 
 use super::steps::session;
-use super::{HistoryError, Over, Series, Step, Tested};
+use super::{HistoryAxis, HistoryError, Series, Step, Tested};
 use crate::judgement::{is_usable, runs};
-use crate::layout::in_order;
+use crate::layout::ordered_cells;
 use crate::levels::{Levels, in_words, key, shown};
 use crate::select::Selector;
 
@@ -45,8 +45,8 @@ pub(super) fn relative<'a>(
 }
 
 /// The series of all cells, in the order of the cells.
-pub(super) fn of_cells(
-    over: Over,
+pub(super) fn cell_series(
+    over: HistoryAxis,
     steps: &[Step],
     trials: &[(&Trial, String)],
     figure: impl Fn(&Trial) -> Option<f64>,
@@ -64,20 +64,25 @@ pub(super) fn of_cells(
     }
     let mut series = Vec::new();
     let all: Vec<&Trial> = trials.iter().map(|(trial, _)| *trial).collect();
-    for cell in in_order(&all) {
+    for cell in ordered_cells(&all) {
         // A cell with another server belongs to the same series.
         let Some(points) = by_cell.remove(&key(&cell, &free)) else { continue };
         let levels = shown(&cell, &free);
         for (step, trials) in steps.iter().zip(&points) {
-            one_server(over, step, &levels, trials)?;
+            require_one_server(over, step, &levels, trials)?;
         }
-        series.push(of_points(levels, &points, &figure));
+        series.push(point_series(levels, &points, &figure));
     }
     Ok(series)
 }
 
 /// A version or commit may have two servers, built in two ways: these must not be averaged.
-fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Result<(), HistoryError> {
+fn require_one_server(
+    over: HistoryAxis,
+    step: &Step,
+    cell: &Levels,
+    trials: &[&Trial],
+) -> Result<(), HistoryError> {
     if over.factor() != Some(Factor::Server) {
         return Ok(());
     }
@@ -88,7 +93,7 @@ fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Resu
     servers.retain(|server| !is_version(server) || !std::mem::replace(&mut seen, true));
     match servers.len() {
         0 | 1 => Ok(()),
-        _ => Err(HistoryError::Together {
+        _ => Err(HistoryError::SeveralServers {
             step: step.label.clone(),
             levels: servers.join(", "),
             cell: in_words(cell),
@@ -96,7 +101,7 @@ fn one_server(over: Over, step: &Step, cell: &Levels, trials: &[&Trial]) -> Resu
     }
 }
 
-fn of_points(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Option<f64>) -> Series {
+fn point_series(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Option<f64>) -> Series {
     let points: Vec<_> = points.iter().map(|trials| runs(trials, &figure)).collect();
     let values: Vec<&[f64]> = points.iter().map(|runs| runs.values.as_slice()).collect();
     // Non-finite figures are not stored; if there is one anyway, all medians are unknown.
@@ -110,7 +115,7 @@ fn of_points(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) -> Op
         }
         _ if known == 0 => (Tested::NoFigure, Vec::new()),
         None => (Tested::NoRatio, Vec::new()),
-        Some(_) if known < LEAST_VALUES => (Tested::FewPoints, Vec::new()),
+        Some(_) if known < MIN_VALUES => (Tested::FewPoints, Vec::new()),
         Some(changes) => (Tested::Yes, changes),
     };
     Series { cell, points, medians, tested, accepted: vec![None; changes.len()], changes }

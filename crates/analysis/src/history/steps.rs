@@ -9,13 +9,13 @@ use model::factor::Factor;
 use model::record::Trial;
 use model::server::{Build, Source};
 
-use super::git::in_order;
+use super::git::order_refs;
 use crate::layout::plan;
 use crate::version::Version;
 
 /// Axis of a history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum HistoryAxis {
     /// The server's version, as reported by the server.
     Version,
     /// The git ref that the server was built from, as written in its campaign.
@@ -26,7 +26,7 @@ pub enum Over {
     Date,
 }
 
-impl Over {
+impl HistoryAxis {
     /// Name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
@@ -47,7 +47,7 @@ impl Over {
     }
 }
 
-impl fmt::Display for Over {
+impl fmt::Display for HistoryAxis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -102,7 +102,7 @@ impl Order {
 
 /// Determines the key of each trial's step.
 pub(super) struct Keys {
-    over: Over,
+    over: HistoryAxis,
     /// Builds by run and server.
     builds: HashMap<(String, String), Build>,
     /// Versions by run and server, for trials whose server never answered.
@@ -110,9 +110,9 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    pub(super) fn new(over: Over, trials: &[&Trial]) -> Self {
+    pub(super) fn new(over: HistoryAxis, trials: &[&Trial]) -> Self {
         let mut builds = HashMap::new();
-        if over == Over::Commit {
+        if over == HistoryAxis::Commit {
             for trials in trials.chunk_by(|a, b| a.run.id == b.run.id) {
                 let servers = plan(trials).map(|plan| plan.servers).unwrap_or_default();
                 builds.extend(servers.into_iter().filter_map(|server| match server.source {
@@ -137,16 +137,16 @@ impl Keys {
     /// The step of a trial; `None` if unknown. `machine` is the kernel that the trial ran under.
     pub(super) fn key(&self, trial: &Trial, machine: Option<&str>) -> Option<String> {
         match self.over {
-            Over::Version => {
+            HistoryAxis::Version => {
                 let known = trial.server_version.as_ref().or_else(|| self.versions.get(&Self::server(trial)));
                 known.cloned().or_else(|| Factor::Server.known_level(&trial.cell))
             }
-            Over::Commit => self.build(trial)?.git_ref.clone(),
-            Over::Kernel => {
+            HistoryAxis::Commit => self.build(trial)?.git_ref.clone(),
+            HistoryAxis::Kernel => {
                 machine.map(str::to_owned).or_else(|| trial.cell.kernel.known().cloned().flatten())
             }
-            Over::Date if trial.imported.is_some() => day(trial),
-            Over::Date => Some(trial.run.id.clone()),
+            HistoryAxis::Date if trial.imported.is_some() => day(trial),
+            HistoryAxis::Date => Some(trial.run.id.clone()),
         }
     }
 
@@ -169,24 +169,24 @@ impl Keys {
             steps[place].began = [steps[place].began, trial.started].into_iter().flatten().min();
         }
         let order = match self.over {
-            Over::Version | Over::Kernel => {
+            HistoryAxis::Version | HistoryAxis::Kernel => {
                 let versions: Option<Vec<Version>> =
                     steps.iter().map(|step| Version::parse(&step.key)).collect();
                 if versions.is_none() {
                     return Ok((steps, Order::FirstSeen));
                 }
                 steps.sort_by_cached_key(|step| Version::parse(&step.key));
-                if self.over == Over::Kernel {
+                if self.over == HistoryAxis::Kernel {
                     label_kernels(&mut steps, trials);
                 }
                 Order::Version
             }
-            Over::Commit => {
+            HistoryAxis::Commit => {
                 steps.sort_by_key(|step| step.began);
                 let refs: Vec<String> = steps.iter().map(|step| step.key.clone()).collect();
                 let positions: Option<HashMap<String, u64>> = match repository {
                     Some(repository) => {
-                        let ordered = in_order(repository, &refs).ok_or(refs)?;
+                        let ordered = order_refs(repository, &refs).ok_or(refs)?;
                         Some(ordered.into_iter().zip(0..).collect())
                     }
                     None => self
@@ -201,7 +201,7 @@ impl Keys {
                     None => Order::FirstSeen,
                 }
             }
-            Over::Date => {
+            HistoryAxis::Date => {
                 steps.sort_by(|a, b| (a.began, &a.key).cmp(&(b.began, &b.key)));
                 let all: Vec<Timestamp> = steps.iter().filter_map(|step| step.began).collect();
                 for step in &mut steps {
@@ -227,17 +227,17 @@ impl Keys {
 /// Labels kernels with the versions by which campaigns request them, such as `6.12` for `Linux 6.12.48+deb13-amd64`, if
 /// the version is only this kernel and the kernel only this version.
 fn label_kernels(steps: &mut [Step], trials: &[(&Trial, String)]) {
-    let mut asked: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
-    asked.extend(
+    let mut requested: BTreeSet<(&str, Option<&str>)> = BTreeSet::new();
+    requested.extend(
         trials
             .iter()
             .map(|(trial, key)| (key.as_str(), trial.cell.kernel.known().and_then(Option::as_deref))),
     );
     let is_version = |label: &str| label.starts_with(|c: char| c.is_ascii_digit()) && !label.contains('*');
     for step in steps {
-        let mut of_step = asked.iter().filter(|(key, _)| *key == step.key);
+        let mut of_step = requested.iter().filter(|(key, _)| *key == step.key);
         let (Some((_, Some(label))), None) = (of_step.next(), of_step.next()) else { continue };
-        let kernels = asked.iter().filter(|(_, other)| *other == Some(label)).count();
+        let kernels = requested.iter().filter(|(_, other)| *other == Some(label)).count();
         if kernels == 1 && is_version(label) {
             step.label = (*label).to_owned();
         }

@@ -30,10 +30,10 @@ impl BlockFigure {
     pub(crate) const fn in_words(self) -> &'static str {
         match self {
             Self::LogicalReads => "accesses to blocks of user tables and indexes per second",
-            Self::PhysicalReads => "reads of such blocks from outside shared buffers per second",
-            Self::HitRatio => "share of block accesses that shared buffers had",
+            Self::PhysicalReads => "reads of such blocks not found in shared buffers per second",
+            Self::HitRatio => "share of block accesses found in shared buffers",
             Self::Writes => "buffers written per second, by all processes of the server",
-            Self::Visited => "rows fetched by an index per second (of the workload blocks: blocks)",
+            Self::Visited => "rows fetched by index scans per second (in the workload blocks: blocks)",
         }
     }
 

@@ -20,11 +20,11 @@ pub(crate) fn describe(
 ) -> Environment {
     let known = trials.iter().filter_map(|trial| Some((*trial, &contexts.get(&trial.id)?.environment)));
     let (known_trials, environments): (Vec<&Trial>, Vec<&record::Environment>) = known.unzip();
-    let places = known_trials
+    let columns_of_trials = known_trials
         .iter()
         .map(|trial| columns.iter().position(|column| column.holds(&trial.cell)))
         .collect();
-    let tally = Tally { places, columns: columns.len() };
+    let tally = Tally { columns_of_trials, columns: columns.len() };
     Environment {
         machine: machine(&environments),
         facts: facts(&environments, &tally),
@@ -77,7 +77,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
             e.swap_bytes.map(|swap| if swap == 0 { "none".into() } else { figures::bytes(swap) })
         }),
         machine("transparent huge pages", |e| e.transparent_hugepages.clone()),
-        machine("making room for them", |e| e.transparent_hugepages_defrag.clone()),
+        machine("transparent huge page defrag", |e| e.transparent_hugepages_defrag.clone()),
         machine("virtualization", |e| e.virtualization.clone()),
         machine("operating system", |e| e.os.clone()),
         kernel("kernel", |e| e.kernel.clone()),
@@ -88,10 +88,10 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         }),
         kernel("CPU scheduler", |e| e.kernel_facts.scheduler.clone()),
         kernel("preemption", |e| e.kernel_facts.preemption.clone()),
-        kernel("ticks a second", |e| e.kernel_facts.hz.map(|hz| hz.to_string())),
+        kernel("timer frequency (HZ)", |e| e.kernel_facts.hz.map(|hz| hz.to_string())),
         kernel("clock source", |e| e.clocksource.clone()),
         kernel("mitigations", |e| mitigations(&e.cpu.vulnerabilities)),
-        kernel("modules", |e| e.kernel_facts.modules_in_words()),
+        kernel("modules", |e| e.kernel_facts.modules_list()),
         kernel("tainted", |e| {
             e.kernel_facts.tainted.map(|bits| if bits == 0 { "no".into() } else { bits.to_string() })
         }),
@@ -118,7 +118,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     facts.extend(details(environments, tally));
     if environments.iter().all(|environment| environment.virtual_machine.is_some()) {
         for fact in &mut facts {
-            fact.of_kernel |= fact.name != COMMAND_LINE && !fact.name.starts_with(GIVEN);
+            fact.of_kernel |= fact.name != COMMAND_LINE && !fact.name.starts_with(VM_PREFIX);
         }
     }
     facts
@@ -127,7 +127,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
 /// Name of the kernel's command line.
 const COMMAND_LINE: &str = "kernel command line";
 /// Prefix of facts about the configuration of a virtual machine.
-const GIVEN: &str = "virtual_machine.";
+const VM_PREFIX: &str = "virtual_machine.";
 
 /// Mitigations of the CPU's vulnerabilities, in the kernel's words.
 fn mitigations(vulnerabilities: &BTreeMap<String, String>) -> Option<String> {
@@ -208,11 +208,11 @@ fn details(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
         .filter_map(|name| {
             let values = tally.count(flat.iter().map(|facts| facts.get(name).cloned()));
             let differs = values.len() > 1;
-            let of_kernel = diagnose::comes_of_kernel(&format!("machine {name}"));
+            let of_kernel = diagnose::is_kernel_fact(&format!("machine {name}"));
             let fact = |group, name: &str| Some(Fact { group, name: name.to_owned(), of_kernel, values });
             match name.strip_prefix("sysctl.") {
                 Some(name) if differs || is_shown(name) => fact("sysctl", name),
-                None if !differs || is_told(name) => None,
+                None if !differs || is_named_fact(name) => None,
                 None => fact("other", name),
                 Some(_) => None,
             }
@@ -228,12 +228,12 @@ fn is_shown(sysctl: &str) -> bool {
 }
 
 /// Whether a fact is shown under a display name, in the groups `machine` and `kernel`.
-fn is_told(name: &str) -> bool {
+fn is_named_fact(name: &str) -> bool {
     const GROUPS: [&str; 2] = ["cpu.vulnerabilities.", "kernel."];
-    TOLD.contains(&name) || GROUPS.iter().any(|group| name.starts_with(group))
+    NAMED_FACTS.contains(&name) || GROUPS.iter().any(|group| name.starts_with(group))
 }
 
-const TOLD: [&str; 17] = [
+const NAMED_FACTS: [&str; 17] = [
     "architecture",
     "clocksource",
     "cpu_governor",
@@ -253,9 +253,9 @@ const TOLD: [&str; 17] = [
     "virtualization",
 ];
 
-/// Counts values: `places` are the columns of their trials.
+/// Counts values: `columns_of_trials` are the columns of their trials.
 struct Tally {
-    places: Vec<Option<usize>>,
+    columns_of_trials: Vec<Option<usize>>,
     columns: usize,
 }
 
@@ -263,13 +263,13 @@ impl Tally {
     /// Distinct values with their frequencies, the most frequent first, from one value per trial, in order.
     fn count(&self, values: impl Iterator<Item = Option<String>>) -> Vec<FactValue> {
         let mut tally: Vec<FactValue> = Vec::new();
-        for (value, place) in values.zip(&self.places) {
+        for (value, column) in values.zip(&self.columns_of_trials) {
             let at = tally.iter().position(|known| known.value == value).unwrap_or_else(|| {
                 tally.push(FactValue { value, trials: 0, columns: vec![0; self.columns] });
                 tally.len() - 1
             });
             tally[at].trials += 1;
-            if let Some(column) = place {
+            if let Some(column) = column {
                 tally[at].columns[*column] += 1;
             }
         }
@@ -291,7 +291,7 @@ fn load(environments: &[&record::Environment], tally: &Tally) -> Vec<FactValue> 
 }
 
 /// Settings for a server's paths and addresses, which do not affect its behaviour.
-const PLACES: [&str; 12] = [
+const LOCATION_SETTINGS: [&str; 12] = [
     "config_file",
     "data_directory",
     "external_pid_file",
@@ -337,7 +337,7 @@ fn settings(
             }
         }
     }
-    settings.into_values().filter(worth_knowing).collect()
+    settings.into_values().filter(is_noteworthy).collect()
 }
 
 /// `override` is determined by the server (such as `data_checksums`), `client` and `session` are set by pgdyno's
@@ -348,8 +348,8 @@ fn is_default(source: &str) -> bool {
     matches!(source, "default" | "override" | "client" | "session")
 }
 
-fn worth_knowing(setting: &Setting) -> bool {
-    if PLACES.contains(&setting.name.as_str()) {
+fn is_noteworthy(setting: &Setting) -> bool {
+    if LOCATION_SETTINGS.contains(&setting.name.as_str()) {
         return false;
     }
     let mut known = setting.values.iter().flatten();

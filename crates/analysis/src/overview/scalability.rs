@@ -5,14 +5,14 @@ use stats::{Cell, Sweep};
 use super::view::{Row, Scalability, Step, Usl};
 
 /// The fewest numbers of clients of a sweep.
-const LEAST_LEVELS: usize = 3;
+const MIN_LEVELS: usize = 3;
 
 /// Scalability of a column, from the medians in a panel's rows. `None` for fewer than three numbers of clients with a
 /// median.
 pub(crate) fn fit(rows: &[Row], column: usize) -> Option<Scalability> {
     let medians: Vec<(u32, f64)> =
         rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.median?))).collect();
-    if medians.len() < LEAST_LEVELS {
+    if medians.len() < MIN_LEVELS {
         return None;
     }
     let sweep = Sweep::new(medians)?;

@@ -8,7 +8,7 @@ use stats::MARGIN;
 
 use super::view;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
-use crate::judgement::{Row, Runs, acceleration, judged};
+use crate::judgement::{Row, Runs, acceleration, judge_cells};
 use crate::levels::Levels;
 use crate::metric::Metric;
 
@@ -52,7 +52,7 @@ pub(crate) fn judge_columns(
         }
         pairs.push(pair);
     }
-    let rows = judged(cells_of_pairs);
+    let rows = judge_cells(cells_of_pairs);
     for (row, [panel, at, column]) in rows.iter().zip(places) {
         if let Some(point) = &mut panels[panel].rows[at].points[column] {
             point.verdict = Some(verdict(row));

@@ -47,7 +47,7 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     }
     let noise = |(cell, runs): (&RecordedCell, BTreeMap<&str, Vec<f64>>)| {
         // Ids sort by time.
-        let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::LEAST_RUNS)?;
+        let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::MIN_RUNS)?;
         let figures = stats::Cell::new(&tps)?;
         Some(CellNoise { cell: cell.clone(), run: run.to_owned(), log_sd: figures.log_sd?, figures })
     };

@@ -61,7 +61,7 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     }
     Some(PowerCheck {
         effect,
-        runs: runs.most,
+        runs: runs.max,
         in_two_stages: runs.in_two_stages,
         noise: worst,
         smallest_effect: worst.and_then(|noise| runs.smallest_effect(noise)),
@@ -78,7 +78,7 @@ fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
 
 /// Runs a side of a comparison.
 struct Runs {
-    most: u32,
+    max: u32,
     in_two_stages: bool,
 }
 
@@ -86,14 +86,14 @@ impl Runs {
     fn new(repeats: &Repeats) -> Self {
         let stage = stats::STAGE as u32;
         // The second stage ends at ten; additional runs are for single cells.
-        let most = repeats.max.min(2 * stage).max(repeats.min);
-        Self { most, in_two_stages: repeats.min <= stage && most == 2 * stage && repeats.min != repeats.max }
+        let max = repeats.max.min(2 * stage).max(repeats.min);
+        Self { max, in_two_stages: repeats.min <= stage && max == 2 * stage && repeats.min != repeats.max }
     }
 
     fn smallest_effect(&self, noise: f64) -> Option<f64> {
         match self.in_two_stages {
             true => TwoStages::smallest_effect(noise, ALPHA, POWER),
-            false => stats::smallest_effect(noise, self.most as usize, ALPHA, POWER),
+            false => stats::smallest_effect(noise, self.max as usize, ALPHA, POWER),
         }
     }
 }
@@ -107,12 +107,12 @@ impl PowerCheck {
             let effect = percent(self.effect);
             let up_to = if self.in_two_stages { "up to " } else { "" };
             let finds = match self.smallest_effect {
-                Some(smallest) => format!("only changes beyond {} are found", percent(smallest)),
+                Some(smallest) => format!("only changes above {} are detected", percent(smallest)),
                 None => "there is no verdict".to_owned(),
             };
-            let takes = match self.runs_needed {
-                Some(runs) => format!("for {effect} it takes {runs}"),
-                None => format!("{effect} can't be found"),
+            let needs = match self.runs_needed {
+                Some(runs) => format!("{effect} needs {runs}"),
+                None => format!("{effect} cannot be detected"),
             };
             let cells = match self.cells {
                 1 => String::new(),
@@ -120,7 +120,7 @@ impl PowerCheck {
                 cells => format!(" (in the noisiest cell; {} of {cells} fall short)", self.short),
             };
             lines.push(format!(
-                "with {up_to}{} a side and {} noise {finds}; {takes}{cells}",
+                "with {up_to}{} a side and {} noise, {finds}; {needs}{cells}",
                 counted(self.runs as usize, "run"),
                 percent(noise)
             ));

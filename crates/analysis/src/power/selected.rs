@@ -25,7 +25,7 @@ pub enum NoiseError {
     Store(#[from] StoreError),
     /// No selected cell has enough trials.
     #[error(
-        "no noise is known: of {from}, none has a run with 3 usable trials; run a campaign with `repeats = 3` or more, or \
+        "the noise is unknown: none of {from} has a run with 3 usable trials; run a campaign with `repeats = 3` or more, or \
          use --noise 2% (`pgdyno doctor --noise` measures it)"
     )]
     Unknown {

@@ -1,14 +1,14 @@
 //! How a profile was taken, in a sentence.
 
-use model::profile::{Profiled, Scope, Unwinding};
+use model::profile::{ProfileSummary, Scope, Unwinding};
 
 /// How waiting threads were recorded; `None` if they were not.
-pub fn off_cpu_description(taken: &Profiled) -> Option<String> {
+pub fn off_cpu_description(taken: &ProfileSummary) -> Option<String> {
     let off_cpu = taken.off_cpu.as_ref()?;
     let seconds = (off_cpu.to_us - off_cpu.from_us) as f64 / 1e6;
     let cpu = off_cpu
         .perf_cpu_us
-        .map(|us| format!("; perf itself took {:.2}% of a processor", us as f64 / seconds.max(1e-6) / 1e4));
+        .map(|us| format!("; perf itself used {:.2}% of a CPU", us as f64 / seconds.max(1e-6) / 1e4));
     Some(format!(
         "{} switches in {seconds:.1} s, {} with a stack, {}{}",
         off_cpu.switches,
@@ -19,7 +19,7 @@ pub fn off_cpu_description(taken: &Profiled) -> Option<String> {
 }
 
 /// How a profile with this many lost samples was taken.
-pub fn description(taken: &Profiled, lost: u64) -> String {
+pub fn description(taken: &ProfileSummary, lost: u64) -> String {
     let scope = match taken.scope {
         Scope::Machine => "the whole machine",
         Scope::Processes => "the driver and the server",

@@ -23,7 +23,7 @@ pub struct Change {
 
 impl Change {
     /// The increase.
-    pub fn more_us(&self) -> f64 {
+    pub fn increase_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 }
@@ -74,7 +74,7 @@ impl Difference {
                 }
             })
             .collect();
-        all.sort_by(|a, b| b.role.more_us().abs().total_cmp(&a.role.more_us().abs()));
+        all.sort_by(|a, b| b.role.increase_us().abs().total_cmp(&a.role.increase_us().abs()));
         Ok(all)
     }
 }
@@ -92,7 +92,7 @@ fn changes(sides: [Vec<(Option<String>, u64)>; 2], us: [f64; 2]) -> Vec<Change> 
         }
     }
     let mut changes: Vec<Change> = samples.into_iter().map(|(of, samples)| change(of, samples, us)).collect();
-    changes.sort_by(|a, b| b.more_us().abs().total_cmp(&a.more_us().abs()));
+    changes.sort_by(|a, b| b.increase_us().abs().total_cmp(&a.increase_us().abs()));
     changes
 }
 

@@ -22,10 +22,10 @@ struct File {
 ///
 /// # Errors
 /// The text is not such a file.
-pub fn groups_of(text: &str, file: &str) -> Result<Groups, ProfileError> {
+pub fn parse_groups(text: &str, file: &str) -> Result<Groups, ProfileError> {
     let written: File = toml::from_str(text).map_err(|error| {
         ProfileError::Groups(format!(
-            "{file} has no groups that can be used: {}\nexpected a table [groups] with lists of functions, such as \
+            "{file} is not a valid file of groups: {}\nexpected a table [groups] with lists of functions, such as \
              json = [\"jsonb_*\", \"json_*\"]",
             error.to_string().trim_end()
         ))

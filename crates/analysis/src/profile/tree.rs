@@ -6,9 +6,9 @@ use model::profile::Stacks;
 use serde::Serialize;
 
 /// Functions with a smaller share of their role are combined: they would be too narrow to see.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 /// Name of combined functions.
-const FOLDED: &str = "(smaller)";
+const COMBINED: &str = "(smaller)";
 
 /// The role of processes that have none.
 const FOREIGN: &str = "foreign";
@@ -35,7 +35,7 @@ pub fn tree(stacks: &Stacks) -> Frame {
         }
         node.own += samples;
     }
-    let least = (root.total as f64 * LEAST_SHARE).ceil() as u64;
+    let least = (root.total as f64 * MIN_SHARE).ceil() as u64;
     root.frame(&stacks.role, least)
 }
 
@@ -52,7 +52,7 @@ impl Node<'_> {
         children.sort_by(|a, b| (b.total, &a.name).cmp(&(a.total, &b.name)));
         if folded > 0 {
             children.push(Frame {
-                name: FOLDED.to_owned(),
+                name: COMBINED.to_owned(),
                 own: folded,
                 total: folded,
                 children: Vec::new(),
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_narrow_to_be_seen_is_taken_together() {
+    fn narrow_frames_are_combined() {
         let text = "p;main;a;b 1500\np;main;a;c 1\np;main;d;e 1\np;main 498\n";
         let foreign = tree(&Stacks::from_folded("foreign", text).unwrap());
         assert_eq!((foreign.children.len(), foreign.children[0].own), (1, 2000), "by process alone");

@@ -13,7 +13,7 @@ pub enum OneCellError {
     Select(#[from] SelectError),
     /// All trials of the cell are invalid.
     #[error(
-        "all trials of {selector} are invalid: `pgdyno store show {id}` says why; name one by its id to explain it"
+        "all trials of {selector} are invalid (`pgdyno store show {id}` shows why); select one by its id to explain it"
     )]
     Unusable {
         /// The selector.
@@ -22,7 +22,7 @@ pub enum OneCellError {
         id: String,
     },
     /// Several cells are selected.
-    #[error("{count} cells have {selector}: name a level of{known}")]
+    #[error("{selector} selects {count} cells: specify a level of{known}")]
     SeveralCells {
         /// Number of cells.
         count: usize,

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_answered_with_what_is() {
+    fn an_unknown_run_is_reported_with_the_existing_ones() {
         let error = selected(RunSelection::Campaign("quik".to_owned())).unwrap_err();
         assert_eq!(
             error,

@@ -68,13 +68,13 @@ pub enum SelectError {
 
 impl Selector {
     /// All trials of a campaign's latest run, or of all its runs.
-    pub(crate) fn of_campaign(name: &str) -> Self {
+    pub(crate) fn from_campaign(name: &str) -> Self {
         let from = Some(Origin::Run(RunSelection::Campaign(name.to_owned())));
         Self { text: format!("campaign:{name}"), from, ..Self::default() }
     }
 
     /// All trials of a run.
-    pub(crate) fn of_run(id: &str) -> Self {
+    pub(crate) fn from_run(id: &str) -> Self {
         let from = Some(Origin::Run(RunSelection::Run(id.to_owned())));
         Self { text: format!("run:{id}"), from, ..Self::default() }
     }
@@ -156,7 +156,7 @@ impl Selector {
     }
 
     /// Whether it names only levels.
-    pub(crate) fn is_levels_alone(&self) -> bool {
+    pub(crate) fn has_only_levels(&self) -> bool {
         self.from.is_none() && !self.is_by_id() && !self.levels.is_empty()
     }
 
@@ -197,7 +197,7 @@ impl Selector {
             .map(|(factor, _)| *factor)
             .collect();
         match missing.is_empty() {
-            true => format!("these levels are there, but not together. There are{}", varied(trials)),
+            true => format!("these levels exist, but not in combination. There are{}", varied(trials)),
             false => format!("there are{}", levels_of(trials, &missing)),
         }
     }
@@ -236,7 +236,7 @@ fn tagged<'a>(all: &'a [Trial], tag: &str) -> Result<Vec<&'a Trial>, SelectError
     }
     let known: BTreeSet<&str> = all.iter().flat_map(tags).collect();
     let known = match known.is_empty() {
-        true => "no trial has a tag: a campaign gives them by `tags = [\"…\"]`".to_owned(),
+        true => "no trial has a tag: a campaign sets them by `tags = [\"…\"]`".to_owned(),
         false => format!("there are {}", known.into_iter().collect::<Vec<_>>().join(", ")),
     };
     Err(SelectError::NoTag { wanted: tag.to_owned(), known })
@@ -257,7 +257,7 @@ impl FromStr for Selector {
         }
         if selector.is_by_id() && (selector.from.is_some() || !selector.levels.is_empty()) {
             return Err(SelectorError(format!(
-                "\"{text}\" has trials' ids beside other terms: an id says it all, so name ids alone"
+                "\"{text}\" combines trial ids with other terms: specify ids only"
             )));
         }
         Ok(selector)
@@ -290,7 +290,7 @@ impl Selector {
         match self.from.replace(from) {
             None => Ok(()),
             Some(_) => Err(SelectorError(format!(
-                "\"{}\" says twice where trials are from: name one run, campaign or tag",
+                "\"{}\" has two origins of trials: specify one run, campaign or tag",
                 self.text
             ))),
         }
@@ -335,12 +335,12 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_meant_is_reported() {
+    fn ambiguous_requests_are_reported() {
         let error = |text: &str| parsed(text).unwrap_err();
         assert!(error("client=8").starts_with("there is no factor \"client\"; there are server, settings"));
         assert!(error("clients=8,clients=9").contains("can't be 8 and 9"));
-        assert!(error("run:1,tag:x").contains("twice"));
-        assert!(error("01KA,clients=8").contains("ids alone"));
+        assert!(error("run:1,tag:x").contains("two origins"));
+        assert!(error("01KA,clients=8").contains("ids only"));
         for text in ["", "run:", "what:x", "clients=8,", "a b"] {
             assert!(error(text).contains("is none of FACTOR=LEVEL"), "{text}");
         }

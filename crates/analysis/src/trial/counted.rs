@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_together_is_counted_together() {
+    fn added_values_are_merged() {
         let mut counted = Counted::default();
         for _ in 0..AT_ONCE {
             counted.add(&[(7, 1), (3, 2)]);

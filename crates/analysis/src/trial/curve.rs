@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn of_nothing_there_is_no_curve() {
+    fn without_values_there_is_no_curve() {
         assert_eq!(curve(&mut Counted::default()), None);
     }
 }

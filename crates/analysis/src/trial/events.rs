@@ -20,7 +20,7 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
             lane: lane(&event.kind),
             kind: event.kind.clone(),
             message: event.message.clone(),
-            of: event.of.clone(),
+            of: event.object.clone(),
         };
         match event.kind.as_str() {
             "checkpoint-started" => {
@@ -44,7 +44,7 @@ pub(super) fn events(record: &TrialRecord) -> Vec<Event> {
 
 /// Start and end of the activity whose length an event at this time reports.
 fn span_us(event: &record::Event, at_us: i64) -> (i64, Option<i64>) {
-    let (figure, tells_end) = match event.kind.as_str() {
+    let (figure, is_logged_at_end) = match event.kind.as_str() {
         "checkpoint-ended" => ("total_us", true),
         "autovacuum" | "autoanalyze" => ("elapsed_us", true),
         "lock-wait" | "lock-acquired" => ("waited_us", true),
@@ -53,7 +53,7 @@ fn span_us(event: &record::Event, at_us: i64) -> (i64, Option<i64>) {
     };
     match event.figures.get(figure).map(|us| *us as i64) {
         None => (at_us, None),
-        Some(length_us) if tells_end => (at_us - length_us, Some(at_us)),
+        Some(length_us) if is_logged_at_end => (at_us - length_us, Some(at_us)),
         Some(length_us) => (at_us, Some(at_us + length_us)),
     }
 }

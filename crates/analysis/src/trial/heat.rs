@@ -11,7 +11,7 @@ pub(super) const COLUMNS: usize = 300;
 const ROWS_PER_DECADE: f64 = 8.0;
 
 /// A heat map under construction, one interval after another.
-pub(super) struct Heating {
+pub(super) struct HeatBuilder {
     columns: Vec<Column>,
 }
 
@@ -21,7 +21,7 @@ struct Column {
     rows: BTreeMap<i32, u64>,
 }
 
-impl Heating {
+impl HeatBuilder {
     /// A map with columns of these starts and lengths, in microseconds.
     pub(super) fn new(columns: impl IntoIterator<Item = (i64, i64)>) -> Self {
         let column = |(start_us, width_us)| Column { start_us, width_us, rows: BTreeMap::new() };
@@ -37,7 +37,7 @@ impl Heating {
     }
 
     /// The map; `None` if there were no latencies.
-    pub(super) fn done(self) -> Option<Heat> {
+    pub(super) fn build(self) -> Option<Heat> {
         let rows = || self.columns.iter().flat_map(|column| column.rows.keys().copied());
         let (first, last) = (rows().min()?, rows().max()?);
         let edge = |row: i32| figure(10_f64.powf(f64::from(row) / ROWS_PER_DECADE));

@@ -9,7 +9,7 @@ use store::hlog;
 
 use super::counted::{Counted, Quantiles};
 use super::curve::curve;
-use super::heat::{COLUMNS, Heating};
+use super::heat::{COLUMNS, HeatBuilder};
 use super::points::{Envelope, Points, Weighed, figure, groups};
 use super::{Curve, Heat, Load, Span};
 
@@ -22,16 +22,16 @@ pub(super) struct Latencies {
 }
 
 /// The fewest columns of a thinned heat map.
-const LEAST_COLUMNS: usize = 60;
+const MIN_COLUMNS: usize = 60;
 
 /// Reads the intervals of a trial.
 pub(super) fn read(record: &TrialRecord, most: Points) -> Latencies {
     let intervals = &record.intervals;
     let most = most.of_each(1);
     let together = in_phases(intervals, most);
-    let columns = in_phases(intervals, most.clamp(LEAST_COLUMNS, COLUMNS));
+    let columns = in_phases(intervals, most.clamp(MIN_COLUMNS, COLUMNS));
     let mut load = figures(intervals, &together);
-    let mut heat = Heating::new(columns.iter().filter_map(|group| extent(intervals.get(group.clone())?)));
+    let mut heat = HeatBuilder::new(columns.iter().filter_map(|group| extent(intervals.get(group.clone())?)));
     let (mut intended, mut service) = (Counted::default(), Counted::default());
     let mut column = 0;
     for group in together {
@@ -50,7 +50,7 @@ pub(super) fn read(record: &TrialRecord, most: Points) -> Latencies {
         }
         percentiles(&mut load, of_group.sorted());
     }
-    Latencies { load, heat: heat.done(), intended: curve(&mut intended), service: curve(&mut service) }
+    Latencies { load, heat: heat.build(), intended: curve(&mut intended), service: curve(&mut service) }
 }
 
 /// The measured window; `None` if there is none.

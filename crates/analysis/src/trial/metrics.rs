@@ -36,7 +36,7 @@ pub(super) fn metrics(record: &TrialRecord, most: Points) -> Metrics {
     let mut metrics = Metrics::default();
     let mut clocks: HashMap<Vec<i64>, usize> = HashMap::new();
     for track in tracks {
-        if most.may_leave_out() && track.says_nothing() {
+        if most.may_leave_out() && track.is_all_zero() {
             metrics.left_out += 1;
             continue;
         }
@@ -83,7 +83,7 @@ impl<'a> Track<'a> {
         }
     }
 
-    fn says_nothing(&self) -> bool {
+    fn is_all_zero(&self) -> bool {
         self.values.iter().all(|weighed| weighed.value.is_none_or(|value| value == 0.0))
     }
 }

@@ -14,13 +14,13 @@ pub enum Points {
 
 impl Points {
     /// The limits for one series, and for all series of a trial together.
-    const ONE: usize = 100_000;
-    const TOGETHER: usize = 2_000_000;
+    const MAX_PER_SERIES: usize = 100_000;
+    const MAX_TOTAL: usize = 2_000_000;
 
     /// The limit of each of this many series.
     pub(super) fn of_each(self, series: usize) -> usize {
         match self {
-            Self::All => Self::ONE.min(Self::TOGETHER / series.max(1)).max(1),
+            Self::All => Self::MAX_PER_SERIES.min(Self::MAX_TOTAL / series.max(1)).max(1),
             Self::AtMost(most) => most.max(1),
         }
     }
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_enough_is_left_as_it_is() {
+    fn a_short_series_is_unchanged() {
         let values = [Some(1.0), None, Some(3.0)];
         let whole = Envelope::new(&even(&values), groups(3, 3));
         assert_eq!(whole, Envelope { values: values.to_vec(), low: None, high: None });

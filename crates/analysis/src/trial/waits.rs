@@ -14,7 +14,7 @@ const SHOWN: usize = 24;
 type State<'a> = (&'a str, &'a str, Option<&'a str>);
 
 /// Sums of sampled sessions, by span.
-type Seen = Vec<u64>;
+type Counts = Vec<u64>;
 
 /// Waits over time; `None` if there were no samples.
 pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
@@ -27,7 +27,7 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
     }
     let spans: Vec<(i64, i64, u64)> =
         spans.into_iter().map(|(at_us, (width_us, samples))| (at_us, width_us, samples)).collect();
-    let mut states: BTreeMap<State<'_>, Seen> = BTreeMap::new();
+    let mut states: BTreeMap<State<'_>, Counts> = BTreeMap::new();
     for row in waits {
         let Ok(place) = spans.binary_search_by_key(&row.at_us, |(at_us, ..)| *at_us) else { continue };
         states.entry(state(row)).or_insert_with(|| vec![0; spans.len()])[place] += u64::from(row.seen);
@@ -36,7 +36,7 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
         return None;
     }
     let together: Vec<_> = groups(spans.len(), most.of_each(SHOWN)).collect();
-    let series = |(session, kind, event): State<'_>, seen: &Seen| {
+    let series = |(session, kind, event): State<'_>, seen: &Counts| {
         let sessions = together.iter().map(|group| {
             let samples: u64 = spans[group.clone()].iter().map(|(.., samples)| samples).sum();
             figure(seen[group.clone()].iter().sum::<u64>() as f64 / samples.max(1) as f64)
@@ -58,23 +58,23 @@ pub(super) fn waits(waits: &[waits::Waits], most: Points) -> Option<Waits> {
 }
 
 fn state(row: &waits::Waits) -> State<'_> {
-    let (kind, event) = row.doing();
+    let (kind, event) = row.activity();
     (row.session.name(), kind, event)
 }
 
 /// Wait type of sessions that wait for work, usual for the server's own processes.
-const FOR_WORK: &str = "Activity";
+const ACTIVITY: &str = "Activity";
 /// Name of states that are not listed individually.
 const REST: &str = "rest";
 
 /// The most frequent states, the load's sessions first if equally frequent, and the rest of each kind of session.
-fn shown(states: BTreeMap<State<'_>, Seen>) -> Vec<(State<'_>, Seen)> {
-    let mut states: Vec<(State<'_>, Seen)> = states.into_iter().collect();
+fn shown(states: BTreeMap<State<'_>, Counts>) -> Vec<(State<'_>, Counts)> {
+    let mut states: Vec<(State<'_>, Counts)> = states.into_iter().collect();
     states.sort_by_cached_key(|((session, kind, _), seen)| {
         let is_load = *session == SessionKind::Load.name();
-        (*kind == FOR_WORK, std::cmp::Reverse(seen.iter().sum::<u64>()), !is_load)
+        (*kind == ACTIVITY, std::cmp::Reverse(seen.iter().sum::<u64>()), !is_load)
     });
-    let mut rest: BTreeMap<&str, Seen> = BTreeMap::new();
+    let mut rest: BTreeMap<&str, Counts> = BTreeMap::new();
     for ((session, ..), seen) in states.split_off(SHOWN.min(states.len())) {
         let together = rest.entry(session).or_insert_with(|| vec![0; seen.len()]);
         together.iter_mut().zip(seen).for_each(|(together, seen)| *together += seen);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_what_was_seen_by_looks() {
+    fn sessions_are_observations_per_sample() {
         let active = Some("active");
         let rows = [
             row(0, 20, "load", active, None, 10),
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_lost_where_states_or_spans_are_many() {
+    fn many_states_or_spans_are_combined_without_loss() {
         let names: Vec<String> = (0..40).map(|n| format!("Event{n}")).collect();
         let rows: Vec<waits::Waits> = (0..30)
             .flat_map(|second| {

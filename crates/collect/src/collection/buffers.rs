@@ -12,25 +12,25 @@ use crate::error::CollectError;
 use crate::postgres::buffers;
 
 /// Buffers of each relation before the load.
-struct Before(Vec<(String, u64)>);
+struct BuffersBefore(Vec<(String, u64)>);
 
 pub(super) fn start(context: &Context<'_>) -> Started {
     if !context.subject.collect.buffers {
         return Ok(None);
     }
-    Ok(ask(context)?.map(|before| Box::new(Before(before)) as Box<dyn Collector>))
+    Ok(read_buffers(context)?.map(|before| Box::new(BuffersBefore(before)) as Box<dyn Collector>))
 }
 
-impl Collector for Before {
+impl Collector for BuffersBefore {
     fn finish(self: Box<Self>, context: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
         let Some(load) = context.clock.wait_for_start() else { return Ok(Collected::default()) };
-        let after = ask(context)?.unwrap_or_default();
+        let after = read_buffers(context)?.unwrap_or_default();
         let at_us = now().monotonic_us - load.origin_us;
         Ok(Collected { metrics: Metrics(series(self.0, after, at_us)), ..Collected::default() })
     }
 }
 
-fn ask(context: &Context<'_>) -> Result<Option<Vec<(String, u64)>>, CollectError> {
+fn read_buffers(context: &Context<'_>) -> Result<Option<Vec<(String, u64)>>, CollectError> {
     buffers(&mut context.session(context.tested_database(), "buffers")?)
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use model::metrics::Metrics;
 use model::plan::Collect;
-use model::profile::{Profile, Profiled, Stacks};
+use model::profile::{Profile, ProfileSummary, Stacks};
 use model::record::Event;
 use model::waits::{StatementUse, Waits};
 use wire::{ConnectParams, ParamError};
@@ -20,9 +20,9 @@ use crate::postgres::{Commits, LoadSessions, Session};
 use crate::profile::Perf;
 
 /// Time limit of a statement that is repeated during the load; if it takes longer, the reading fails.
-const REPEATED_WITHIN: Duration = Duration::from_millis(900);
+const REPEATED_QUERY_TIMEOUT: Duration = Duration::from_millis(900);
 /// Time limit of a statement before or after the load.
-const ONCE_WITHIN: Duration = Duration::from_secs(30);
+const SINGLE_QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Database for queries that the tested one must not count.
 pub(super) const CONTROL_DATABASE: &str = "postgres";
@@ -97,12 +97,12 @@ impl<'a> Context<'a> {
 
     /// Opens a session before or after the load, which may need all connections meanwhile.
     pub(super) fn session(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
-        self.open(database, purpose, ONCE_WITHIN)
+        self.open(database, purpose, SINGLE_QUERY_TIMEOUT)
     }
 
     /// Opens a session during the load; its backend gets the role `collector`.
     pub(super) fn session_during_load(&self, database: &str, purpose: &str) -> Result<Session, CollectError> {
-        let session = self.open(database, purpose, REPEATED_WITHIN)?;
+        let session = self.open(database, purpose, REPEATED_QUERY_TIMEOUT)?;
         self.backends(|backends| backends.collectors.push(session.pid()));
         Ok(session)
     }
@@ -143,7 +143,7 @@ pub struct Collected {
     /// Cost of statements.
     pub statements: Vec<StatementUse>,
     /// Parameters and counts of the profile.
-    pub profile: Option<Profiled>,
+    pub profile: Option<ProfileSummary>,
     /// Samples by role.
     pub stacks: Vec<Stacks>,
     /// Waits of threads by role.

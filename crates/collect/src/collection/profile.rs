@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::collector::{Collected, Collector, Context, Started};
 use crate::error::CollectError;
-use crate::profile::{Profiler, Recorded};
+use crate::profile::{Profiler, RecordedProfile};
 
 pub(super) fn start(context: &Context<'_>) -> Started {
     let Some((profile, perf)) = context.subject.profile else { return Ok(None) };
@@ -16,15 +16,16 @@ pub(super) fn start(context: &Context<'_>) -> Started {
 impl Collector for Profiler {
     fn finish(self: Box<Self>, _: &Context<'_>, interrupt: &AtomicBool) -> Result<Collected, CollectError> {
         let mut collected = Collected::default();
-        let Some(Recorded { mut profile, stacks, off_cpu }) = Profiler::finish(*self, interrupt)? else {
+        let Some(RecordedProfile { mut profile, stacks, off_cpu }) = Profiler::finish(*self, interrupt)?
+        else {
             return Ok(collected);
         };
         match off_cpu {
-            Some(Ok((how, stacks))) => {
-                profile.off_cpu = Some(how);
+            Some(Ok((parameters, stacks))) => {
+                profile.off_cpu = Some(parameters);
                 collected.off_cpu = stacks;
             }
-            Some(Err(why)) => collected.notes.push(super::note("profile off CPU", &why)),
+            Some(Err(error)) => collected.notes.push(super::note("profile off CPU", &error)),
             None => {}
         }
         collected.stacks = stacks;

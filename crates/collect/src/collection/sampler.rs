@@ -62,7 +62,7 @@ impl Collector for Sampler {
 
 /// Time of the next reading: full intervals of the load, and both ends of the window. An interval that ends shortly
 /// before such an end is replaced by it. None after the window.
-fn next_moment(window: Window, after_us: i64, interval_us: i64) -> Option<i64> {
+fn next_reading_us(window: Window, after_us: i64, interval_us: i64) -> Option<i64> {
     let full = (after_us.div_euclid(interval_us) + 1) * interval_us;
     let mut edges = [window.from_us, window.to_us].into_iter().filter(|&edge_us| edge_us > after_us);
     let edge = edges.next();
@@ -78,13 +78,13 @@ fn next_moment(window: Window, after_us: i64, interval_us: i64) -> Option<i64> {
 struct Readings {
     source: Box<dyn Source>,
     series: Vec<Series>,
-    places: BTreeMap<(&'static str, Option<String>), usize>,
+    series_by_label: BTreeMap<(&'static str, Option<String>), usize>,
     reads: u32,
     late: u32,
     failed: u32,
     spent_us: i64,
     /// Error of the first failed reading.
-    why: Option<CollectError>,
+    first_error: Option<CollectError>,
 }
 
 impl Readings {
@@ -92,12 +92,12 @@ impl Readings {
         Self {
             source,
             series: Vec::new(),
-            places: BTreeMap::new(),
+            series_by_label: BTreeMap::new(),
             reads: 0,
             late: 0,
             failed: 0,
             spent_us: 0,
-            why: None,
+            first_error: None,
         }
     }
 
@@ -106,7 +106,7 @@ impl Readings {
         self.read(None);
         let Some(window) = clock.wait_for_start() else { return Collected::default() };
         let mut last_us = -1;
-        while let Some(due_us) = next_moment(window, last_us, interval_us) {
+        while let Some(due_us) = next_reading_us(window, last_us, interval_us) {
             match clock.wait_until(window, due_us) {
                 Tick::Ended => break,
                 Tick::Due => self.read(Some(Due { at_us: window.origin_us + due_us, interval_us })),
@@ -122,26 +122,26 @@ impl Readings {
     /// Reads once. Times are monotonic clock times until the end.
     fn read(&mut self, due: Option<Due>) {
         let mut reading = Reading::default();
-        let begun_us = now().monotonic_us;
+        let started_us = now().monotonic_us;
         let outcome = self.source.read(&mut reading);
         let ended_us = now().monotonic_us;
         self.reads += 1;
-        self.spent_us += ended_us - begun_us;
+        self.spent_us += ended_us - started_us;
         // Values are of an unknown time during the reading: use its middle.
-        let mut at_us = begun_us + (ended_us - begun_us) / 2;
+        let mut at_us = started_us + (ended_us - started_us) / 2;
         let late = due.as_ref().is_some_and(|due| at_us - due.at_us > due.interval_us / 2);
         if let (true, Some(due)) = (late, &due) {
             self.late += 1;
             at_us = due.at_us;
         }
-        if let Err(why) = outcome {
+        if let Err(error) = outcome {
             self.failed += 1;
-            self.why.get_or_insert(why);
+            self.first_error.get_or_insert(error);
         }
         if !late {
             for Value { metric, label, value } in reading.into_values() {
-                let place = self.place(metric, label);
-                self.series[place].points.push(Point { at_us, value: Some(value) });
+                let index = self.series_index(metric, label);
+                self.series[index].points.push(Point { at_us, value: Some(value) });
             }
         }
         for (metric, value) in [
@@ -150,8 +150,8 @@ impl Readings {
             (metric!("collector.failed"), f64::from(self.failed)),
             (metric!("collector.spent_us"), self.spent_us as f64),
         ] {
-            let place = self.place(metric, Some(self.source.name().to_owned()));
-            self.series[place].points.push(Point { at_us, value: Some(value) });
+            let index = self.series_index(metric, Some(self.source.name().to_owned()));
+            self.series[index].points.push(Point { at_us, value: Some(value) });
         }
         // A series without a value in this reading is missing, not unchanged.
         for series in &mut self.series {
@@ -161,8 +161,8 @@ impl Readings {
         }
     }
 
-    fn place(&mut self, metric: &'static Metric, label: Option<String>) -> usize {
-        *self.places.entry((metric.name, label)).or_insert_with_key(|(_, label)| {
+    fn series_index(&mut self, metric: &'static Metric, label: Option<String>) -> usize {
+        *self.series_by_label.entry((metric.name, label)).or_insert_with_key(|(_, label)| {
             self.series.push(Series::new(metric, label.clone(), Vec::new()));
             self.series.len() - 1
         })
@@ -174,9 +174,9 @@ impl Readings {
         }
         let mut notes = Vec::new();
         if self.failed > 0 || self.late > 0 {
-            let why = self.why.map(|why| format!(": {why}")).unwrap_or_default();
+            let reason = self.first_error.map(|error| format!(": {error}")).unwrap_or_default();
             notes.push(format!(
-                "collector {}: of {} readings, {} failed and {} were late{why}",
+                "collector {}: of {} readings, {} failed and {} were late{reason}",
                 self.source.name(),
                 self.reads,
                 self.failed,
@@ -201,10 +201,10 @@ mod tests {
 
     const SECOND: i64 = 1_000_000;
 
-    fn moments(window: Window) -> Vec<i64> {
+    fn reading_times(window: Window) -> Vec<i64> {
         let mut last_us = -1;
         std::iter::from_fn(|| {
-            last_us = next_moment(window, last_us, SECOND)?;
+            last_us = next_reading_us(window, last_us, SECOND)?;
             Some(last_us)
         })
         .collect()
@@ -213,15 +213,15 @@ mod tests {
     #[test]
     fn both_ends_of_the_window_are_read_exactly() {
         let window = Window { origin_us: 7, from_us: SECOND, to_us: 3 * SECOND };
-        assert_eq!(moments(window), [0, SECOND, 2 * SECOND, 3 * SECOND]);
+        assert_eq!(reading_times(window), [0, SECOND, 2 * SECOND, 3 * SECOND]);
         let window = Window { origin_us: 7, from_us: 300_000, to_us: 2_100_000 };
         assert_eq!(
-            moments(window),
+            reading_times(window),
             [0, 300_000, SECOND, 2_100_000],
             "a full second close to an end gives way"
         );
         let window = Window { origin_us: 7, from_us: 0, to_us: 200_000 };
-        assert_eq!(moments(window), [0, 200_000]);
+        assert_eq!(reading_times(window), [0, 200_000]);
     }
 
     /// A source with values from the test, which reports each reading.
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_reading_is_null_and_counted_and_the_others_stand() {
+    fn a_failed_reading_is_null_and_counted() {
         let (values, receiver) = channel();
         let (sender, read) = channel();
         let source = Scripted { values: receiver, read: sender };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_load_there_is_nothing() {
+    fn without_a_load_nothing_is_collected() {
         let (values, receiver) = channel();
         values.send(Ok(1.0)).unwrap();
         let source = Scripted { values: receiver, read: channel().0 };

@@ -52,26 +52,26 @@ fn sample(
 ) -> Collected {
     let period_us = i64::try_from(period.as_micros()).unwrap_or(i64::MAX).max(1);
     let Some(window) = clock.wait_for_start() else { return Collected::default() };
-    let (mut samples, mut left_out, mut failed, mut spent_us) = (0_i64, 0_i64, 0_i64, 0_i64);
-    let mut why = None;
+    let (mut samples, mut skipped, mut failed, mut spent_us) = (0_i64, 0_i64, 0_i64, 0_i64);
+    let mut first_error = None;
     let mut due_us = 0;
     // After the window there are only transactions in flight.
     while due_us < window.to_us {
         let Tick::Due = clock.wait_until(window, due_us) else { break };
-        let begun_us = now().monotonic_us;
+        let started_us = now().monotonic_us;
         samples += 1;
         if let Err(error) = sampler.sample() {
             failed += 1;
-            why.get_or_insert(error);
+            first_error.get_or_insert(error);
         }
         let ended_us = now().monotonic_us;
-        spent_us += ended_us - begun_us;
+        spent_us += ended_us - started_us;
         // Missed samples are skipped: catching up would sample the same moment several times.
         let next_us = (due_us / period_us + 1) * period_us;
-        let past_us = ended_us - window.origin_us;
+        let elapsed_us = ended_us - window.origin_us;
         let sampled_us = due_us;
-        due_us = next_us.max(past_us.div_euclid(period_us) * period_us);
-        left_out += (due_us - next_us) / period_us;
+        due_us = next_us.max(elapsed_us.div_euclid(period_us) * period_us);
+        skipped += (due_us - next_us) / period_us;
         if due_us / SECOND_US != sampled_us / SECOND_US {
             *latest.lock().unwrap_or_else(PoisonError::into_inner) = sampler.latest(window.origin_us);
         }
@@ -80,7 +80,7 @@ fn sample(
     let at_us = now().monotonic_us - window.origin_us;
     let series = [
         (metric!("collector.reads"), samples),
-        (metric!("collector.late"), left_out),
+        (metric!("collector.late"), skipped),
         (metric!("collector.failed"), failed),
         (metric!("collector.spent_us"), spent_us),
     ]
@@ -89,7 +89,8 @@ fn sample(
         let points = vec![Point { at_us: 0, value: Some(0.0) }, Point { at_us, value: Some(value as f64) }];
         Series::new(metric, Some("waits".to_owned()), points)
     });
-    let note = why.map(|why| format!("collector waits: of {samples} samples, {failed} failed: {why}"));
+    let note =
+        first_error.map(|error| format!("collector waits: of {samples} samples, {failed} failed: {error}"));
     Collected {
         metrics: Metrics(series.into()),
         waits: sampler.rows(window.origin_us),

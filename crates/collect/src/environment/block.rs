@@ -11,13 +11,13 @@ use super::mount::{self, Mount};
 use crate::root::Root;
 
 /// Deeper than any stack of devices.
-const DEPTH: usize = 8;
+const MAX_DEPTH: usize = 8;
 
 /// The device of a filesystem, followed by those below it (the disks of a volume).
 pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
     let mut devices: Vec<BlockDevice> = Vec::new();
     let mut level: Vec<String> = disk(root, mount).into_iter().collect();
-    for _ in 0..DEPTH {
+    for _ in 0..MAX_DEPTH {
         let mut below = Vec::new();
         for name in level {
             if !devices.iter().any(|device| device.name == name) {
@@ -26,7 +26,7 @@ pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
                 devices.push(device(root, name));
             }
         }
-        level = below.iter().map(|name| whole(root, name)).collect();
+        level = below.iter().map(|name| whole_disk(root, name)).collect();
     }
     devices
 }
@@ -34,7 +34,7 @@ pub(super) fn under(root: &Root, mount: &Mount) -> Vec<BlockDevice> {
 /// Names of the devices under a directory.
 pub(crate) fn names_under(root: &Root, directory: &Path) -> Vec<String> {
     let mounts = mount::all(root);
-    let devices = mount::holding(&mounts, directory).map(|mount| under(root, mount));
+    let devices = mount::containing(&mounts, directory).map(|mount| under(root, mount));
     devices.into_iter().flatten().map(|device| device.name).collect()
 }
 
@@ -42,8 +42,8 @@ pub(crate) fn names_under(root: &Root, directory: &Path) -> Vec<String> {
 pub(super) fn others(root: &Root, devices: &[BlockDevice]) -> Vec<String> {
     let mut names = root.names("sys/block");
     names.retain(|name| {
-        let is_there = root.number::<u64>(&format!("sys/block/{name}/size")).is_some_and(|size| size > 0);
-        is_there && !devices.iter().any(|device| device.name == *name)
+        let has_size = root.number::<u64>(&format!("sys/block/{name}/size")).is_some_and(|size| size > 0);
+        has_size && !devices.iter().any(|device| device.name == *name)
     });
     names
 }
@@ -61,12 +61,12 @@ fn disk(root: &Root, mount: &Mount) -> Option<String> {
         let name = real.as_ref().and_then(|path| path.file_name()?.to_str());
         Some(name.unwrap_or(source).to_owned())
     };
-    let name = whole(root, &by_number.or_else(by_source)?);
+    let name = whole_disk(root, &by_number.or_else(by_source)?);
     root.has(&format!("sys/block/{name}")).then_some(name)
 }
 
 /// The disk of a partition; a disk itself.
-fn whole(root: &Root, name: &str) -> String {
+fn whole_disk(root: &Root, name: &str) -> String {
     if root.has(&format!("sys/block/{name}")) {
         name.to_owned()
     } else {

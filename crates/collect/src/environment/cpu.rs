@@ -37,22 +37,22 @@ pub(super) fn turbo(root: &Root) -> Option<bool> {
 }
 
 /// Facts that do not change. The range of frequencies is the first CPU's.
-pub(super) fn lasting(root: &Root) -> Cpu {
+pub(super) fn static_facts(root: &Root) -> Cpu {
     let first = |file: &str| root.line(&format!("{CPUS}/cpu0/{file}"));
     let khz = |file: &str| root.number(&format!("{CPUS}/cpu0/cpufreq/{file}"));
-    let field_of_all = |name: &str| root.text("proc/cpuinfo").and_then(|text| field(&text, name));
+    let cpuinfo = |name: &str| root.text("proc/cpuinfo").and_then(|text| field(&text, name));
     Cpu {
-        sockets: counted(distinct(root, "topology/physical_package_id").len()),
+        sockets: nonzero_count(distinct(root, "topology/physical_package_id").len()),
         // Before Linux 5.3, the second file listed a core's CPUs.
-        cores: counted(distinct(root, "topology/core_cpus_list").len())
-            .or_else(|| counted(distinct(root, "topology/thread_siblings_list").len())),
-        threads: root.line(&format!("{CPUS}/online")).and_then(|list| size_of_list(&list)),
+        cores: nonzero_count(distinct(root, "topology/core_cpus_list").len())
+            .or_else(|| nonzero_count(distinct(root, "topology/thread_siblings_list").len())),
+        threads: root.line(&format!("{CPUS}/online")).and_then(|list| list_length(&list)),
         smt: root.line(&format!("{CPUS}/smt/control")),
         turbo: None,
         frequency_driver: first("cpufreq/scaling_driver"),
         frequency_min_khz: khz("scaling_min_freq"),
         frequency_max_khz: khz("scaling_max_freq"),
-        microcode: first("microcode/version").or_else(|| field_of_all("microcode")),
+        microcode: first("microcode/version").or_else(|| cpuinfo("microcode")),
         caches: caches(root),
         vulnerabilities: vulnerabilities(root),
     }
@@ -67,12 +67,12 @@ fn distinct(root: &Root, file: &str) -> BTreeSet<String> {
 }
 
 /// A count of zero, which no machine has, means unreported.
-fn counted(count: usize) -> Option<u32> {
+fn nonzero_count(count: usize) -> Option<u32> {
     count.try_into().ok().filter(|count| *count > 0)
 }
 
 /// Number of CPUs in a list such as `0-3,8`.
-fn size_of_list(list: &str) -> Option<u32> {
+fn list_length(list: &str) -> Option<u32> {
     list.split(',').try_fold(0_u32, |sum, range| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);
@@ -117,11 +117,11 @@ fn field(text: &str, name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::size_of_list;
+    use super::list_length;
 
     #[test]
-    fn a_list_of_processors_is_counted() {
-        assert_eq!(["0", "0-3,8", "0-1,4-5,7"].map(size_of_list), [Some(1), Some(5), Some(5)]);
-        assert_eq!(["", "3-1", "0-", "a", "0-4294967295"].map(size_of_list), [None; 5]);
+    fn cpus_of_a_list_are_counted() {
+        assert_eq!(["0", "0-3,8", "0-1,4-5,7"].map(list_length), [Some(1), Some(5), Some(5)]);
+        assert_eq!(["", "3-1", "0-", "a", "0-4294967295"].map(list_length), [None; 5]);
     }
 }

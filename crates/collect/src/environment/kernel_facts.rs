@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 
 use model::environment::KernelFacts;
 
-use super::kernel_config::Found;
+use super::kernel_config::ConfigFile;
 use crate::root::Root;
 
-pub(super) fn read(root: &Root, config: Option<&Found>) -> KernelFacts {
+pub(super) fn read(root: &Root, config: Option<&ConfigFile>) -> KernelFacts {
     KernelFacts {
         config: config.map(|found| found.config.clone()),
         modules: modules(root),
@@ -52,7 +52,7 @@ fn scheduler(root: &Root) -> Option<String> {
 
 /// The mode in force, if readable; else that on the command line of a kernel with a choice; else the one it was built
 /// for.
-fn preemption(root: &Root, config: Option<&Found>) -> Option<String> {
+fn preemption(root: &Root, config: Option<&ConfigFile>) -> Option<String> {
     // Such as `none voluntary (full)`.
     let in_force = root
         .line("sys/kernel/debug/sched/preempt")

@@ -38,7 +38,7 @@ pub(crate) fn all(root: &Root) -> Vec<Mount> {
 }
 
 /// The mount of a directory; if the directory does not exist, that of its nearest existing parent.
-pub(crate) fn holding<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
+pub(crate) fn containing<'a>(mounts: &'a [Mount], directory: &Path) -> Option<&'a Mount> {
     let directory = directory.ancestors().find_map(|parent| fs::canonicalize(parent).ok())?;
     deepest(mounts, &directory)
 }
@@ -93,7 +93,7 @@ not a mount
 ";
 
     #[test]
-    fn the_deepest_mount_holds_a_directory_and_the_last_at_a_place_hides_the_others() {
+    fn the_deepest_mount_contains_a_directory_and_later_mounts_hide_earlier_ones() {
         let mounts: Vec<Mount> = MOUNTINFO.lines().filter_map(mount).collect();
         let on = |directory: &str| {
             let mount = deepest(&mounts, Path::new(directory)).unwrap();

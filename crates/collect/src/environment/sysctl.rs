@@ -15,7 +15,7 @@ const AREAS: [&str; 5] = ["fs", "kernel", "net/core", "net/ipv4/tcp*", "vm"];
 
 /// Writable files that do not affect the kernel's behaviour, or that reading has an effect on: `binfmt_misc` is
 /// mounted, `stat_refresh` gathers statistics from all CPUs.
-const LEFT_OUT: [&str; 5] =
+const EXCLUDED: [&str; 5] =
     ["fs/binfmt_misc", "kernel/domainname", "kernel/hostname", "kernel/ns_last_pid", "vm/stat_refresh"];
 
 /// All readable parameters, by dotted name. Files that are not writable are counters and the like, and omitted. Keys
@@ -40,7 +40,7 @@ pub(super) fn parameters(root: &Root) -> BTreeMap<String, String> {
 fn gather(root: &Root, at: &str, parameters: &mut BTreeMap<String, String>) {
     let file = format!("{PARAMETERS}/{at}");
     let Ok(found) = fs::symlink_metadata(root.path(&file)) else { return };
-    if LEFT_OUT.contains(&at) {
+    if EXCLUDED.contains(&at) {
         return;
     }
     if found.is_dir() {

@@ -16,12 +16,13 @@ pub enum ProfileError {
     NotInstalled,
     /// perf is too old.
     #[error(
-        "a profile needs perf {}.{} or later, and {program} is {version}: install that of a later kernel (any will do)",
-        least.0, least.1
+        "a profile needs perf {}.{} or later, but {program} is version {version}: install perf of a later kernel \
+         (any will do)",
+        min.0, min.1
     )]
     TooOld {
         /// Minimum version.
-        least: (u32, u32),
+        min: (u32, u32),
         /// The program.
         program: PathBuf,
         /// Its version.
@@ -36,7 +37,7 @@ pub enum ProfileError {
         source: io::Error,
     },
     /// perf does not report its version, such as Ubuntu's wrapper without the running kernel's program.
-    #[error("{program} does not work here: install the one for this kernel. It says: {output}")]
+    #[error("{program} does not work here: install perf for this kernel. Its output: {output}")]
     Broken {
         /// The program.
         program: PathBuf,
@@ -45,9 +46,9 @@ pub enum ProfileError {
     },
     /// perf may not sample.
     #[error(
-        "perf may not take {hz} samples a second here (kernel.perf_event_paranoid = {paranoid}): as root, `sysctl \
-         kernel.perf_event_paranoid=1` lets it, `=-1` for the whole machine, or CAP_PERFMON for this user; in a \
-         container, its seccomp profile has to allow perf_event_open. perf says: {output}"
+        "perf may not take {hz} samples per second here (kernel.perf_event_paranoid = {paranoid}): permit it as root \
+         by `sysctl kernel.perf_event_paranoid=1` (`=-1` for the whole machine), or give this user CAP_PERFMON; in a \
+         container, its seccomp profile has to allow perf_event_open. Output of perf: {output}"
     )]
     NoSamples {
         /// Samples per second.
@@ -59,9 +60,9 @@ pub enum ProfileError {
     },
     /// perf may not record context switches.
     #[error(
-        "perf may not record switches between threads here, which profile.off_cpu needs (kernel.perf_event_paranoid = \
-         {paranoid}): as root, `sysctl kernel.perf_event_paranoid=1` lets it, or CAP_PERFMON for this user; or leave \
-         off_cpu out. perf says: {output}"
+        "perf may not record context switches here, which profile.off_cpu needs (kernel.perf_event_paranoid = \
+         {paranoid}): permit it as root by `sysctl kernel.perf_event_paranoid=1`, or give this user CAP_PERFMON; or \
+         leave off_cpu out. Output of perf: {output}"
     )]
     NoSwitches {
         /// The kernel's setting.
@@ -95,10 +96,10 @@ pub enum ProfileError {
     #[error("perf could not be waited for: {0}")]
     Wait(#[source] io::Error),
     /// The load ended before its window started.
-    #[error("the load ended before its window began")]
+    #[error("the load ended before its window started")]
     NoWindow,
     /// The load ended before waits could be recorded.
-    #[error("the load ended before")]
+    #[error("the load ended before the off-CPU profile started")]
     NoWaits,
     /// The user interrupted it.
     #[error("interrupted")]
@@ -112,17 +113,17 @@ pub enum RecordingProblem {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// perf closed its side of the pipe.
-    #[error("it closed its side")]
+    #[error("it closed the pipe")]
     Closed,
-    /// perf ended.
-    #[error("it ended ({0})")]
-    Ended(ExitStatus),
+    /// perf exited.
+    #[error("it exited ({0})")]
+    Exited(ExitStatus),
     /// No acknowledgement in time.
-    #[error("it did not answer within {0} s")]
-    NoAnswer(u64),
-    /// perf did not end in time.
-    #[error("it did not end within {0} s")]
-    NoEnd(u64),
+    #[error("it did not respond within {0} s")]
+    NoResponse(u64),
+    /// perf did not exit in time.
+    #[error("it did not exit within {0} s")]
+    NoExit(u64),
     /// Nothing was recorded.
     #[error("it recorded nothing")]
     Empty,

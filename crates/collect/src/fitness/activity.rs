@@ -15,10 +15,10 @@ const BUSIEST: usize = 3;
 /// Minimum CPU use of a process to be reported, in CPUs.
 const BUSY_CPUS: f64 = 0.01;
 
-/// Reads the counters twice, `watched` apart.
-pub(super) fn watch(root: &Root, watched: Duration) -> Option<Activity> {
+/// Reads the counters twice, `duration` apart.
+pub(super) fn watch(root: &Root, duration: Duration) -> Option<Activity> {
     let before = Counters::read(root)?;
-    thread::sleep(watched);
+    thread::sleep(duration);
     let after = Counters::read(root)?;
     Some(between(&before, &after, std::process::id()))
 }
@@ -143,8 +143,8 @@ mod tests {
     }
 
     #[test]
-    fn work_of_others_is_reported_with_who_did_it() {
-        let look = |cpu: &str, swapped: u64, ours: u64, theirs: u64| {
+    fn work_of_other_processes_is_reported() {
+        let read = |cpu: &str, swapped: u64, ours: u64, theirs: u64| {
             counters(&[
                 ("proc/stat", cpu),
                 ("proc/vmstat", &format!("pswpin 1\npswpout {swapped}\n")),
@@ -155,8 +155,8 @@ mod tests {
             ])
             .unwrap()
         };
-        let before = look("cpu  100 0 0 1000 0 0 0 10 0 0\ncpu0 1 1", 5, 0, 50);
-        let mut after = look("cpu  250 10 20 1190 5 5 5 25 0 0\ncpu0 1 1", 9, 20, 150);
+        let before = read("cpu  100 0 0 1000 0 0 0 10 0 0\ncpu0 1 1", 5, 0, 50);
+        let mut after = read("cpu  250 10 20 1190 5 5 5 25 0 0\ncpu0 1 1", 9, 20, 150);
         after.at = before.at + Duration::from_secs(2);
         let ticks = before.ticks_per_second;
         let seen = between(&before, &after, 7);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_told_is_none() {
+    fn unreported_counters_are_none() {
         let old = || counters(&[("proc/stat", "cpu  1 2 3 4 5 6 7\n")]).unwrap();
         let (before, after) = (old(), old());
         let seen = between(&before, &after, 7);

@@ -12,7 +12,7 @@ const ROUNDS: usize = 501;
 
 /// Measures the cost of readings.
 pub(super) fn measure(root: &Root) -> Option<Clock> {
-    let mut costs: Vec<u64> = (0..ROUNDS).map(|_| cost_of_a_round()).collect();
+    let mut costs: Vec<u64> = (0..ROUNDS).map(|_| round_cost_ns()).collect();
     costs.sort_unstable();
     Some(Clock {
         read_ns: *costs.get(ROUNDS / 2)? as f64 / f64::from(READINGS),
@@ -21,12 +21,12 @@ pub(super) fn measure(root: &Root) -> Option<Clock> {
     })
 }
 
-fn cost_of_a_round() -> u64 {
-    let begin = ns(&clock_gettime(ClockId::Monotonic));
+fn round_cost_ns() -> u64 {
+    let start_ns = ns(&clock_gettime(ClockId::Monotonic));
     for _ in 1..READINGS {
         std::hint::black_box(clock_gettime(ClockId::Monotonic));
     }
-    ns(&clock_gettime(ClockId::Monotonic)).saturating_sub(begin)
+    ns(&clock_gettime(ClockId::Monotonic)).saturating_sub(start_ns)
 }
 
 fn ns(time: &Timespec) -> u64 {

@@ -17,7 +17,7 @@ pub(super) fn perf_privileged(root: &Root) -> Option<bool> {
 }
 
 /// Whether a control group can be created below our own: creates one and removes it.
-pub(super) fn cgroup_can_be_made(root: &Root) -> Option<bool> {
+pub(super) fn can_create_cgroup(root: &Root) -> Option<bool> {
     let group = own_cgroup(root)?.join(format!("pgdyno-doctor-{}", std::process::id()));
     match fs::create_dir(&group) {
         Ok(()) => {

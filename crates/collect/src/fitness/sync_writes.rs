@@ -13,8 +13,8 @@ const WRITES: usize = 200;
 
 /// Times writes to a temporary file that has its full size from the start, as a WAL segment has. None if it can't be
 /// written.
-pub(super) fn time(directory: &Path, at_most: Duration) -> Option<SyncWrites> {
-    let mut latencies = latencies(directory, at_most).ok()?;
+pub(super) fn time(directory: &Path, time_limit: Duration) -> Option<SyncWrites> {
+    let mut latencies = latencies(directory, time_limit).ok()?;
     latencies.sort_unstable();
     let count = latencies.len();
     // The smallest value that this share of all values does not exceed.
@@ -30,7 +30,7 @@ pub(super) fn time(directory: &Path, at_most: Duration) -> Option<SyncWrites> {
     })
 }
 
-fn latencies(directory: &Path, at_most: Duration) -> io::Result<Vec<Duration>> {
+fn latencies(directory: &Path, time_limit: Duration) -> io::Result<Vec<Duration>> {
     let mut file = tempfile::tempfile_in(directory)?;
     let page = [b'x'; BYTES];
     for _ in 0..WRITES {
@@ -40,7 +40,7 @@ fn latencies(directory: &Path, at_most: Duration) -> io::Result<Vec<Duration>> {
     io::Seek::rewind(&mut file)?;
     let begin = Instant::now();
     let mut latencies = Vec::with_capacity(WRITES);
-    while latencies.len() < WRITES && begin.elapsed() < at_most {
+    while latencies.len() < WRITES && begin.elapsed() < time_limit {
         let write = Instant::now();
         file.write_all(&page)?;
         file.sync_data()?;

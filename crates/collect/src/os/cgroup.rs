@@ -22,7 +22,7 @@ pub(super) struct Groups {
 #[derive(Debug)]
 struct Disk {
     /// The group's directory.
-    of: String,
+    group: String,
     /// The disk, such as `254:0`.
     device: String,
     file: KernelFile,
@@ -32,7 +32,7 @@ struct Disk {
 #[derive(Debug)]
 struct File {
     /// The group's directory.
-    of: String,
+    group: String,
     file: KernelFile,
     figures: &'static [Figure],
 }
@@ -93,7 +93,7 @@ impl Groups {
         let name = if is_v1 { "blkio.throttle.io_service_bytes" } else { "io.stat" };
         let disk = |(directory, device): (PathBuf, String)| {
             let file = KernelFile::open(root, directory.join(name).to_str()?)?;
-            Some(Disk { of: directory.to_str()?.to_owned(), device, file, is_v1 })
+            Some(Disk { group: directory.to_str()?.to_owned(), device, file, is_v1 })
         };
         Self { files, disks: directories.into_iter().filter_map(disk).collect() }
     }
@@ -101,14 +101,14 @@ impl Groups {
     pub(super) fn read(&mut self, into: &mut Reading) {
         for disk in &mut self.disks {
             if let Some(bytes) = disk.bytes_read() {
-                into.add(metric!("cgroup.read_bytes"), Some(&disk.of), bytes);
+                into.add(metric!("cgroup.read_bytes"), Some(&disk.group), bytes);
             }
         }
-        for File { of, file, figures } in &mut self.files {
+        for File { group, file, figures } in &mut self.files {
             let Some(text) = file.text() else { continue };
             for (word, metric, unit) in *figures {
                 if let Some(value) = value(text, *word) {
-                    into.add(metric, Some(of), value * unit);
+                    into.add(metric, Some(group), value * unit);
                 }
             }
         }
@@ -130,9 +130,9 @@ impl Disk {
 }
 
 fn open(root: &Root, directory: &Path, name: &str, figures: &'static [Figure]) -> Option<File> {
-    let of = directory.to_str()?.to_owned();
+    let group = directory.to_str()?.to_owned();
     let file = KernelFile::open(root, directory.join(name).to_str()?)?;
-    Some(File { of, file, figures })
+    Some(File { group, file, figures })
 }
 
 fn value(text: &str, word: Option<&str>) -> Option<f64> {

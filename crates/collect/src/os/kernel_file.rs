@@ -7,7 +7,7 @@ use std::str;
 use crate::root::Root;
 
 /// Larger than most files, so that the first read returns them whole.
-const ROOM: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
 
 /// An open file of `/proc` or `/sys`.
 #[derive(Debug)]
@@ -27,8 +27,8 @@ impl KernelFile {
     pub(super) fn text(&mut self) -> Option<&str> {
         let mut length = 0;
         loop {
-            if self.content.len() < length + ROOM {
-                self.content.resize(length + ROOM, 0);
+            if self.content.len() < length + BUFFER_BYTES {
+                self.content.resize(length + BUFFER_BYTES, 0);
             }
             match self.file.read_at(&mut self.content[length..], length as u64).ok()? {
                 0 => break,

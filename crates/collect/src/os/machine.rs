@@ -124,7 +124,7 @@ mod tests {
         intr 77 1 2 3\nctxt 1234\nbtime 1600000000\nprocesses 99\nprocs_running 3\nprocs_blocked 1\nsoftirq 55 1 2\n";
 
     #[test]
-    fn processors_are_reported_by_their_names_though_one_is_off() {
+    fn offline_processors_are_omitted() {
         let values = read_once(&[("proc/stat", STAT), ("proc/loadavg", "2.63 1.00 1.42 3/428 2496732\n")]);
         let us_per_tick = 1e6 / rustix::param::clock_ticks_per_second() as f64;
         assert_eq!(get(&values, "cpu.user_us all"), 30.0 * us_per_tick);
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_time_that_falls_is_held() {
+    fn idle_time_never_decreases() {
         let root = machine(&[("proc/stat", STAT)]);
         let mut machine = Machine::at(&Root::new(root.path()), None, None);
         let before = read(&mut machine);
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_disks_are_reported_with_what_each_kernel_counts() {
+    fn disks_are_reported_with_the_counters_of_the_kernel() {
         let values = read_once(&[
             (
                 "proc/diskstats",
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn a_loop_device_is_reported_where_the_data_is_on_it() {
+    fn a_loop_device_with_the_data_is_reported() {
         let files = machine(&[
             (
                 "proc/diskstats",
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn pressure_of_processors_is_reported_where_the_kernel_has_but_one_line() {
+    fn cpu_pressure_is_reported_without_the_line_full() {
         let some = "some avg10=1.50 avg60=0.00 avg300=0.00 total=681245\n";
         let full = "full avg10=1.50 avg60=0.00 avg300=0.00 total=391926\n";
         let values =
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_that_were_used_are_reported() {
+    fn used_interfaces_are_reported() {
         let values = read_once(&[(
             "proc/self/net/dev",
             "Inter-|   Receive |  Transmit\n face |bytes packets errs drop fifo frame compressed multicast|bytes packets\n\
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_not_be_read_is_left_out_and_nothing_at_all_is_an_error() {
+    fn unreadable_files_are_omitted_and_no_file_is_an_error() {
         let values = read_once(&[("proc/stat", "cpu  1 2 x\n"), ("proc/loadavg", "0.50 1 1 1/2 3\n")]);
         assert!(!has(&values, "cpu.") && has(&values, "sched.load_1m"), "{values:?}");
         let empty = Machine::at(&Root::new(machine(&[]).path()), None, None).read(&mut Reading::default());
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_counts_up_and_its_processors_add_up() {
+    fn counters_of_this_machine_increase_and_add_up() {
         let mut machine = Machine::new(Some(Path::new(".")), None);
         let [mut first, mut second] = [Reading::default(), Reading::default()];
         machine.read(&mut first).unwrap();

@@ -33,7 +33,7 @@ impl Pressure {
     pub(super) fn read(&mut self, into: &mut Reading) {
         for (name, file) in &mut self.files {
             let Some(text) = file.text() else { continue };
-            for (_, line, metric) in RECORDS.iter().filter(|(of, ..)| of == name) {
+            for (_, line, metric) in RECORDS.iter().filter(|(file, ..)| file == name) {
                 // Line by line: the crate's type of a whole file requires both lines, and older kernels have one for
                 // the CPU.
                 let record = text.lines().find(|text| text.starts_with(line));

@@ -14,9 +14,9 @@ use rustix::process::{Resource, getrlimit};
 use crate::root::Root;
 
 /// Larger than any of the files.
-const ROOM: usize = 16 * 1024;
+const BUFFER_BYTES: usize = 16 * 1024;
 /// Enough for a thousand clients and the threads of a large machine's kernel.
-const HELD_MOST: u64 = 4096;
+const MAX_HELD_FILES: u64 = 4096;
 /// `PF_KTHREAD` in the kernel's `linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -58,10 +58,11 @@ impl Proc {
         Some(Self {
             directory: open(root.path("proc"), flags, Mode::empty()).ok()?,
             path: String::new(),
-            content: vec![0; ROOM],
+            content: vec![0; BUFFER_BYTES],
             us_per_tick: 1e6 / clock_ticks_per_second() as f64,
-            held_below: getrlimit(Resource::Nofile).current.map_or(HELD_MOST, |most| HELD_MOST.min(most / 2))
-                as i32,
+            held_below: getrlimit(Resource::Nofile)
+                .current
+                .map_or(MAX_HELD_FILES, |limit| MAX_HELD_FILES.min(limit / 2)) as i32,
         })
     }
 
@@ -149,12 +150,12 @@ impl Proc {
     /// file of an ended process can't be read; it is opened again, as its id may have been reused.
     fn held_text(&mut self, path: fmt::Arguments<'_>, held: &mut Option<OwnedFd>) -> Option<Cow<'_, str>> {
         // The kernel returns these files whole if the buffer is large enough.
-        let again = held.take().and_then(|file| {
+        let reread = held.take().and_then(|file| {
             let read = rustix::io::pread(&file, &mut self.content[..], 0).ok().filter(|read| *read > 0)?;
             *held = Some(file);
             Some(read)
         });
-        let read = match again {
+        let read = match reread {
             Some(read) => read,
             None => {
                 let file = self.open_file(path, OFlags::empty())?;

@@ -30,7 +30,7 @@ pub(super) const RUN: usize = 2;
 pub(super) type Figures = [Option<f64>; FIGURES.len()];
 
 /// By role, totals of processes that have ended or changed their role.
-pub(super) type Ended = [[f64; FIGURES.len()]; Role::VARIANTS.len()];
+pub(super) type EndedTotals = [[f64; FIGURES.len()]; Role::VARIANTS.len()];
 
 #[derive(Debug)]
 pub(super) struct Process {
@@ -41,14 +41,14 @@ pub(super) struct Process {
     before: [f64; FIGURES.len()],
     started: u64,
     schedule: Option<Schedule>,
-    held: Held,
+    files: OpenFiles,
     /// Only of the driver and pgdyno.
     pub(super) threads: Option<Threads>,
 }
 
 /// Its open files: most processes are idle, and only their `schedstat` is read.
 #[derive(Debug, Default)]
-struct Held {
+struct OpenFiles {
     schedstat: Option<OwnedFd>,
     stat: Option<OwnedFd>,
     status: Option<OwnedFd>,
@@ -56,44 +56,44 @@ struct Held {
 }
 
 /// Result of reading a process again.
-pub(super) enum Look {
+pub(super) enum ReadOutcome {
     Same,
-    Gone,
+    Ended,
     /// Its id was reused.
-    Another,
+    Replaced,
 }
 
 impl Process {
     pub(super) fn new(role: Option<Role>, started: u64, threads: Option<Threads>) -> Self {
         let before = [0.0; FIGURES.len()];
-        let held = Held::default();
-        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, held, threads }
+        let files = OpenFiles::default();
+        Self { role, figures: [None; FIGURES.len()], before, started, schedule: None, files, threads }
     }
 
     /// Reads its counters. Those that vanish meanwhile keep their values.
-    pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) -> Look {
-        let schedule = proc.schedule(pid, None, &mut self.held.schedstat);
+    pub(super) fn read(&mut self, proc: &mut Proc, pid: u32) -> ReadOutcome {
+        let schedule = proc.schedule(pid, None, &mut self.files.schedstat);
         // If it has not run, nothing else has changed. That is the usual case, and costs reading one file.
         if self.threads.is_none() && schedule.is_some() && schedule == self.schedule {
-            return Look::Same;
+            return ReadOutcome::Same;
         }
-        let Some(stat) = proc.held_stat(pid, &mut self.held.stat) else { return Look::Gone };
+        let Some(stat) = proc.held_stat(pid, &mut self.files.stat) else { return ReadOutcome::Ended };
         if stat.started != self.started {
-            return Look::Another;
+            return ReadOutcome::Replaced;
         }
         self.schedule = schedule;
         let [run, wait, voluntary, involuntary] = match &mut self.threads {
             Some(threads) => {
-                threads.look(proc, pid);
+                threads.read(proc, pid);
                 threads.sums()
             }
-            None => figures(schedule, proc.switches(pid, None, &mut self.held.status)),
+            None => figures(schedule, proc.switches(pid, None, &mut self.files.status)),
         };
-        let [read, written] = proc.io_bytes(pid, &mut self.held.io);
+        let [read, written] = proc.io_bytes(pid, &mut self.files.io);
         let [user, system] = stat.cpu_us.map(Some);
         let now = [user, system, run, wait, voluntary, involuntary, read, written];
         self.figures = std::array::from_fn(|figure| now[figure].or(self.figures[figure]));
-        Look::Same
+        ReadOutcome::Same
     }
 
     /// Its counters since it got its role.
@@ -102,7 +102,13 @@ impl Process {
     }
 
     /// Sets its current role. Its counters in an earlier role remain with that.
-    pub(super) fn update_role(&mut self, proc: &mut Proc, pid: u32, own: Option<Role>, ended: &mut Ended) {
+    pub(super) fn update_role(
+        &mut self,
+        proc: &mut Proc,
+        pid: u32,
+        own: Option<Role>,
+        ended: &mut EndedTotals,
+    ) {
         if self.role.is_none() {
             self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
         }
@@ -117,7 +123,7 @@ impl Process {
     }
 
     /// Adds its counters in its role to those of others that have left it.
-    pub(super) fn leave_role(&self, ended: &mut Ended) {
+    pub(super) fn leave_role(&self, ended: &mut EndedTotals) {
         if let Some(role) = self.role {
             for (sum, figure) in ended[role as usize].iter_mut().zip(self.in_role()) {
                 *sum += figure.unwrap_or_default();

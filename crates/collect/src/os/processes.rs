@@ -11,7 +11,7 @@ use strum::VariantArray;
 
 use super::kernel_file::KernelFile;
 use super::proc_files::Proc;
-use super::process::{Ended, FIGURES, Figures, Look, Process, RUN, SYSTEM, USER};
+use super::process::{EndedTotals, FIGURES, Figures, Process, RUN, ReadOutcome, SYSTEM, USER};
 use super::role::Role;
 use super::threads::Threads;
 use super::watched::{ProcessRole, Watched};
@@ -33,8 +33,8 @@ pub struct Processes {
     known: HashMap<u32, (u64, Known)>,
     listed: Vec<u32>,
     reading: u64,
-    ended: Ended,
-    unread: Unread,
+    ended: EndedTotals,
+    unread: UnreadTime,
     foreign_us: Option<f64>,
 }
 
@@ -58,68 +58,68 @@ impl Processes {
 
     fn at(root: &Root, watched: Watched, own: u32) -> Self {
         let mut proc = Proc::open(root);
-        let mut us = Process::new(None, 0, None);
+        let mut own_process = Process::new(None, 0, None);
         if let Some(proc) = &mut proc
             && let Some(stat) = proc.stat(own)
         {
-            us = Process::new(None, stat.started, None);
-            us.look(proc, own);
+            own_process = Process::new(None, stat.started, None);
+            own_process.read(proc, own);
         }
         Self {
             watched,
             own,
             proc,
             stat: KernelFile::open(root, "proc/stat"),
-            is_counted: us.figures.map(|figure| figure.is_some()),
+            is_counted: own_process.figures.map(|figure| figure.is_some()),
             known: HashMap::new(),
             listed: Vec::new(),
             reading: 0,
             ended: [[0.0; FIGURES.len()]; Role::VARIANTS.len()],
-            unread: Unread::default(),
+            unread: UnreadTime::default(),
             foreign_us: None,
         }
     }
 
     /// Lists all processes, and reads those of the trial.
-    fn look(&mut self) -> Option<()> {
+    fn update(&mut self) -> Option<()> {
         let Self { watched, own, proc, known, listed, ended, unread, .. } = self;
         let proc = proc.as_mut()?;
         self.reading += 1;
         proc.list(format_args!("."), listed)?;
         let backends = watched.backends.lock().unwrap_or_else(PoisonError::into_inner).clone();
         for &pid in &*listed {
-            let look = match known.get_mut(&pid) {
-                Some((_, Known::Trial(process))) => process.look(proc, pid),
-                Some((_, Known::Other)) => Look::Same,
-                None => Look::Another,
+            let outcome = match known.get_mut(&pid) {
+                Some((_, Known::Trial(process))) => process.read(proc, pid),
+                Some((_, Known::Other)) => ReadOutcome::Same,
+                None => ReadOutcome::Replaced,
             };
-            match look {
-                Look::Same => (),
-                Look::Gone => continue,
-                Look::Another => {
+            match outcome {
+                ReadOutcome::Same => (),
+                ReadOutcome::Ended => continue,
+                ReadOutcome::Replaced => {
                     if let Some((_, Known::Trial(process))) = known.remove(&pid) {
                         process.leave_role(ended);
-                        unread.know(&process);
+                        unread.add_read(&process);
                     }
-                    let Some(new) = meet(proc, pid, watched, *own, known) else { continue };
+                    let Some(new) = identify(proc, pid, watched, *own, known) else { continue };
                     known.insert(pid, (0, new));
                 }
             }
-            let Some((seen, is)) = known.get_mut(&pid) else { continue };
-            *seen = self.reading;
-            if let Known::Trial(process) = is {
+            let Some((last_reading, process)) = known.get_mut(&pid) else { continue };
+            *last_reading = self.reading;
+            if let Known::Trial(process) = process {
                 process.update_role(proc, pid, backends.role(pid), ended);
             }
         }
-        known.retain(|_, (seen, known)| {
-            let is_there = *seen == self.reading;
+        known.retain(|_, (last_reading, known)| {
+            let is_listed = *last_reading == self.reading;
             if let Known::Trial(process) = known
-                && !is_there
+                && !is_listed
             {
                 process.leave_role(ended);
-                unread.know(process);
+                unread.add_read(process);
             }
-            is_there
+            is_listed
         });
         Some(())
     }
@@ -128,7 +128,7 @@ impl Processes {
     fn sums(&self, role: Role) -> (usize, Figures) {
         let mut sums = self.ended[role as usize].map(Some);
         let mut count = 0;
-        for process in self.ours().filter(|process| process.role == Some(role)) {
+        for process in self.trial_processes().filter(|process| process.role == Some(role)) {
             count += 1;
             for (sum, figure) in sums.iter_mut().zip(process.in_role()) {
                 *sum = sum.zip(figure).map(|(sum, figure)| sum + figure);
@@ -140,7 +140,7 @@ impl Processes {
         (count, sums)
     }
 
-    fn ours(&self) -> impl Iterator<Item = &Process> {
+    fn trial_processes(&self) -> impl Iterator<Item = &Process> {
         self.known.values().filter_map(|(_, known)| match known {
             Known::Trial(process) => Some(&**process),
             Known::Other => None,
@@ -156,7 +156,7 @@ impl Processes {
                 !self.watched.backends.lock().unwrap_or_else(PoisonError::into_inner).background.is_empty()
             }
             // In containers they are not visible.
-            Role::Kernel => self.ours().any(|process| process.role == Some(role)),
+            Role::Kernel => self.trial_processes().any(|process| process.role == Some(role)),
             _ => self.watched.postmaster.is_some(),
         }
     }
@@ -198,10 +198,10 @@ impl Source for Processes {
     fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
         // Both first: what ends or works until the processes are read must not count as unread, or foreign.
         let busy_us = self.busy_us();
-        let waited_for = self.watched.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
-        self.look().ok_or(CollectError::Kernel("the list of processes in /proc"))?;
+        let postmaster_stat = self.watched.postmaster.and_then(|pid| self.proc.as_mut()?.stat(pid));
+        self.update().ok_or(CollectError::Kernel("the list of processes in /proc"))?;
 
-        let mut ours_us = Some(0.0);
+        let mut trial_us = Some(0.0);
         for role in Role::VARIANTS.iter().copied().filter(|role| self.is_reported(*role)) {
             let (count, sums) = self.sums(role);
             into.add(metric!("role.processes"), Some(role.as_str()), count as f64);
@@ -211,29 +211,29 @@ impl Source for Processes {
                 }
             }
             let by_ticks = || Some(sums[USER]? + sums[SYSTEM]?);
-            ours_us = ours_us.zip(sums[RUN].or_else(by_ticks)).map(|(ours, role)| ours + role);
+            trial_us = trial_us.zip(sums[RUN].or_else(by_ticks)).map(|(trial, role)| trial + role);
         }
         self.add_busiest(into);
-        if let Some(stat) = waited_for {
+        if let Some(stat) = postmaster_stat {
             let [user, system] = self.unread.update(stat.children_us);
             into.add(FIGURES[USER], Some(UNREAD), user);
             into.add(FIGURES[SYSTEM], Some(UNREAD), system);
             into.add(FIGURES[RUN], Some(UNREAD), user + system);
         }
-        if let Some((busy_us, ours_us)) = busy_us.zip(ours_us) {
-            let [user, system] = self.unread.most_us;
+        if let Some((busy_us, trial_us)) = busy_us.zip(trial_us) {
+            let [user, system] = self.unread.max_us;
             // The kernel counts the two in different ways, so that their difference may decrease for a moment.
-            let now = busy_us - ours_us - user - system;
-            let most = self.foreign_us.map_or(now, |most| most.max(now));
-            self.foreign_us = Some(most);
-            into.add(FIGURES[RUN], Some(FOREIGN), most);
+            let now = busy_us - trial_us - user - system;
+            let foreign_us = self.foreign_us.map_or(now, |before| before.max(now));
+            self.foreign_us = Some(foreign_us);
+            into.add(FIGURES[RUN], Some(FOREIGN), foreign_us);
         }
         Ok(())
     }
 }
 
 /// Determines the role of a new process; none if it has ended already.
-fn meet(
+fn identify(
     proc: &mut Proc,
     pid: u32,
     watched: &Watched,
@@ -252,25 +252,25 @@ fn meet(
     let has_threads = watched.driver == Some(pid) || pid == own;
     let threads = has_threads.then(Threads::default);
     let mut process = Process::new(role, stat.started, threads);
-    process.look(proc, pid);
+    process.read(proc, pid);
     Some(Known::Trial(Box::new(process)))
 }
 
 /// CPU time of ended children that was not read: the postmaster has the total of all children it has waited for,
 /// including those that started and ended between two readings. Times are user and system, in microseconds.
 #[derive(Debug, Default)]
-struct Unread {
+struct UnreadTime {
     first_us: Option<[f64; 2]>,
-    known_us: [f64; 2],
-    most_us: [f64; 2],
+    read_us: [f64; 2],
+    max_us: [f64; 2],
 }
 
-impl Unread {
+impl UnreadTime {
     /// Counts what was read of a process that has ended.
-    fn know(&mut self, process: &Process) {
+    fn add_read(&mut self, process: &Process) {
         if process.role.is_some_and(Role::is_of_server) {
-            self.known_us[USER] += process.figures[USER].unwrap_or_default();
-            self.known_us[SYSTEM] += process.figures[SYSTEM].unwrap_or_default();
+            self.read_us[USER] += process.figures[USER].unwrap_or_default();
+            self.read_us[SYSTEM] += process.figures[SYSTEM].unwrap_or_default();
         }
     }
 
@@ -278,10 +278,10 @@ impl Unread {
         let first_us = *self.first_us.get_or_insert(waited_for_us);
         for kind in [USER, SYSTEM] {
             // An ended process may not have been waited for yet.
-            let now = waited_for_us[kind] - first_us[kind] - self.known_us[kind];
-            self.most_us[kind] = self.most_us[kind].max(now);
+            let now = waited_for_us[kind] - first_us[kind] - self.read_us[kind];
+            self.max_us[kind] = self.max_us[kind].max(now);
         }
-        self.most_us
+        self.max_us
     }
 }
 
@@ -296,21 +296,21 @@ mod tests {
     use crate::os::Backends;
 
     /// A `/proc` with a pgdyno of id 2, in which a tick is ten milliseconds.
-    struct Fake(TempDir);
+    struct FakeProc(TempDir);
 
     const OWN: u32 = 2;
     const POSTMASTER: u32 = 10;
 
-    impl Fake {
+    impl FakeProc {
         fn new() -> Self {
-            let fake = Self(tempfile::tempdir().unwrap());
-            fake.process(OWN, 1, "pgdyno run", 0, 0);
-            fake.thread(OWN, 2, 0, 0);
-            fake.process(POSTMASTER, 1, "/usr/bin/postgres -D data", 0, 0);
-            fake
+            let proc = Self(tempfile::tempdir().unwrap());
+            proc.process(OWN, 1, "pgdyno run", 0, 0);
+            proc.thread(OWN, 2, 0, 0);
+            proc.process(POSTMASTER, 1, "/usr/bin/postgres -D data", 0, 0);
+            proc
         }
 
-        fn put(&self, file: &str, text: &str) {
+        fn write(&self, file: &str, text: &str) {
             let path = self.0.path().join("proc").join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -318,22 +318,22 @@ mod tests {
 
         /// A process with these ticks of user time, and as much of all counters that depend on it.
         fn process(&self, pid: u32, parent: u32, title: &str, ticks: u64, children: u64) {
-            self.put(&format!("{pid}/stat"), &stat(pid, parent, 0, ticks, children, pid));
-            self.put(&format!("{pid}/cmdline"), &format!("{title}\0\0\0"));
+            self.write(&format!("{pid}/stat"), &stat(pid, parent, 0, ticks, children, pid));
+            self.write(&format!("{pid}/cmdline"), &format!("{title}\0\0\0"));
             self.thread_files(&pid.to_string(), ticks * 10_000_000, ticks * 1000);
             let io = format!("rchar: 1\nread_bytes: {}\nwrite_bytes: {}\n", ticks * 512, ticks * 1024);
-            self.put(&format!("{pid}/io"), &io);
+            self.write(&format!("{pid}/io"), &io);
         }
 
         fn thread(&self, pid: u32, id: u32, run_ns: u64, wait_ns: u64) {
             self.thread_files(&format!("{pid}/task/{id}"), run_ns, wait_ns);
         }
 
-        fn thread_files(&self, of: &str, run_ns: u64, wait_ns: u64) {
+        fn thread_files(&self, path: &str, run_ns: u64, wait_ns: u64) {
             // A process that never ran has no counters.
-            self.put(&format!("{of}/schedstat"), &format!("{run_ns} {wait_ns} {}\n", run_ns / 1000 + 1));
+            self.write(&format!("{path}/schedstat"), &format!("{run_ns} {wait_ns} {}\n", run_ns / 1000 + 1));
             let switches = format!("voluntary_ctxt_switches:\t{run_ns}\nnonvoluntary_ctxt_switches:\t7\n");
-            self.put(&format!("{of}/status"), &format!("Name:\ta\n{switches}"));
+            self.write(&format!("{path}/status"), &format!("Name:\ta\n{switches}"));
         }
 
         fn end(&self, pid: u32) {
@@ -371,7 +371,7 @@ mod tests {
             .iter()
             .map(|value| (format!("{} {}", value.metric.name, value.label.as_deref().unwrap()), value.value))
             .collect();
-        move |metric, of| Some(values.iter().find(|(name, _)| *name == format!("{metric} {of}"))?.1)
+        move |metric, role| Some(values.iter().find(|(name, _)| *name == format!("{metric} {role}"))?.1)
     }
 
     fn us(ticks: u64) -> Option<f64> {
@@ -388,11 +388,11 @@ mod tests {
     }
 
     #[test]
-    fn a_role_keeps_what_its_ended_processes_had() {
-        let fake = Fake::new();
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
-        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 3, 0);
-        let (mut processes, _) = fake.watch();
+    fn a_role_keeps_the_counters_of_ended_processes() {
+        let proc = FakeProc::new();
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
+        proc.process(12, POSTMASTER, "postgres: u d [local] idle", 3, 0);
+        let (mut processes, _) = proc.watch();
         let now = read(&mut processes);
         assert_eq!((now("role.processes", "load"), now("role.user_us", "load")), (Some(2.0), us(8)));
         assert_eq!(now("role.run_us", "load"), Some(80_000.0));
@@ -407,68 +407,68 @@ mod tests {
             (Some(0.0), Some(0.0))
         );
 
-        fake.end(11);
-        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 4, 0);
+        proc.end(11);
+        proc.process(12, POSTMASTER, "postgres: u d [local] idle", 4, 0);
         let now = read(&mut processes);
         assert_eq!((now("role.processes", "load"), now("role.user_us", "load")), (Some(1.0), us(9)));
         // The id of an ended process is reused.
-        fake.process(12, POSTMASTER, "postgres: u d [local] idle", 2, 0);
-        fake.put("12/stat", &stat(12, POSTMASTER, 0, 2, 0, 99));
+        proc.process(12, POSTMASTER, "postgres: u d [local] idle", 2, 0);
+        proc.write("12/stat", &stat(12, POSTMASTER, 0, 2, 0, 99));
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(11));
     }
 
     #[test]
-    fn a_collectors_backend_leaves_what_it_did_before_it_was_known() {
-        let fake = Fake::new();
-        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 5, 0);
-        let (mut processes, backends) = fake.watch();
+    fn a_collectors_earlier_work_remains_in_its_former_role() {
+        let proc = FakeProc::new();
+        proc.process(11, POSTMASTER, "postgres: u d [local] idle", 5, 0);
+        let (mut processes, backends) = proc.watch();
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(5));
         backends.lock().unwrap().collectors.push(11);
-        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 9, 0);
+        proc.process(11, POSTMASTER, "postgres: u d [local] idle", 9, 0);
         let now = read(&mut processes);
         // Work between the two readings can't be attributed.
         assert_eq!((now("role.user_us", "load"), now("role.user_us", "collector")), (us(9), us(0)));
-        fake.process(11, POSTMASTER, "postgres: u d [local] idle", 10, 0);
+        proc.process(11, POSTMASTER, "postgres: u d [local] idle", 10, 0);
         let now = read(&mut processes);
         assert_eq!((now("role.user_us", "load"), now("role.user_us", "collector")), (us(9), us(1)));
     }
 
     #[test]
-    fn a_process_without_a_title_waits_for_its_role_and_what_it_starts_is_the_servers() {
-        let fake = Fake::new();
-        fake.process(11, POSTMASTER, "/usr/bin/postgres -D data", 5, 0);
-        let (mut processes, _) = fake.watch();
+    fn a_process_gets_its_role_with_its_title_and_its_children_are_server_other() {
+        let proc = FakeProc::new();
+        proc.process(11, POSTMASTER, "/usr/bin/postgres -D data", 5, 0);
+        let (mut processes, _) = proc.watch();
         assert_eq!(read(&mut processes)("role.processes", "server other"), Some(0.0));
-        fake.process(11, POSTMASTER, "postgres: archiver", 6, 0);
-        fake.process(12, 11, "sh -c cp", 2, 0);
+        proc.process(11, POSTMASTER, "postgres: archiver", 6, 0);
+        proc.process(12, 11, "sh -c cp", 2, 0);
         let now = read(&mut processes);
         assert_eq!((now("role.user_us", "archiver"), now("role.user_us", "server other")), (us(6), us(2)));
     }
 
     #[test]
-    fn what_nobody_read_of_the_servers_ended_processes_is_reported() {
-        let fake = Fake::new();
-        fake.process(POSTMASTER, 1, "postgres", 0, 100);
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
-        let (mut processes, _) = fake.watch();
+    fn unread_time_of_ended_server_processes_is_reported() {
+        let proc = FakeProc::new();
+        proc.process(POSTMASTER, 1, "postgres", 0, 100);
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 5, 0);
+        let (mut processes, _) = proc.watch();
         assert_eq!(read(&mut processes)("role.user_us", "server ended"), us(0));
         // A process of which 5 were read ended with 7, and others started and ended with 20.
-        fake.end(11);
-        fake.process(POSTMASTER, 1, "postgres", 0, 127);
+        proc.end(11);
+        proc.process(POSTMASTER, 1, "postgres", 0, 127);
         let now = read(&mut processes);
         assert_eq!((now("role.user_us", "server ended"), now("role.user_us", "load")), (us(22), us(5)));
         assert_eq!(now("role.run_us", "server ended"), us(22));
     }
 
     #[test]
-    fn threads_of_the_driver_are_added_up_and_the_busiest_is_reported() {
-        let fake = Fake::new();
-        fake.process(20, OWN, "pgdyno driver", 50, 0);
-        fake.thread(20, 20, 1000, 1000);
-        fake.thread(20, 21, 5_000_000, 40_000);
-        fake.thread(20, 22, 6_000_000, 30_000);
-        fake.process(21, 20, "sh -c true", 1, 0);
-        let (mut processes, _) = fake.watch();
+    fn driver_threads_are_summed_and_the_busiest_is_reported() {
+        let proc = FakeProc::new();
+        proc.process(20, OWN, "pgdyno driver", 50, 0);
+        proc.thread(20, 20, 1000, 1000);
+        proc.thread(20, 21, 5_000_000, 40_000);
+        proc.thread(20, 22, 6_000_000, 30_000);
+        proc.process(21, 20, "sh -c true", 1, 0);
+        let (mut processes, _) = proc.watch();
         processes.watched.driver = Some(20);
         let now = read(&mut processes);
         assert_eq!(now("role.run_us", "driver"), Some(11_001.0 + 10_000.0));
@@ -476,43 +476,43 @@ mod tests {
         assert_eq!(now("role.busiest_run_us", "driver"), Some(6000.0));
         assert_eq!(now("role.busiest_wait_us", "driver"), Some(30.0));
         // An ended thread remains in the sum.
-        fs::remove_dir_all(fake.0.path().join("proc/20/task/22")).unwrap();
-        fake.thread(20, 21, 7_000_000, 40_000);
+        fs::remove_dir_all(proc.0.path().join("proc/20/task/22")).unwrap();
+        proc.thread(20, 21, 7_000_000, 40_000);
         let now = read(&mut processes);
         assert_eq!(now("role.run_us", "driver"), Some(13_001.0 + 10_000.0));
         assert_eq!(now("role.busiest_run_us", "driver"), Some(7000.0));
     }
 
     #[test]
-    fn time_that_others_and_the_kernel_took_is_distinguished() {
-        let fake = Fake::new();
-        fake.put("stat", "cpu  100 0 0 9 9 9 9\n");
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
-        fake.process(30, 1, "cc1", 50, 0);
-        fake.process(40, 3, "", 4, 0);
-        fake.put("40/stat", &stat(40, 3, 0x0020_8040, 4, 0, 1));
-        let (mut processes, _) = fake.watch();
+    fn time_of_foreign_processes_and_the_kernel_is_distinguished() {
+        let proc = FakeProc::new();
+        proc.write("stat", "cpu  100 0 0 9 9 9 9\n");
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
+        proc.process(30, 1, "cc1", 50, 0);
+        proc.process(40, 3, "", 4, 0);
+        proc.write("40/stat", &stat(40, 3, 0x0020_8040, 4, 0, 1));
+        let (mut processes, _) = proc.watch();
         let before = read(&mut processes);
         assert_eq!(before("role.user_us", "kernel"), us(4));
         assert_eq!(before("role.run_us", "foreign"), us(100 - 10 - 4));
-        fake.put("stat", "cpu  150 10 20 99 9 9 9\n");
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 30, 0);
+        proc.write("stat", "cpu  150 10 20 99 9 9 9\n");
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 30, 0);
         assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
         // It never decreases.
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 35, 0);
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 35, 0);
         assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
     }
 
     #[test]
-    fn what_the_kernel_does_not_count_is_left_out() {
-        let fake = Fake::new();
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
+    fn counters_that_the_kernel_lacks_are_omitted() {
+        let proc = FakeProc::new();
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 10, 0);
         for pid in [OWN, POSTMASTER, 11] {
-            fake.put(&format!("{pid}/schedstat"), "0 0 0\n");
+            proc.write(&format!("{pid}/schedstat"), "0 0 0\n");
         }
         // This process is another user's.
-        fake.remove("11/io");
-        let (mut processes, _) = fake.watch();
+        proc.remove("11/io");
+        let (mut processes, _) = proc.watch();
         let now = read(&mut processes);
         for role in ["load", "checkpointer", "postmaster"] {
             assert_eq!((now("role.run_us", role), now("role.wait_us", role)), (None, None), "{role}");
@@ -520,15 +520,15 @@ mod tests {
         }
         assert_eq!((now("role.read_bytes", "load"), now("role.read_bytes", "postmaster")), (None, Some(0.0)));
         // Without schedstat, all files are read every time.
-        fake.process(11, POSTMASTER, "postgres: u d [local] SELECT", 12, 0);
-        fake.put("11/schedstat", "0 0 0\n");
+        proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 12, 0);
+        proc.write("11/schedstat", "0 0 0\n");
         assert_eq!(read(&mut processes)("role.user_us", "load"), us(12));
     }
 
     #[test]
-    fn nothing_of_a_server_elsewhere_is_reported() {
-        let fake = Fake::new();
-        let mut processes = Processes::at(&Root::new(fake.0.path()), Watched::default(), OWN);
+    fn a_remote_server_has_no_processes() {
+        let proc = FakeProc::new();
+        let mut processes = Processes::at(&Root::new(proc.0.path()), Watched::default(), OWN);
         let now = read(&mut processes);
         assert_eq!((now("role.processes", "load"), now("role.processes", "driver")), (None, None));
         assert_eq!((now("role.processes", "pgdyno"), now("role.processes", "kernel")), (Some(1.0), None));

@@ -64,11 +64,11 @@ impl Role {
         // `cluster_name`, if set, comes first, and may contain colons.
         let named = |names: &[(&str, Self)]| {
             let after_colons = title.match_indices(": ").map(|(at, colon)| &title[at + colon.len()..]);
-            let begins = |text: &str| {
-                let found = names.iter().find(|(name, _)| begins_with_words(text, name))?;
+            let role_of = |text: &str| {
+                let found = names.iter().find(|(name, _)| starts_with_words(text, name))?;
                 Some(found.1)
             };
-            std::iter::once(title).chain(after_colons).find_map(begins)
+            std::iter::once(title).chain(after_colons).find_map(role_of)
         };
         // Before clients, as these titles may contain an address too, or user-defined names.
         if let Some(role) = named(&BEFORE_CLIENTS) {
@@ -136,7 +136,7 @@ const OTHERS: [(&str, Role); 12] = [
     ("bgworker", Role::ServerOther),
 ];
 
-fn begins_with_words(text: &str, words: &str) -> bool {
+fn starts_with_words(text: &str, words: &str) -> bool {
     text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
 
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_of_every_major_are_known() {
+    fn titles_of_every_major_determine_roles() {
         for (title, role) in [
             // 9.6 and 10
             ("postgres: checkpointer process", "checkpointer"),

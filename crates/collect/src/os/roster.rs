@@ -27,7 +27,7 @@ impl Roster {
     }
 
     /// Adds new processes. If an id is reused within a trial, it keeps the role of the first process.
-    pub(crate) fn look(&mut self) {
+    pub(crate) fn update(&mut self) {
         let Self { watched, own, proc: Some(proc), known, listed } = self else { return };
         if proc.list(format_args!("."), listed).is_none() {
             return;
@@ -45,13 +45,13 @@ impl Roster {
                     watched.role_of(*own, pid, &stat, parent)
                 }
             };
-            let titled = match role {
+            let role_by_title = match role {
                 ProcessRole::Trial(None) => {
                     ProcessRole::Trial(proc.title(pid).and_then(|title| Role::by_title(&title)))
                 }
                 role => role,
             };
-            known.insert(pid, titled);
+            known.insert(pid, role_by_title);
         }
     }
 
@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_came_and_went_between_looks_is_known_by_its_parent_and_its_functions() {
+    fn a_process_that_ended_between_updates_is_identified_by_parent_and_functions() {
         let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
         let with = |roster: &Roster, pid, function| roster.role(pid, ["main", function].into_iter());
         assert_eq!(with(&roster, 11, "ParallelWorkerMain"), None);
@@ -124,9 +124,9 @@ mod tests {
     }
 
     #[test]
-    fn this_process_and_the_kernels_are_known() {
+    fn this_process_has_a_role() {
         let mut roster = Roster::new(Watched::default());
-        roster.look();
+        roster.update();
         assert_eq!(roster.role(std::process::id(), std::iter::empty()), Some("pgdyno"));
         assert!(roster.cpu_us(std::process::id()).is_none_or(|us| us > 0.0));
         assert_eq!(roster.watched().count(), 0);

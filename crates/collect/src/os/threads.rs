@@ -11,7 +11,7 @@ pub(super) type Figures = [Option<f64>; 4];
 /// The counters of one thread.
 pub(super) fn figures(schedule: Option<Schedule>, switches: [Option<f64>; 2]) -> Figures {
     let [voluntary, involuntary] = switches;
-    [schedule.map(|of| of.run_us), schedule.map(|of| of.wait_us), voluntary, involuntary]
+    [schedule.map(|times| times.run_us), schedule.map(|times| times.wait_us), voluntary, involuntary]
 }
 
 /// All threads seen.
@@ -36,7 +36,7 @@ struct Thread {
 
 impl Threads {
     /// Reads all of them. Counters that can't be read keep their values.
-    pub(super) fn look(&mut self, proc: &mut Proc, pid: u32) {
+    pub(super) fn read(&mut self, proc: &mut Proc, pid: u32) {
         if proc.list(format_args!("{pid}/task"), &mut self.listed).is_none() {
             return;
         }

@@ -16,7 +16,7 @@ pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, Coll
         "SELECT {MARK} quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace \
          WHERE e.extname = 'pg_buffercache'"
     );
-    let found = session.ask(&schema)?.next();
+    let found = session.query(&schema)?.next();
     let Some(schema) = found.and_then(|row| row.get(0)) else { return Ok(None) };
     let sql = format!(
         "SELECT {MARK} CASE n.nspname WHEN 'public' THEN '' ELSE n.nspname || '.' END || c.relname, b.buffers \
@@ -27,6 +27,6 @@ pub fn buffers(session: &mut Session) -> Result<Option<Vec<(String, u64)>>, Coll
          AND CASE WHEN c.relisshared OR c.reltablespace <> 0 THEN c.reltablespace ELSE d.dattablespace END \
          = b.reltablespace JOIN pg_namespace n ON n.oid = c.relnamespace ORDER BY 2 DESC, 1"
     );
-    let rows = session.ask(&sql)?;
+    let rows = session.query(&sql)?;
     Ok(Some(rows.filter_map(|row| Some((row.get(0)?.into_owned(), row.get(1)?.parse().ok()?))).collect()))
 }

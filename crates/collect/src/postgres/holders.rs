@@ -13,9 +13,9 @@ use super::session::{MARK, Row, Session};
 use crate::error::CollectError;
 
 /// Interval between queries.
-const EVERY_US: i64 = 1_000_000;
+const QUERY_INTERVAL_US: i64 = 1_000_000;
 /// Maximum number of waiting sessions whose blockers are queried: more add cost but little information.
-const WAITING: usize = 32;
+const MAX_WAITING: usize = 32;
 /// State of a session that holds locks without running a statement.
 const IDLE: &str = "idle in transaction";
 
@@ -56,7 +56,7 @@ impl Holder {
         let what = match &self.state {
             _ if self.was_idle => IDLE,
             Some(state) => state,
-            None => "state not known",
+            None => "state unknown",
         };
         let who = match (self.pid, self.application_name.as_str()) {
             (0, _) => "a prepared transaction".to_owned(),
@@ -64,7 +64,7 @@ impl Holder {
             (pid, name) => format!("session {pid} ({name}, {what})"),
         };
         let message = format!(
-            "{who} held back {blocked:.0} sessions of the load for {:.1} s, as seen in {} samples",
+            "{who} blocked {blocked:.0} sessions of the load for {:.1} s, in {} samples",
             held_us / 1e6,
             self.samples
         );
@@ -80,7 +80,7 @@ impl Holder {
             at: Timestamp::from_microsecond(self.first.unix_us).ok()?,
             kind: "lock-holder".to_owned(),
             message,
-            of: Some(self.application_name.clone()).filter(|name| !name.is_empty()),
+            object: Some(self.application_name.clone()).filter(|name| !name.is_empty()),
             figures,
         })
     }
@@ -90,13 +90,13 @@ impl Holder {
 #[derive(Debug)]
 pub(super) struct Holders {
     sql: String,
-    asked_us: Option<i64>,
-    seen: Vec<Holder>,
+    last_query_us: Option<i64>,
+    holders: Vec<Holder>,
 }
 
 /// A session in a transaction or waiting for a lock.
 #[derive(Debug, Default)]
-struct Party {
+struct LockSession {
     waits: bool,
     /// Empty if not queried.
     waits_for: Vec<i32>,
@@ -117,54 +117,54 @@ impl Holders {
             "SELECT {MARK} a.pid, array_to_string(b.pids, ' '), {is_load}, {name}, a.state, \
              extract(epoch FROM clock_timestamp() - a.xact_start) * 1000000, a.wait_event_type = 'Lock' \
              FROM pg_stat_get_activity(NULL) a LEFT JOIN (SELECT w.pid, pg_blocking_pids(w.pid) AS pids \
-             FROM pg_stat_get_activity(NULL) w WHERE w.wait_event_type = 'Lock' LIMIT {WAITING}) b ON b.pid = a.pid \
+             FROM pg_stat_get_activity(NULL) w WHERE w.wait_event_type = 'Lock' LIMIT {MAX_WAITING}) b ON b.pid = a.pid \
              WHERE a.xact_start IS NOT NULL OR a.wait_event_type = 'Lock'"
         );
-        Self { sql, asked_us: None, seen: Vec::new() }
+        Self { sql, last_query_us: None, holders: Vec::new() }
     }
 
     /// Samples, at most once per second.
     pub(super) fn sample(&mut self, session: &mut Session, at: ClockReading) -> Result<(), CollectError> {
-        if self.asked_us.is_some_and(|asked| at.monotonic_us < asked + EVERY_US) {
+        if self.last_query_us.is_some_and(|last_us| at.monotonic_us < last_us + QUERY_INTERVAL_US) {
             return Ok(());
         }
-        self.asked_us = Some(at.monotonic_us);
-        let rows = session.ask(&self.sql)?;
-        let parties = rows.filter_map(party).collect();
-        self.add(&parties, at);
+        self.last_query_us = Some(at.monotonic_us);
+        let rows = session.query(&self.sql)?;
+        let sessions = rows.filter_map(lock_session).collect();
+        self.add(&sessions, at);
         Ok(())
     }
 
     pub(super) fn all(&self) -> Vec<Holder> {
-        self.seen.clone()
+        self.holders.clone()
     }
 
-    fn add(&mut self, parties: &BTreeMap<i32, Party>, at: ClockReading) {
-        for (pid, blocked) in holding(parties) {
-            let unknown = Party::default();
-            let party = parties.get(&pid).unwrap_or(&unknown);
-            let place = self.seen.iter().position(|holder| holder.pid == pid).unwrap_or_else(|| {
-                self.seen.push(Holder {
+    fn add(&mut self, sessions: &BTreeMap<i32, LockSession>, at: ClockReading) {
+        for (pid, blocked) in holders(sessions) {
+            let unknown = LockSession::default();
+            let lock_session = sessions.get(&pid).unwrap_or(&unknown);
+            let place = self.holders.iter().position(|holder| holder.pid == pid).unwrap_or_else(|| {
+                self.holders.push(Holder {
                     pid,
-                    application_name: party.application_name.clone(),
+                    application_name: lock_session.application_name.clone(),
                     state: None,
                     was_idle: false,
-                    is_load: party.is_load,
+                    is_load: lock_session.is_load,
                     first: at,
                     last: at,
                     samples: 0,
                     sessions_blocked: 0,
                     xact_age_us: None,
                 });
-                self.seen.len() - 1
+                self.holders.len() - 1
             });
-            let holder = &mut self.seen[place];
-            holder.state.clone_from(&party.state);
-            holder.was_idle |= party.state.as_deref().is_some_and(|state| state.starts_with(IDLE));
+            let holder = &mut self.holders[place];
+            holder.state.clone_from(&lock_session.state);
+            holder.was_idle |= lock_session.state.as_deref().is_some_and(|state| state.starts_with(IDLE));
             holder.last = at;
             holder.samples += 1;
             holder.sessions_blocked += blocked;
-            holder.xact_age_us = match (holder.xact_age_us, party.xact_age_us) {
+            holder.xact_age_us = match (holder.xact_age_us, lock_session.xact_age_us) {
                 (Some(one), Some(other)) => Some(one.max(other)),
                 (one, other) => one.or(other),
             };
@@ -173,17 +173,17 @@ impl Holders {
 }
 
 /// Sessions that block the load without waiting themselves, with numbers of blocked sessions.
-fn holding(parties: &BTreeMap<i32, Party>) -> BTreeMap<i32, u64> {
+fn holders(sessions: &BTreeMap<i32, LockSession>) -> BTreeMap<i32, u64> {
     let mut held = BTreeMap::new();
-    for (pid, _) in parties.iter().filter(|(_, party)| party.is_load && party.waits) {
-        let mut passed = BTreeSet::new();
-        let mut ahead = vec![*pid];
-        while let Some(pid) = ahead.pop() {
-            if !passed.insert(pid) {
+    for (pid, _) in sessions.iter().filter(|(_, session)| session.is_load && session.waits) {
+        let mut visited = BTreeSet::new();
+        let mut pending = vec![*pid];
+        while let Some(pid) = pending.pop() {
+            if !visited.insert(pid) {
                 continue;
             }
-            match parties.get(&pid) {
-                Some(party) if party.waits => ahead.extend(&party.waits_for),
+            match sessions.get(&pid) {
+                Some(session) if session.waits => pending.extend(&session.waits_for),
                 _ => *held.entry(pid).or_default() += 1,
             }
         }
@@ -191,9 +191,9 @@ fn holding(parties: &BTreeMap<i32, Party>) -> BTreeMap<i32, u64> {
     held
 }
 
-fn party(row: Row<'_>) -> Option<(i32, Party)> {
+fn lock_session(row: Row<'_>) -> Option<(i32, LockSession)> {
     let waits_for = row.get(1).unwrap_or_default();
-    let party = Party {
+    let lock_session = LockSession {
         waits: row.get(6).as_deref() == Some("t"),
         waits_for: waits_for.split_whitespace().filter_map(|pid| pid.parse().ok()).collect(),
         is_load: row.get(2).as_deref() == Some("t"),
@@ -201,46 +201,46 @@ fn party(row: Row<'_>) -> Option<(i32, Party)> {
         state: row.get(4).map(Cow::into_owned),
         xact_age_us: row.get(5).and_then(|age| age.parse().ok()),
     };
-    Some((row.get(0)?.parse().ok()?, party))
+    Some((row.get(0)?.parse().ok()?, lock_session))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn parties(all: &[(i32, bool, &[i32])]) -> BTreeMap<i32, Party> {
-        let party = |is_load, waits_for: &[i32]| Party {
+    fn sessions(all: &[(i32, bool, &[i32])]) -> BTreeMap<i32, LockSession> {
+        let lock_session = |is_load, waits_for: &[i32]| LockSession {
             waits: !waits_for.is_empty(),
             waits_for: waits_for.to_vec(),
             is_load,
-            ..Party::default()
+            ..LockSession::default()
         };
-        all.iter().map(|(pid, is_load, waits_for)| (*pid, party(*is_load, waits_for))).collect()
+        all.iter().map(|(pid, is_load, waits_for)| (*pid, lock_session(*is_load, waits_for))).collect()
     }
 
     #[test]
-    fn who_holds_is_at_the_head_of_the_queue() {
+    fn the_holder_is_at_the_head_of_the_queue() {
         // 4 waits for 3, which waits for 2, which waits for 1; 5, not of the load, also waits for 1.
-        let queue = parties(&[
+        let queue = sessions(&[
             (1, false, &[]),
             (2, true, &[1]),
             (3, true, &[1, 2]),
             (4, true, &[3]),
             (5, false, &[1]),
         ]);
-        assert_eq!(holding(&queue), BTreeMap::from([(1, 3)]));
+        assert_eq!(holders(&queue), BTreeMap::from([(1, 3)]));
     }
 
     #[test]
-    fn a_prepared_transaction_and_a_session_that_is_gone_hold_too_but_nobody_in_a_deadlock() {
-        assert_eq!(holding(&parties(&[(2, true, &[0, 7])])), BTreeMap::from([(0, 1), (7, 1)]));
-        assert_eq!(holding(&parties(&[(2, true, &[3]), (3, true, &[2])])), BTreeMap::new());
+    fn prepared_transactions_and_ended_sessions_are_holders_but_deadlocked_sessions_are_not() {
+        assert_eq!(holders(&sessions(&[(2, true, &[0, 7])])), BTreeMap::from([(0, 1), (7, 1)]));
+        assert_eq!(holders(&sessions(&[(2, true, &[3]), (3, true, &[2])])), BTreeMap::new());
     }
 
     #[test]
-    fn one_that_waits_for_it_is_not_known_whom_holds_nothing() {
-        let mut queue = parties(&[(1, true, &[2]), (2, true, &[])]);
+    fn a_session_with_unknown_blockers_is_not_a_holder() {
+        let mut queue = sessions(&[(1, true, &[2]), (2, true, &[])]);
         queue.entry(2).or_default().waits = true;
-        assert_eq!(holding(&queue), BTreeMap::new());
+        assert_eq!(holders(&queue), BTreeMap::new());
     }
 }

@@ -93,26 +93,26 @@ fn read(source: &mut dyn Source) -> Reading {
     reading
 }
 
-fn value(reading: &Reading, metric: &str, of: Option<&str>) -> Option<f64> {
-    let is = |value: &&Value| value.metric.name == metric && value.label.as_deref() == of;
+fn value(reading: &Reading, metric: &str, label: Option<&str>) -> Option<f64> {
+    let is = |value: &&Value| value.metric.name == metric && value.label.as_deref() == label;
     let found = reading.values().iter().find(is);
     found.map(|value| value.value)
 }
 
 /// Polls until a condition holds; fails after half a minute.
-fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+fn until<T>(what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + Duration::from_secs(30);
     loop {
-        if let Some(answer) = ask() {
-            return answer;
+        if let Some(result) = poll() {
+            return result;
         }
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }
 
 /// Metrics that the catalogue promises of a server with everything timed, as [`server`] starts it.
-fn promised(major: u32) -> impl Iterator<Item = &'static Metric> {
+fn expected_metrics(major: u32) -> impl Iterator<Item = &'static Metric> {
     let is_always = |metric: &&Metric| match metric.condition {
         None => true,
         Some(Condition::Setting(name)) => name != "data_checksums",
@@ -126,7 +126,7 @@ fn promised(major: u32) -> impl Iterator<Item = &'static Metric> {
 }
 
 #[test]
-fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
+fn rows_of_the_latest_second_are_part_of_all_rows() {
     let server = server("18", &[]);
     let mut sampler = sampler(&server);
     assert_eq!(sampler.latest(0), []);
@@ -144,7 +144,7 @@ fn what_was_seen_in_the_latest_second_is_a_part_of_all_that_was_seen() {
 }
 
 #[test]
-fn each_major_gives_what_the_catalogue_says_and_nothing_else() {
+fn metrics_of_each_major_match_the_catalogue() {
     for version in MAJORS {
         let server = server(version, &[]);
         connect(&server, server::DATABASE, "").execute("CREATE TABLE long (text text)").unwrap();
@@ -158,14 +158,14 @@ fn each_major_gives_what_the_catalogue_says_and_nothing_else() {
                 seen.insert(metric.name);
             }
         }
-        for metric in promised(number(version)) {
+        for metric in expected_metrics(number(version)) {
             assert!(seen.contains(metric.name), "{version}: {} is missing", metric.name);
         }
     }
 }
 
 #[test]
-fn what_clients_do_is_counted() {
+fn work_of_clients_is_counted() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[]);
         let (mut statistics, mut tables) = (statistics(&server), tables(&server));
@@ -196,7 +196,7 @@ fn what_clients_do_is_counted() {
 }
 
 #[test]
-fn no_time_is_reported_where_nothing_is_timed() {
+fn times_are_reported_only_if_timing_is_on() {
     let timed = |value: &Value| {
         let name = value.metric.name;
         name.starts_with("pg.io.") && name.ends_with("_us")
@@ -212,7 +212,7 @@ fn no_time_is_reported_where_nothing_is_timed() {
 }
 
 #[test]
-fn the_tested_database_counts_as_many_commits_as_are_reported() {
+fn reported_commits_match_the_tested_databases_count() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[]);
         let before = server.commits(None).unwrap();
@@ -225,12 +225,12 @@ fn the_tested_database_counts_as_many_commits_as_are_reported() {
         drop(tables);
         // A cancelled statement is no commit.
         let params = params(&server, server::USER, server::DATABASE);
-        let mut hasty = Session::open(&params, "haste", Duration::from_millis(1)).unwrap();
-        let Err(refusal) = hasty.ask("SELECT pg_sleep(60)") else { panic!("{version}: it waited") };
-        let is_permanent = refusal.is_permanent();
-        assert!(!is_permanent && refusal.to_string().contains("statement timeout"), "{refusal}");
-        let expected = before + commits.get() + hasty.commits().get();
-        drop(hasty);
+        let mut impatient = Session::open(&params, "haste", Duration::from_millis(1)).unwrap();
+        let Err(error) = impatient.query("SELECT pg_sleep(60)") else { panic!("{version}: it waited") };
+        let is_permanent = error.is_permanent();
+        assert!(!is_permanent && error.to_string().contains("statement timeout"), "{error}");
+        let expected = before + commits.get() + impatient.commits().get();
+        drop(impatient);
         assert_eq!(server.commits(Some(expected)).unwrap(), expected, "{version}");
         assert_eq!(server.commits(None).unwrap(), expected, "{version}");
     }
@@ -250,19 +250,19 @@ fn seen(rows: &[Waits], state: &str, event: Option<(&str, Option<&str>)>) -> u32
 const TAKE_ROW: &str = "UPDATE pgbench_branches SET bbalance = 1 WHERE bid = 1";
 
 #[test]
-fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
+fn an_idle_transaction_that_holds_a_row_is_reported_as_holder() {
     for version in ["9.6", "10", "13", "17", "18"] {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
         let mut holder = connect(&server, server::DATABASE, "forgotten");
         holder.execute(&format!("BEGIN; {TAKE_ROW}")).unwrap();
-        let pid = holder.begun().process_id;
+        let pid = holder.info().process_id;
         let held = [(); 2].map(|()| {
             let mut client = connect(&server, server::DATABASE, "pgdyno");
             std::thread::spawn(move || client.execute(TAKE_ROW).unwrap())
         });
         let mut samples = 0;
-        let found = until("both clients are seen to be held back", || {
+        let found = until("both clients are blocked", || {
             sampler.sample().unwrap();
             samples += 1;
             sampler.holders().into_iter().find(|found| found.sessions_blocked / u64::from(found.samples) > 0)
@@ -298,21 +298,21 @@ fn a_row_held_by_an_idle_transaction_is_seen_with_who_holds_it() {
 }
 
 #[test]
-fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
+fn waits_for_busy_clients_of_the_load_are_no_events() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
         let mut sampler = sampler(&server);
         let mut busy = connect(&server, server::DATABASE, "pgdyno");
-        let pid = busy.begun().process_id;
+        let pid = busy.info().process_id;
         // One message, so that it is never idle in between.
         let sql = format!("{TAKE_ROW}; SELECT pg_advisory_lock(7); SELECT pg_sleep(60)");
         let busy = std::thread::spawn(move || busy.execute(&sql));
-        let mut asker = connect(&server, "postgres", "");
+        let mut control = connect(&server, "postgres", "");
         until("it has the row", || {
             let sql = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND granted";
-            asker.query::<Vec<String>>(sql).unwrap().pop()
+            control.query::<Vec<String>>(sql).unwrap().pop()
         });
-        until("it is seen to sleep", || {
+        until("it sleeps", || {
             sampler.sample().unwrap();
             let rows = sampler.rows(0);
             let event = (version != "9.6").then_some(("Timeout", Some("PgSleep")));
@@ -320,7 +320,7 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
         });
         let mut client = connect(&server, server::DATABASE, "pgdyno");
         let client = std::thread::spawn(move || client.execute(TAKE_ROW).unwrap());
-        let holder = until("it is seen to hold the row", || {
+        let holder = until("it holds the row", || {
             sampler.sample().unwrap();
             sampler.holders().first().cloned()
         });
@@ -333,11 +333,11 @@ fn a_load_that_waits_for_its_own_busy_clients_makes_no_event() {
 }
 
 #[test]
-fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
+fn statements_have_costs_and_pgdynos_own_are_excluded() {
     for version in ["9.6", "13", "18"] {
         let server = server(version, &[("shared_preload_libraries", "pg_stat_statements")]);
-        let mut asker = session(&server, "postgres", "statements");
-        assert!(Statements::before(&mut asker, server::DATABASE).unwrap().is_none());
+        let mut control = session(&server, "postgres", "statements");
+        assert!(Statements::before(&mut control, server::DATABASE).unwrap().is_none());
         connect(&server, "postgres", "")
             .execute("CREATE SCHEMA \"a b\"; CREATE EXTENSION pg_stat_statements SCHEMA \"a b\"")
             .unwrap();
@@ -345,7 +345,7 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
         let update = |aid| format!("UPDATE pgbench_accounts SET abalance = {aid} WHERE aid = {aid}");
         client.execute(&update(1)).unwrap();
         client.execute("CREATE ROLE anybody LOGIN").unwrap();
-        let statements = Statements::before(&mut asker, server::DATABASE).unwrap().unwrap();
+        let statements = Statements::before(&mut control, server::DATABASE).unwrap().unwrap();
         for aid in 2..7 {
             client.execute(&update(aid)).unwrap();
         }
@@ -354,7 +354,7 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
         for tables in [&mut tables(&server), &mut Tables::new(anybody).unwrap()] {
             read(tables);
         }
-        let uses = statements.since(&mut asker).unwrap();
+        let uses = statements.since(&mut control).unwrap();
         let [one] = uses.as_slice() else { panic!("{version}: {uses:#?}") };
         assert!(one.query.starts_with("UPDATE pgbench_accounts SET abalance = "), "{version}: {one:?}");
         assert_eq!((one.calls, one.rows), (5, 5), "{version}");
@@ -364,17 +364,17 @@ fn statements_have_what_they_cost_and_pgdynos_own_are_not_among_them() {
 }
 
 #[test]
-fn buffers_are_reported_by_relation_where_the_extension_is() {
+fn buffers_are_reported_by_relation_with_the_extension() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
-        let mut asker = session(&server, server::DATABASE, "buffers");
-        assert_eq!(buffers(&mut asker).unwrap(), None);
+        let mut control = session(&server, server::DATABASE, "buffers");
+        assert_eq!(buffers(&mut control).unwrap(), None);
         let mut client = connect(&server, server::DATABASE, "");
         client
             .execute("CREATE EXTENSION pg_buffercache; SELECT sum(abalance) FROM pgbench_accounts")
             .unwrap();
         let blocks: u64 = client.query_one("SELECT pg_relation_size('pgbench_accounts') / 8192").unwrap();
-        let found = buffers(&mut asker).unwrap().unwrap();
+        let found = buffers(&mut control).unwrap().unwrap();
         let (name, count) = &found[0];
         assert!(
             name == "pgbench_accounts" && *count >= blocks && *count < blocks + 10,
@@ -384,16 +384,16 @@ fn buffers_are_reported_by_relation_where_the_extension_is() {
 }
 
 #[test]
-fn a_vacuum_is_seen_while_it_goes_on() {
+fn the_progress_of_a_vacuum_is_reported() {
     for version in ["9.6", "18"] {
         let server = server(version, &[]);
         let mut tables = tables(&server);
         let mut client = connect(&server, server::DATABASE, "");
-        let pid = client.begun().process_id;
+        let pid = client.info().process_id;
         client.execute("SET vacuum_cost_delay = 100; SET vacuum_cost_limit = 1").unwrap();
         let vacuum =
             std::thread::spawn(move || client.execute("VACUUM (DISABLE_PAGE_SKIPPING) pgbench_accounts"));
-        until("the vacuum is seen", || {
+        until("the vacuum reports its progress", || {
             let reading = read(&mut tables);
             value(&reading, "pg.progress.vacuum.heap_blks_total", Some("pgbench_accounts"))
                 .filter(|blocks| *blocks > 1000.0)
@@ -404,7 +404,7 @@ fn a_vacuum_is_seen_while_it_goes_on() {
 }
 
 #[test]
-fn one_that_follows_is_seen_with_how_far_it_is_behind() {
+fn replication_lag_is_reported() {
     for version in ["10", "18"] {
         let server = server(version, &[("wal_level", "logical")]);
         let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!() };
@@ -438,7 +438,7 @@ fn one_that_follows_is_seen_with_how_far_it_is_behind() {
 }
 
 #[test]
-fn what_a_role_may_not_see_is_left_out() {
+fn metrics_without_permission_are_omitted() {
     let server = server("18", &[]);
     connect(&server, "postgres", "")
         .execute("CREATE ROLE anybody LOGIN; REVOKE SELECT ON pg_stat_io FROM PUBLIC")
@@ -453,7 +453,7 @@ fn what_a_role_may_not_see_is_left_out() {
 }
 
 #[test]
-fn a_session_that_is_gone_is_a_failed_reading_each_time() {
+fn each_reading_of_a_lost_session_fails() {
     let server = server("13", &[]);
     let (mut statistics, mut sampler) = (statistics(&server), sampler(&server));
     read(&mut statistics);

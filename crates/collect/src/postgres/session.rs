@@ -21,12 +21,12 @@ pub(super) use wire::blocking::Prepared;
 /// before the first word of a statement are not always kept.
 pub(super) const MARK: &str = "/* pgdyno */";
 /// Prefix of the `application_name` of pgdyno's own sessions; that of the load's has no space.
-pub(super) const OWN_NAMES: &str = "pgdyno ";
+pub(super) const OWN_NAME_PREFIX: &str = "pgdyno ";
 
 /// Default time limit for connecting.
-const CONNECT_WITHIN: Duration = Duration::from_secs(20);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time to wait, beyond a statement's own limit, for the server to report that it was exceeded.
-const SILENCE: Duration = Duration::from_secs(20);
+const RESPONSE_GRACE_PERIOD: Duration = Duration::from_secs(20);
 
 /// Commits that a database has counted for a session so far. It stays valid when the session has been moved.
 #[derive(Clone, Debug)]
@@ -68,18 +68,18 @@ impl Session {
     /// The server rejects the connection, or does not respond.
     pub fn open(params: &ConnectParams, purpose: &str, timeout: Duration) -> Result<Self, CollectError> {
         let mut params = params.clone();
-        params.application_name = Some(format!("{OWN_NAMES}{purpose}"));
+        params.application_name = Some(format!("{OWN_NAME_PREFIX}{purpose}"));
         // As rows are decoded here.
         params.client_encoding = Some("UTF8".to_owned());
-        params.connect_timeout.get_or_insert(CONNECT_WITHIN);
+        params.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
         // The server has been chosen. Checking attributes of its session would take a query, which is a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
         let mut session = blocking::Session::connect(&params).map_err(CollectError::Session)?;
-        session.limit_answers(timeout.saturating_add(SILENCE)).map_err(CollectError::Session)?;
+        session.set_timeout(timeout.saturating_add(RESPONSE_GRACE_PERIOD)).map_err(CollectError::Session)?;
         // The connection's start-up is a transaction of its own.
         let commits = Commits(Arc::new(AtomicU64::new(1)));
         let mut session = Self { session, major: 0, pid: 0, commits };
-        let facts = session.ask(&settings(timeout))?.next();
+        let facts = session.query(&settings(timeout))?.next();
         let number = facts.and_then(|row| row.get(1)?.parse::<u32>().ok());
         let pid = facts.and_then(|row| row.get(2)?.parse().ok());
         session.major = Major::from_number(number.ok_or(CollectError::Unreported("version"))?).first();
@@ -105,23 +105,23 @@ impl Session {
     /// Prepares queries that are repeated, so that the server plans them once; planning is most of their cost.
     pub(super) fn prepare<'a>(
         &mut self,
-        questions: impl IntoIterator<Item = &'a str>,
+        queries: impl IntoIterator<Item = &'a str>,
     ) -> Result<Prepared, CollectError> {
-        let prepared = self.session.prepare(questions)?;
+        let prepared = self.session.prepare(queries)?;
         self.commits.add_one();
         Ok(prepared)
     }
 
     /// Runs one query and returns the rows of all its statements, in order.
-    pub(super) fn ask(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, CollectError> {
-        let results = self.session.ask(sql)?;
+    pub(super) fn query(&mut self, sql: &str) -> Result<impl Iterator<Item = Row<'_>>, CollectError> {
+        let results = self.session.query_results(sql)?;
         self.commits.add_one();
         Ok(results.iter().flat_map(rows))
     }
 
     /// Runs prepared queries and returns the result of each.
-    pub(super) fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], CollectError> {
-        let results = self.session.ask_prepared(prepared)?;
+    pub(super) fn query_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], CollectError> {
+        let results = self.session.query_prepared(prepared)?;
         self.commits.add_one();
         Ok(results)
     }

@@ -13,7 +13,7 @@ use super::session::{MARK, Row, Session};
 use crate::error::CollectError;
 
 /// Number of the costliest statements that are kept.
-const COSTLIEST: usize = 100;
+const MAX_STATEMENTS: usize = 100;
 
 /// Costs of statements at the start of a load.
 #[derive(Debug)]
@@ -41,11 +41,11 @@ impl Statements {
     /// # Errors
     /// The server does not respond.
     pub fn before(session: &mut Session, tested_database: &str) -> Result<Option<Self>, CollectError> {
-        let found = session.ask(&in_use())?.next();
-        let Some(sql) = found.and_then(|row| question(row, tested_database)) else {
+        let found = session.query(&extension_query())?.next();
+        let Some(sql) = found.and_then(|row| counts_query(row, tested_database)) else {
             return Ok(None);
         };
-        let before = ask(session, &sql)?;
+        let before = read_counts(session, &sql)?;
         let before = before.into_iter().map(|(id, _, counts)| (id, counts)).collect();
         Ok(Some(Self { sql, before }))
     }
@@ -56,23 +56,23 @@ impl Statements {
     /// # Errors
     /// The server does not respond.
     pub fn since(&self, session: &mut Session) -> Result<Vec<StatementUse>, CollectError> {
-        let mut uses: Vec<StatementUse> = ask(session, &self.sql)?
+        let mut uses: Vec<StatementUse> = read_counts(session, &self.sql)?
             .into_iter()
             .filter_map(|(id, query, now)| {
-                let then = self.before.get(&id).filter(|then| then.calls <= now.calls);
-                let cost = now.since(then.copied().unwrap_or_default());
+                let before = self.before.get(&id).filter(|before| before.calls <= now.calls);
+                let cost = now.since(before.copied().unwrap_or_default());
                 (cost.calls > 0).then(|| cost.into_use(id, query))
             })
             .collect();
         uses.sort_by(|one, other| other.total_us.total_cmp(&one.total_us));
-        uses.truncate(COSTLIEST);
+        uses.truncate(MAX_STATEMENTS);
         Ok(uses)
     }
 }
 
 /// Query for the extension's schema and the columns of its version: `total_time` became `total_exec_time` when planning
 /// was counted separately. The setting exists only if the server has loaded the extension.
-fn in_use() -> String {
+fn extension_query() -> String {
     format!(
         "SELECT {MARK} quote_ident(n.nspname), 'total_exec_time' = ANY (p.proargnames), \
          'wal_bytes' = ANY (p.proargnames) \
@@ -84,7 +84,7 @@ fn in_use() -> String {
 }
 
 /// One row per statement, summed over roles.
-fn question(found: Row<'_>, database: &str) -> Option<String> {
+fn counts_query(found: Row<'_>, database: &str) -> Option<String> {
     let schema = found.get(0)?;
     let time = if found.get(1).as_deref() == Some("t") { "total_exec_time" } else { "total_time" };
     let wal = if found.get(2).as_deref() == Some("t") { "sum(s.wal_bytes)" } else { "NULL" };
@@ -97,8 +97,8 @@ fn question(found: Row<'_>, database: &str) -> Option<String> {
     ))
 }
 
-fn ask(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, CollectError> {
-    let rows = session.ask(sql)?;
+fn read_counts(session: &mut Session, sql: &str) -> Result<Vec<(i64, String, Counts)>, CollectError> {
+    let rows = session.query(sql)?;
     Ok(rows.filter_map(statement).collect())
 }
 
@@ -118,15 +118,15 @@ fn statement(row: Row<'_>) -> Option<(i64, String, Counts)> {
 }
 
 impl Counts {
-    fn since(self, then: Self) -> Self {
+    fn since(self, before: Self) -> Self {
         Self {
-            calls: self.calls.saturating_sub(then.calls),
-            total_us: (self.total_us - then.total_us).max(0.0),
-            rows: self.rows.saturating_sub(then.rows),
-            hit: self.hit.saturating_sub(then.hit),
-            read: self.read.saturating_sub(then.read),
-            dirtied: self.dirtied.saturating_sub(then.dirtied),
-            wal_bytes: self.wal_bytes.map(|bytes| (bytes - then.wal_bytes.unwrap_or_default()).max(0.0)),
+            calls: self.calls.saturating_sub(before.calls),
+            total_us: (self.total_us - before.total_us).max(0.0),
+            rows: self.rows.saturating_sub(before.rows),
+            hit: self.hit.saturating_sub(before.hit),
+            read: self.read.saturating_sub(before.read),
+            dirtied: self.dirtied.saturating_sub(before.dirtied),
+            wal_bytes: self.wal_bytes.map(|bytes| (bytes - before.wal_bytes.unwrap_or_default()).max(0.0)),
         }
     }
 

@@ -8,7 +8,7 @@ use model::metrics::{Majors, Metric};
 use wire::quote_literal;
 
 use super::session::{MARK, Session};
-use super::view::{Questions, View, column, where_on};
+use super::view::{View, ViewQueries, column, when_on};
 use crate::error::CollectError;
 use crate::{Reading, Source, Value};
 
@@ -16,7 +16,7 @@ use crate::{Reading, Source, Value};
 #[derive(Debug)]
 pub struct Statistics {
     session: Session,
-    questions: Questions,
+    queries: ViewQueries,
     block_size: f64,
 }
 
@@ -27,13 +27,13 @@ impl Statistics {
     /// The server does not respond.
     pub fn new(mut session: Session, tested_database: &str) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} current_setting('block_size')");
-        let found = session.ask(&sql)?.next();
+        let found = session.query(&sql)?.next();
         let block_size = found.and_then(|row| row.get(0)?.parse().ok());
         let block_size = block_size.ok_or(CollectError::Unreported("block size"))?;
         let given = [(":database", quote_literal(tested_database))];
         let given = given.each_ref().map(|(name, sql)| (*name, sql.as_str()));
         let views: Vec<&View> = VIEWS.iter().collect();
-        Ok(Self { questions: Questions::new(&views, session.major(), &given), session, block_size })
+        Ok(Self { queries: ViewQueries::new(&views, session.major(), &given), session, block_size })
     }
 }
 
@@ -43,7 +43,7 @@ impl Source for Statistics {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
-        self.questions.read(&mut self.session, into)?;
+        self.queries.read(&mut self.session, into)?;
         let major = self.session.major();
         if major >= 17 {
             backends_writes(major, self.block_size, into);
@@ -140,8 +140,8 @@ const DATABASE: View = View {
         column("pg.database.temp_files", "temp_files"),
         column("pg.database.temp_bytes", "temp_bytes"),
         column("pg.database.deadlocks", "deadlocks"),
-        column("pg.database.blk_read_us", where_on!("track_io_timing", "blk_read_time * 1000")),
-        column("pg.database.blk_write_us", where_on!("track_io_timing", "blk_write_time * 1000")),
+        column("pg.database.blk_read_us", when_on!("track_io_timing", "blk_read_time * 1000")),
+        column("pg.database.blk_write_us", when_on!("track_io_timing", "blk_write_time * 1000")),
         column("pg.database.checksum_failures", "checksum_failures"),
         column("pg.database.session_us", "session_time * 1000"),
         column("pg.database.active_us", "active_time * 1000"),
@@ -232,9 +232,9 @@ const WAL: View = View {
         column("pg.wal.buffers_full", "wal_buffers_full"),
         column("pg.wal.writes", "wal_write").only(Majors::before(18)),
         column("pg.wal.syncs", "wal_sync").only(Majors::before(18)),
-        column("pg.wal.write_us", where_on!("track_wal_io_timing", "wal_write_time * 1000"))
+        column("pg.wal.write_us", when_on!("track_wal_io_timing", "wal_write_time * 1000"))
             .only(Majors::before(18)),
-        column("pg.wal.sync_us", where_on!("track_wal_io_timing", "wal_sync_time * 1000"))
+        column("pg.wal.sync_us", when_on!("track_wal_io_timing", "wal_sync_time * 1000"))
             .only(Majors::before(18)),
     ],
 };

@@ -6,7 +6,7 @@
 use model::metrics::Majors;
 
 use super::session::{Commits, MARK, Session};
-use super::view::{Questions, View, column, where_on};
+use super::view::{View, ViewQueries, column, when_on};
 use crate::error::CollectError;
 use crate::{Reading, Source, Value};
 
@@ -15,9 +15,9 @@ use crate::{Reading, Source, Value};
 #[derive(Debug)]
 pub struct Tables {
     session: Session,
-    questions: Questions,
+    queries: ViewQueries,
     /// Queried only while there is something in progress, which is rare.
-    progress: Questions,
+    progress: ViewQueries,
 }
 
 /// The largest user tables and indexes by current size, without temporary ones, which concern only their sessions.
@@ -40,15 +40,15 @@ impl Tables {
     /// The server does not respond.
     pub fn new(mut session: Session) -> Result<Self, CollectError> {
         let sql = format!("SELECT {MARK} {}, {}", largest!("'r', 'm'"), largest!("'i'"));
-        let found = session.ask(&sql)?.next();
+        let found = session.query(&sql)?.next();
         let list = |column| found.and_then(|row| row.get(column)).unwrap_or("0".into()).into_owned();
         let (tables, indexes) = (list(0), list(1));
         let given = [(":tables", tables.as_str()), (":indexes", indexes.as_str())];
-        let questions = |views: &'static [View]| {
-            Questions::new(&views.iter().collect::<Vec<&View>>(), session.major(), &given)
+        let queries = |views: &'static [View]| {
+            ViewQueries::new(&views.iter().collect::<Vec<&View>>(), session.major(), &given)
         };
-        let (questions, progress) = (questions(&VIEWS), questions(&PROGRESS));
-        Ok(Self { session, questions, progress })
+        let (queries, progress) = (queries(&VIEWS), queries(&PROGRESS));
+        Ok(Self { session, queries, progress })
     }
 
     /// Commits that the tested database counts for it: one per query.
@@ -63,7 +63,7 @@ impl Source for Tables {
     }
 
     fn read(&mut self, into: &mut Reading) -> Result<(), CollectError> {
-        self.questions.read(&mut self.session, into)?;
+        self.queries.read(&mut self.session, into)?;
         let is_any = |value: &Value| value.metric.name == IN_PROGRESS && value.value > 0.0;
         if into.values().iter().any(is_any) {
             self.progress.read(&mut self.session, into)?;
@@ -188,7 +188,7 @@ const VACUUM: View = View {
         column("pg.progress.vacuum.index_vacuums", "p.index_vacuum_count"),
         column("pg.progress.vacuum.dead_tuples", "p.num_dead_tuples").only(Majors::before(17)),
         column("pg.progress.vacuum.dead_tuples", "p.num_dead_item_ids").only(Majors::since(17)),
-        column("pg.progress.vacuum.delay_us", where_on!("track_cost_delay_timing", "p.delay_time * 1000")),
+        column("pg.progress.vacuum.delay_us", when_on!("track_cost_delay_timing", "p.delay_time * 1000")),
     ],
 };
 

@@ -63,17 +63,17 @@ impl View {
 }
 
 /// An expression that is null while a setting is off.
-macro_rules! where_on {
+macro_rules! when_on {
     ($setting:literal, $sql:literal) => {
         concat!("CASE WHEN current_setting('", $setting, "')::bool THEN ", $sql, " END")
     };
 }
-pub(super) use where_on;
+pub(super) use when_on;
 
 /// Queries of the views that a server has, sent in one round trip.
 #[derive(Debug)]
-pub(super) struct Questions {
-    questions: Vec<Question>,
+pub(super) struct ViewQueries {
+    queries: Vec<ViewQuery>,
     /// All of them, once the server has planned them.
     prepared: Option<Prepared>,
     /// Whether queries that the server rejects have been removed.
@@ -81,60 +81,59 @@ pub(super) struct Questions {
 }
 
 #[derive(Debug)]
-struct Question {
+struct ViewQuery {
     sql: String,
     columns: Vec<&'static Column>,
 }
 
-impl Questions {
+impl ViewQueries {
     /// The queries for a server of this major. `given` has the SQL for names with a colon.
     pub(super) fn new(views: &[&'static View], major: u32, given: &[(&str, &str)]) -> Self {
-        let questions = views.iter().filter_map(|view| {
+        let queries = views.iter().filter_map(|view| {
             let columns: Vec<&Column> = view.columns(major).collect();
             if columns.is_empty() {
                 return None;
             }
             let list: Vec<&str> = columns.iter().map(|column| column.sql).collect();
             let from = given.iter().fold(view.from.to_owned(), |from, (name, sql)| from.replace(name, sql));
-            Some(Question {
+            Some(ViewQuery {
                 sql: format!("SELECT {MARK} {}, {} FROM {from}", view.label, list.join(", ")),
                 columns,
             })
         });
-        Self { questions: questions.collect(), prepared: None, is_checked: false }
+        Self { queries: queries.collect(), prepared: None, is_checked: false }
     }
 
     /// Runs all of them. Queries that this server rejects permanently (for lack of permission, or because it is not
     /// quite PostgreSQL) are detected at the first rejection, and omitted from then on.
     pub(super) fn read(&mut self, session: &mut Session, into: &mut Reading) -> Result<(), CollectError> {
-        let mut asked = self.ask(session);
-        if asked.as_ref().is_err_and(CollectError::is_permanent) && !self.is_checked {
+        let mut results = self.run(session);
+        if results.as_ref().is_err_and(CollectError::is_permanent) && !self.is_checked {
             self.is_checked = true;
             self.prepared = None;
-            self.questions
-                .retain(|question| !session.ask(&question.sql).is_err_and(|error| error.is_permanent()));
-            asked = self.ask(session);
+            self.queries.retain(|query| !session.query(&query.sql).is_err_and(|error| error.is_permanent()));
+            results = self.run(session);
         }
-        let answers = asked?;
-        for (question, answer) in self.questions.iter().zip(answers) {
-            for row in rows(answer) {
-                question.take(row, into);
+        let results = results?;
+        for (query, result) in self.queries.iter().zip(results) {
+            for row in rows(result) {
+                query.add_row(row, into);
             }
         }
         Ok(())
     }
 
-    fn ask<'a>(&mut self, session: &'a mut Session) -> Result<&'a [ResultSet], CollectError> {
+    fn run<'a>(&mut self, session: &'a mut Session) -> Result<&'a [ResultSet], CollectError> {
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,
-            None => session.prepare(self.questions.iter().map(|question| question.sql.as_str()))?,
+            None => session.prepare(self.queries.iter().map(|query| query.sql.as_str()))?,
         };
-        session.ask_prepared(self.prepared.insert(prepared))
+        session.query_prepared(self.prepared.insert(prepared))
     }
 }
 
-impl Question {
-    fn take(&self, row: Row<'_>, into: &mut Reading) {
+impl ViewQuery {
+    fn add_row(&self, row: Row<'_>, into: &mut Reading) {
         let mut values = row.values();
         let label = values.next().flatten();
         for (column, value) in self.columns.iter().zip(values) {
@@ -164,20 +163,21 @@ mod tests {
     ];
 
     #[test]
-    fn each_major_is_asked_for_what_the_catalogue_says_it_has() {
+    fn queries_of_each_major_match_the_catalogue() {
         for major in 9..=18 {
-            let mut asked = BTreeSet::new();
+            let mut queried = BTreeSet::new();
             for view in statistics::VIEWS.iter().chain(&tables::VIEWS).chain(&tables::PROGRESS) {
                 for metric in view.metrics(major) {
-                    assert!(asked.insert(metric), "{major}: twice: {metric}");
+                    assert!(queried.insert(metric), "{major}: twice: {metric}");
                 }
             }
-            asked.extend(SUMS.iter().filter(|(_, majors)| majors.contains(major)).map(|(metric, _)| *metric));
+            queried
+                .extend(SUMS.iter().filter(|(_, majors)| majors.contains(major)).map(|(metric, _)| *metric));
             let metrics = GROUPS.into_iter().flat_map(|group| group.metrics);
             let promised = metrics
                 .filter(|metric| metric.name.starts_with("pg.") && metric.name != "pg.buffercache.buffers")
                 .filter(|metric| metric.majors.contains(major));
-            assert_eq!(asked, promised.map(|metric| metric.name).collect(), "{major}");
+            assert_eq!(queried, promised.map(|metric| metric.name).collect(), "{major}");
         }
     }
 }

@@ -12,7 +12,7 @@ use model::waits::{SessionKind, Waits};
 use wire::quote_literal;
 
 use super::holders::{Holder, Holders};
-use super::session::{MARK, OWN_NAMES, Prepared, Row, Session, rows};
+use super::session::{MARK, OWN_NAME_PREFIX, Prepared, Row, Session, rows};
 use crate::error::CollectError;
 use crate::now;
 
@@ -34,12 +34,12 @@ pub struct LoadSessions {
 #[derive(Debug)]
 pub struct WaitSampler {
     session: Session,
-    question: Prepared,
+    query: Prepared,
     /// All kinds sampled so far; samples refer to them by index.
     kinds: Vec<Kind>,
     samples: Vec<Sample>,
     /// Indices of kinds with numbers of sessions, of all samples.
-    seen: Vec<(u32, u32)>,
+    counts: Vec<(u32, u32)>,
     holders: Holders,
 }
 
@@ -55,7 +55,7 @@ struct Kind {
 #[derive(Debug)]
 struct Sample {
     at_us: i64,
-    /// Its end in `seen`; it starts at the end of the previous sample.
+    /// Its end in `counts`; it starts at the end of the previous sample.
     end: usize,
 }
 
@@ -67,7 +67,7 @@ impl WaitSampler {
     pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, CollectError> {
         let sql =
             format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", quote_literal(&load.database));
-        let found = session.ask(&sql)?.next();
+        let found = session.query(&sql)?.next();
         let oid = found.and_then(|row| row.get(0)).map(Cow::into_owned);
         let oid = oid.ok_or_else(|| CollectError::NoDatabase(load.database.clone()))?;
         let is_load = match &load.application_name {
@@ -78,10 +78,10 @@ impl WaitSampler {
             .background
             .as_ref()
             .map(|name| format!("datid = {oid} AND application_name = {}", quote_literal(name)));
-        let question = question(session.major(), &is_load, is_background.as_deref());
-        let question = session.prepare([question.as_str()])?;
+        let sql = sessions_query(session.major(), &is_load, is_background.as_deref());
+        let query = session.prepare([sql.as_str()])?;
         let holders = Holders::new(session.major(), &is_load);
-        Ok(Self { session, question, kinds: Vec::new(), samples: Vec::new(), seen: Vec::new(), holders })
+        Ok(Self { session, query, kinds: Vec::new(), samples: Vec::new(), counts: Vec::new(), holders })
     }
 
     /// Samples once. If sessions of the load wait for locks, also queries the holders, at most once per second.
@@ -90,20 +90,21 @@ impl WaitSampler {
     /// The server does not respond; that is no sample.
     pub fn sample(&mut self) -> Result<(), CollectError> {
         let before = now();
-        let answers = self.session.ask_prepared(&self.question)?;
+        let results = self.session.query_prepared(&self.query)?;
         let at_us = before.monotonic_us.midpoint(now().monotonic_us);
-        let mut is_held = false;
-        for row in answers.iter().flat_map(rows) {
-            let Some((kind, count)) = Seen::from_row(row) else { continue };
-            is_held |= kind.session == SessionKind::Load.name() && kind.event_type.as_deref() == Some("Lock");
-            let place = self.kinds.iter().position(|known| kind.is(known)).unwrap_or_else(|| {
-                self.kinds.push(kind.kept());
+        let mut is_blocked = false;
+        for row in results.iter().flat_map(rows) {
+            let Some((kind, count)) = ReceivedKind::from_row(row) else { continue };
+            is_blocked |=
+                kind.session == SessionKind::Load.name() && kind.event_type.as_deref() == Some("Lock");
+            let place = self.kinds.iter().position(|known| kind.matches(known)).unwrap_or_else(|| {
+                self.kinds.push(kind.into_kind());
                 self.kinds.len() - 1
             });
-            self.seen.push((place as u32, count));
+            self.counts.push((place as u32, count));
         }
-        self.samples.push(Sample { at_us, end: self.seen.len() });
-        if is_held {
+        self.samples.push(Sample { at_us, end: self.counts.len() });
+        if is_blocked {
             self.holders.sample(&mut self.session, before)?;
         }
         Ok(())
@@ -125,15 +126,15 @@ impl WaitSampler {
     /// Rows of the samples from one on.
     fn rows_from(&self, first: usize, origin_monotonic_us: i64) -> Vec<Waits> {
         let mut seconds: BTreeMap<i64, (u32, BTreeMap<&Kind, u32>)> = BTreeMap::new();
-        let mut begin = first.checked_sub(1).map_or(0, |before| self.samples[before].end);
+        let mut start = first.checked_sub(1).map_or(0, |before| self.samples[before].end);
         for sample in &self.samples[first..] {
             let second = (sample.at_us - origin_monotonic_us).div_euclid(SECOND_US);
             let (samples, sums) = seconds.entry(second).or_default();
             *samples += 1;
-            for (place, count) in &self.seen[begin..sample.end] {
+            for (place, count) in &self.counts[start..sample.end] {
                 *sums.entry(&self.kinds[*place as usize]).or_default() += count;
             }
-            begin = sample.end;
+            start = sample.end;
         }
         let mut rows = Vec::new();
         for (second, (samples, sums)) in seconds {
@@ -163,11 +164,11 @@ impl WaitSampler {
 }
 
 /// Grouped by the server: few rows, however many clients.
-fn question(major: u32, is_load: &str, is_background: Option<&str>) -> String {
+fn sessions_query(major: u32, is_load: &str, is_background: Option<&str>) -> String {
     let background =
         is_background.map(|is_background| format!(" WHEN {is_background} THEN 'beside'")).unwrap_or_default();
     let client = format!("CASE WHEN {is_load} THEN 'load'{background} ELSE 'other' END");
-    let (who, state) = match major {
+    let (session, state) = match major {
         // Clients have a port (-1 on a Unix socket); the others visible are autovacuum workers.
         ..10 => (
             format!("CASE WHEN client_port IS NULL THEN 'autovacuum worker' ELSE {client} END"),
@@ -179,20 +180,20 @@ fn question(major: u32, is_load: &str, is_background: Option<&str>) -> String {
         ),
     };
     format!(
-        "SELECT {MARK} {who}, {state}, wait_event_type, wait_event, count(*) FROM pg_stat_get_activity(NULL) \
-         WHERE coalesce(application_name, '') NOT LIKE '{OWN_NAMES}%' GROUP BY 1, 2, 3, 4"
+        "SELECT {MARK} {session}, {state}, wait_event_type, wait_event, count(*) FROM pg_stat_get_activity(NULL) \
+         WHERE coalesce(application_name, '') NOT LIKE '{OWN_NAME_PREFIX}%' GROUP BY 1, 2, 3, 4"
     )
 }
 
 /// A kind as received from the server.
-struct Seen<'a> {
+struct ReceivedKind<'a> {
     session: Cow<'a, str>,
     state: Option<Cow<'a, str>>,
     event_type: Option<Cow<'a, str>>,
     event: Option<Cow<'a, str>>,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> ReceivedKind<'a> {
     /// The kind, and the number of its sessions.
     fn from_row(row: Row<'a>) -> Option<(Self, u32)> {
         let mut values = row.values();
@@ -201,20 +202,20 @@ impl<'a> Seen<'a> {
         Some((Self { session, state, event_type, event }, next()?.parse().ok()?))
     }
 
-    fn is(&self, kind: &Kind) -> bool {
+    fn matches(&self, kind: &Kind) -> bool {
         self.session == kind.session.name()
             && self.state.as_deref() == kind.state.as_deref()
             && self.event_type.as_deref() == kind.event_type.as_deref()
             && self.event.as_deref() == kind.event.as_deref()
     }
 
-    fn kept(self) -> Kind {
-        let kept = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
+    fn into_kind(self) -> Kind {
+        let owned = |text: Option<Cow<'_, str>>| text.map(Cow::into_owned);
         Kind {
             session: SessionKind::from_name(&self.session),
-            state: kept(self.state),
-            event_type: kept(self.event_type),
-            event: kept(self.event),
+            state: owned(self.state),
+            event_type: owned(self.event_type),
+            event: owned(self.event),
         }
     }
 }

@@ -14,7 +14,7 @@ pub(super) const FOREIGN: &str = "foreign";
 
 /// Totals of all samples.
 #[derive(Debug, Default)]
-pub(super) struct Folded {
+pub(super) struct FoldedSamples {
     /// By perf's name.
     pub(super) event: Option<String>,
     pub(super) samples: u64,
@@ -37,7 +37,7 @@ pub(super) struct Sample {
     pub(super) is_open: bool,
 }
 
-impl Folded {
+impl FoldedSamples {
     /// Folds the output of `perf script`.
     pub(super) fn read(mut script: impl BufRead, roster: &mut Roster) -> io::Result<Self> {
         let mut folded = Self::default();
@@ -54,15 +54,15 @@ impl Folded {
             }
             match line {
                 // An idle CPU runs the kernel's process 0.
-                Line::Sample { of: Thread { pid: 0, .. }, .. }
+                Line::Sample { thread: Thread { pid: 0, .. }, .. }
                 | Line::Switch { .. }
                 | Line::Other
                 | Line::End => {}
-                Line::Sample { of, event, only, .. } => {
+                Line::Sample { thread, event, only, .. } => {
                     if folded.event.is_none() {
                         folded.event = Some(event.to_owned());
                     }
-                    sample.open(of);
+                    sample.open(thread);
                     only.iter().for_each(|frame| sample.push(frame));
                 }
                 Line::Frame(frame) if sample.is_open => sample.push(&frame),
@@ -104,9 +104,9 @@ impl Folded {
 }
 
 impl Sample {
-    pub(super) fn open(&mut self, of: Thread<'_>) {
-        self.comm = process(of.comm);
-        self.pid = of.pid;
+    pub(super) fn open(&mut self, thread: Thread<'_>) {
+        self.comm = process(thread.comm);
+        self.pid = thread.pid;
         self.frames.clear();
         self.nameless = None;
         self.is_open = true;
@@ -195,9 +195,9 @@ kworker/0:1-eve 9/9 1.4: cpu-clock:
 ";
 
     #[test]
-    fn samples_are_folded_by_role_and_what_has_no_name_is_counted_by_file() {
+    fn samples_are_folded_by_role_and_nameless_functions_are_counted_by_file() {
         let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
-        let folded = Folded::read(SCRIPT.as_bytes(), &mut roster).unwrap();
+        let folded = FoldedSamples::read(SCRIPT.as_bytes(), &mut roster).unwrap();
         assert_eq!((folded.samples, folded.lost), (5, 12));
         assert_eq!(folded.event.as_deref(), Some("cpu-clock"));
         let nameless = BTreeMap::from([("[libjit.so]".to_owned(), 1)]);

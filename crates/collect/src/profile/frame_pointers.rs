@@ -6,23 +6,24 @@ use std::path::Path;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SymbolKind};
 
 /// Maximum number of functions inspected.
-const LOOKED_AT: usize = 2000;
+const MAX_FUNCTIONS: usize = 2000;
 /// A shorter function may not need a frame.
-const LEAST_BYTES: u64 = 64;
+const MIN_BYTES: u64 = 64;
 /// Bytes within which a function must set up its frame: one that returns early may do so without it.
-const WITHIN_BYTES: u64 = 256;
+const MAX_PROLOGUE_BYTES: u64 = 256;
 /// Share of functions from which on a program has frame pointers. If the compiler keeps them, nine of ten functions do:
 /// leaf functions may omit them. Otherwise, almost none does.
-const MOST: f64 = 0.5;
+const MIN_SHARE: f64 = 0.5;
 /// Suffixes of parts that a compiler splits off a function, which has set up the frame.
-const APART: [&str; 2] = [".cold", ".part."];
+const SPLIT_SUFFIXES: [&str; 2] = [".cold", ".part."];
 
 /// Whether a program keeps frame pointers, with the evidence; none if unknown.
 pub(super) fn inspect(program: &Path) -> Option<(bool, String)> {
-    let (with, of) = count(&fs::read(program).ok()?)?;
+    let (with, total) = count(&fs::read(program).ok()?)?;
     let name = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let share = with as f64 / of as f64;
-    Some((share >= MOST, format!("{:.0}% of {of} functions of {name} keep frame pointers", share * 100.0)))
+    let share = with as f64 / total as f64;
+    let evidence = format!("{:.0}% of {total} functions of {name} keep frame pointers", share * 100.0);
+    Some((share >= MIN_SHARE, evidence))
 }
 
 /// Number of functions that set up a frame pointer, and of functions inspected.
@@ -36,19 +37,21 @@ fn count(program: &[u8]) -> Option<(usize, usize)> {
     // Stripped programs still have exported symbols, and a server exports nearly all for its extensions.
     let symbols = file.symbols().chain(file.dynamic_symbols());
     let functions = symbols
-        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() >= LEAST_BYTES)
-        .filter(|symbol| !symbol.name().is_ok_and(|name| APART.iter().any(|apart| name.contains(apart))))
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.size() >= MIN_BYTES)
+        .filter(|symbol| {
+            !symbol.name().is_ok_and(|name| SPLIT_SUFFIXES.iter().any(|suffix| name.contains(suffix)))
+        })
         .filter_map(|symbol| {
             let section = file.section_by_index(symbol.section_index()?).ok()?;
-            section.data_range(symbol.address(), symbol.size().min(WITHIN_BYTES)).ok()?
+            section.data_range(symbol.address(), symbol.size().min(MAX_PROLOGUE_BYTES)).ok()?
         })
-        .take(LOOKED_AT);
-    let (mut with, mut of) = (0, 0);
-    for beginning in functions {
-        of += 1;
-        with += usize::from(sets_up(beginning));
+        .take(MAX_FUNCTIONS);
+    let (mut with, mut total) = (0, 0);
+    for code in functions {
+        total += 1;
+        with += usize::from(sets_up(code));
     }
-    (of > 0).then_some((with, of))
+    (total > 0).then_some((with, total))
 }
 
 /// Whether there is a `push %rbp` followed by `mov %rsp,%rbp`, in either of its two encodings.
@@ -74,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beginnings_of_functions_are_distinguished() {
+    fn function_prologues_are_recognized() {
         assert!(sets_up_x86_64(&[0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x41, 0x57]));
         assert!(sets_up_x86_64(&[0x55, 0x31, 0xc0, 0x48, 0x89, 0xe5]));
         assert!(!sets_up_x86_64(&[0x41, 0x57, 0x55, 0x53, 0x48, 0x89, 0xfb, 0x48, 0x83, 0xec, 0x18]));
@@ -105,13 +108,13 @@ mod tests {
                 .status()
                 .unwrap();
             assert!(status.success());
-            let (found, why) = inspect(&program).unwrap();
-            assert_eq!(found, has, "{flag}: {why}");
+            let (found, evidence) = inspect(&program).unwrap();
+            assert_eq!(found, has, "{flag}: {evidence}");
         }
     }
 
     #[test]
-    fn what_is_no_program_is_not_told_of() {
+    fn other_files_are_unknown() {
         assert_eq!(count(b"\x7fELF nonsense"), None);
         assert_eq!(inspect(Path::new("/proc/version")), None);
     }

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host::process::{keep_open, spawn};
-use model::profile::{COPY_BYTES, Profile, Scope, Unwinding};
+use host::process::{inherit_fd, spawn};
+use model::profile::{Profile, STACK_COPY_BYTES, Scope, Unwinding};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,18 +24,18 @@ const EVENT: &str = "cycles";
 /// The event of a thread leaving its CPU, in the kernel; the modifier keeps perf from falling back to user space only.
 const SWITCH: &str = "context-switches:k";
 /// Buffer for samples with copies of stacks of one CPU: five seconds of them, as perf has to wait for a CPU.
-const COPIES_ROOM: &str = "4M";
+const STACK_COPY_BUFFER: &str = "4M";
 /// First release with the commands to enable and disable sampling, and to check that it is ready.
-const LEAST_VERSION: (u32, u32) = (5, 12);
+const MIN_VERSION: (u32, u32) = (5, 12);
 /// Time limit for perf to be ready, or to execute a command, on a fully loaded machine.
-const OBEYS_WITHIN: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time limit for output of perf while it reads a recording.
-const SPEAKS_WITHIN: Duration = Duration::from_secs(120);
-const LOOK_AROUND: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(120);
+const POLL_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
 /// Kind of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
+pub(super) enum RecordingKind {
     /// Stacks of CPUs at a rate.
     Running {
         /// Per second and CPU.
@@ -66,35 +66,35 @@ impl Perf {
         let mut perf = Self { version: version(&program)?, program, scope: Scope::Machine };
         if perf.is_too_old() {
             let Self { program, version, .. } = perf;
-            return Err(ProfileError::TooOld { least: LEAST_VERSION, program, version });
+            return Err(ProfileError::TooOld { min: MIN_VERSION, program, version });
         }
-        let mut refusal = String::new();
+        let mut last_output = String::new();
         let unwinding = profile.callgraph.unwrap_or(Unwinding::Dwarf);
         for scope in [Scope::Machine, Scope::Processes] {
             perf.scope = scope;
-            match perf.tries(What::Running { hz: profile.hz }, unwinding) {
+            match perf.try_record(RecordingKind::Running { hz: profile.hz }, unwinding) {
                 Ok(()) if profile.off_cpu.is_none() => return Ok(perf),
                 Ok(()) => {
-                    let tried = perf.tries(What::Waiting { hz: 1 }, unwinding);
+                    let tried = perf.try_record(RecordingKind::Waiting { hz: 1 }, unwinding);
                     return tried
                         .map(|()| perf)
                         .map_err(|output| ProfileError::NoSwitches { paranoid: paranoid(), output });
                 }
-                Err(output) => refusal = output,
+                Err(output) => last_output = output,
             }
         }
-        Err(ProfileError::NoSamples { hz: profile.hz, paranoid: paranoid(), output: refusal })
+        Err(ProfileError::NoSamples { hz: profile.hz, paranoid: paranoid(), output: last_output })
     }
 
     fn is_too_old(&self) -> bool {
         let mut numbers = self.version.split('.').map_while(|number| number.parse::<u32>().ok());
         // Versions in another format are accepted.
-        numbers.next().zip(numbers.next()).is_some_and(|version| version < LEAST_VERSION)
+        numbers.next().zip(numbers.next()).is_some_and(|version| version < MIN_VERSION)
     }
 
     /// Records a program that ends at once. The error is perf's last line.
-    fn tries(&self, what: What, unwinding: Unwinding) -> Result<(), String> {
-        let mut command = self.record(what, unwinding);
+    fn try_record(&self, kind: RecordingKind, unwinding: Unwinding) -> Result<(), String> {
+        let mut command = self.record(kind, unwinding);
         command.args(["-o", "/dev/null", "--", "true"]);
         let output = command.output().map_err(|error| error.to_string())?;
         if output.status.success() {
@@ -104,30 +104,38 @@ impl Perf {
         }
     }
 
-    fn command(&self, what: &str) -> Command {
+    fn command(&self, subcommand: &str) -> Command {
         let mut command = Command::new(&self.program);
         // Ignores the user's own configuration; debug information is not fetched from servers.
-        command.arg(what).env("PERF_CONFIG", "/dev/null").env("LC_ALL", "C").env_remove("DEBUGINFOD_URLS");
+        command
+            .arg(subcommand)
+            .env("PERF_CONFIG", "/dev/null")
+            .env("LC_ALL", "C")
+            .env_remove("DEBUGINFOD_URLS");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }
 
     /// `perf record`, without its output and processes. It stores no copies of programs in the user's home.
-    fn record(&self, what: What, unwinding: Unwinding) -> Command {
+    fn record(&self, kind: RecordingKind, unwinding: Unwinding) -> Command {
         let mut command = self.command("record");
         command.args(["--quiet", "--no-buildid", "--no-buildid-cache"]);
-        match what {
-            What::Running { hz } => command.args(["--strict-freq", "-e", EVENT, "-F", &hz.to_string()]),
-            What::Waiting { hz } => command.args(["--switch-events", "-e", SWITCH, "-F", &hz.to_string()]),
+        match kind {
+            RecordingKind::Running { hz } => {
+                command.args(["--strict-freq", "-e", EVENT, "-F", &hz.to_string()])
+            }
+            RecordingKind::Waiting { hz } => {
+                command.args(["--switch-events", "-e", SWITCH, "-F", &hz.to_string()])
+            }
         };
         match unwinding {
             Unwinding::FramePointers => command.args(["--call-graph", "fp"]),
-            Unwinding::Dwarf => command.arg("--call-graph").arg(format!("dwarf,{COPY_BYTES}")),
+            Unwinding::Dwarf => command.arg("--call-graph").arg(format!("dwarf,{STACK_COPY_BYTES}")),
         };
         if self.scope == Scope::Machine {
             command.arg("--all-cpus");
-            if unwinding == Unwinding::Dwarf || matches!(what, What::Waiting { .. }) {
-                command.args(["--mmap-pages", COPIES_ROOM]);
+            if unwinding == Unwinding::Dwarf || matches!(kind, RecordingKind::Waiting { .. }) {
+                command.args(["--mmap-pages", STACK_COPY_BUFFER]);
             }
         }
         command
@@ -170,7 +178,7 @@ pub(super) struct Recording {
     raw: File,
     stderr: File,
     control: OwnedFd,
-    answers: OwnedFd,
+    acknowledgements: OwnedFd,
 }
 
 impl Recording {
@@ -178,7 +186,7 @@ impl Recording {
     /// process is added to `profilers` before anything can list it.
     pub(super) fn start(
         perf: &Perf,
-        what: What,
+        kind: RecordingKind,
         unwinding: Unwinding,
         processes: &[u32],
         profilers: &Mutex<Vec<u32>>,
@@ -186,8 +194,8 @@ impl Recording {
         let raw = tempfile::tempfile().map_err(ProfileError::Start)?;
         let stderr = tempfile::tempfile().map_err(ProfileError::Start)?;
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(|error| ProfileError::Start(error.into()));
-        let ((commands, control), (answers, acknowledge)) = (pipe()?, pipe()?);
-        let mut command = perf.record(what, unwinding);
+        let ((commands, control), (acknowledgements, acknowledge)) = (pipe()?, pipe()?);
+        let mut command = perf.record(kind, unwinding);
         let output = inherit(&mut command, &raw).map_err(ProfileError::Start)?;
         let commands = inherit(&mut command, commands).map_err(ProfileError::Start)?;
         let acknowledge = inherit(&mut command, acknowledge).map_err(ProfileError::Start)?;
@@ -209,7 +217,7 @@ impl Recording {
             profilers.push(child.id());
             child
         };
-        let mut recording = Self { child, raw, stderr, control, answers };
+        let mut recording = Self { child, raw, stderr, control, acknowledgements };
         recording.command("ping\n")?;
         Ok(recording)
     }
@@ -232,12 +240,12 @@ impl Recording {
     fn command(&mut self, command: &str) -> Result<(), ProfileError> {
         rustix::io::write(&self.control, command.as_bytes())
             .map_err(|error| self.failed(io::Error::from(error)))?;
-        let deadline = Instant::now() + OBEYS_WITHIN;
+        let deadline = Instant::now() + COMMAND_TIMEOUT;
         loop {
-            let mut answers = [PollFd::new(&self.answers, PollFlags::IN)];
-            if matches!(poll(&mut answers, Some(&LOOK_AROUND)), Ok(1..)) {
-                let mut answer = [0; 64];
-                return match rustix::io::read(&self.answers, &mut answer) {
+            let mut acknowledgements = [PollFd::new(&self.acknowledgements, PollFlags::IN)];
+            if matches!(poll(&mut acknowledgements, Some(&POLL_INTERVAL)), Ok(1..)) {
+                let mut buffer = [0; 64];
+                return match rustix::io::read(&self.acknowledgements, &mut buffer) {
                     Ok(1..) => Ok(()),
                     Ok(0) => Err(self.failed(RecordingProblem::Closed)),
                     Err(error) => Err(self.failed(io::Error::from(error))),
@@ -245,10 +253,10 @@ impl Recording {
             }
             // We hold its end of the pipe, too, until it has ended.
             if let Ok(Some(status)) = self.child.try_wait() {
-                return Err(self.failed(RecordingProblem::Ended(status)));
+                return Err(self.failed(RecordingProblem::Exited(status)));
             }
             if Instant::now() > deadline {
-                return Err(self.failed(RecordingProblem::NoAnswer(OBEYS_WITHIN.as_secs())));
+                return Err(self.failed(RecordingProblem::NoResponse(COMMAND_TIMEOUT.as_secs())));
             }
         }
     }
@@ -262,10 +270,10 @@ impl Recording {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
         // If it has ended already, that is detected below.
         let _ = id.map(|id| kill_process(id, Signal::INT));
-        let deadline = Instant::now() + OBEYS_WITHIN;
+        let deadline = Instant::now() + COMMAND_TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
-                return Err(self.failed(RecordingProblem::NoEnd(OBEYS_WITHIN.as_secs())));
+                return Err(self.failed(RecordingProblem::NoExit(COMMAND_TIMEOUT.as_secs())));
             }
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -298,7 +306,7 @@ impl<'a> Script<'a> {
     /// Prints the samples between two times of `CLOCK_MONOTONIC`.
     pub(super) fn start(
         perf: &Perf,
-        what: What,
+        kind: RecordingKind,
         raw: &File,
         between_us: [i64; 2],
         interrupt: &'a AtomicBool,
@@ -312,9 +320,9 @@ impl<'a> Script<'a> {
             .args(["-i", &format!("/dev/fd/{input}"), "--time", &between_us.map(seconds).join(",")])
             .stdout(Stdio::piped())
             .stderr(stderr.try_clone().map_err(ProfileError::Start)?);
-        match what {
-            What::Running { .. } => command.args(["-F", script::FIELDS]),
-            What::Waiting { .. } => {
+        match kind {
+            RecordingKind::Running { .. } => command.args(["-F", script::FIELDS]),
+            RecordingKind::Waiting { .. } => {
                 command.args(["--show-switch-events", "-F", &format!("{},period", script::FIELDS)])
             }
         };
@@ -336,16 +344,16 @@ impl<'a> Script<'a> {
 
 impl Read for Script<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let deadline = Instant::now() + SPEAKS_WITHIN;
+        let deadline = Instant::now() + OUTPUT_TIMEOUT;
         loop {
             if self.interrupt.load(Ordering::Relaxed) {
                 return Err(io::Error::other("interrupted"));
             }
             let mut output = [PollFd::new(&self.output, PollFlags::IN)];
-            match poll(&mut output, Some(&LOOK_AROUND)) {
+            match poll(&mut output, Some(&POLL_INTERVAL)) {
                 Ok(1..) => return self.output.read(into),
                 _ if Instant::now() > deadline => {
-                    return Err(io::Error::new(ErrorKind::TimedOut, "perf says nothing"));
+                    return Err(io::Error::new(ErrorKind::TimedOut, "no output within the time limit"));
                 }
                 _ => {}
             }
@@ -364,7 +372,7 @@ impl Drop for Script<'_> {
 fn inherit(command: &mut Command, file: impl AsFd) -> io::Result<i32> {
     let file = file.as_fd().try_clone_to_owned()?;
     let number = file.as_raw_fd();
-    keep_open(command, file);
+    inherit_fd(command, file);
     Ok(number)
 }
 

@@ -8,7 +8,7 @@ pub(super) const FIELDS: &str = "comm,pid,tid,time,event,ip,sym,dso";
 pub(super) enum Line<'a> {
     /// Start of a sample. Without callers, its only frame is on the same line. It stands for as many events as its
     /// period states, if that was requested.
-    Sample { of: Thread<'a>, event: &'a str, period: u64, only: Option<Frame<'a>> },
+    Sample { thread: Thread<'a>, event: &'a str, period: u64, only: Option<Frame<'a>> },
     /// A function of the sample, innermost first.
     Frame(Frame<'a>),
     /// End of the sample.
@@ -16,7 +16,7 @@ pub(super) enum Line<'a> {
     /// Number of samples lost.
     Lost(u64),
     /// A thread was switched to or from a CPU.
-    Switch { of: Thread<'a>, way: Way },
+    Switch { thread: Thread<'a>, direction: SwitchDirection },
     /// A process started another.
     Fork { pid: u32, parent: u32 },
     /// Anything else.
@@ -36,7 +36,7 @@ pub(super) struct Thread<'a> {
 
 /// Direction of a context switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum SwitchDirection {
     /// It gets a CPU.
     In,
     /// It leaves its CPU to wait.
@@ -57,13 +57,13 @@ pub(super) struct Frame<'a> {
 }
 
 /// Start of the upper half of the address space: the kernel's.
-const KERNEL_FROM: u64 = 1 << 63;
+const KERNEL_START: u64 = 1 << 63;
 /// Symbol that perf prints if the name is unknown.
 const UNKNOWN: &str = "[unknown]";
 
 impl Frame<'_> {
     pub(super) const fn is_kernel(&self) -> bool {
-        self.address >= KERNEL_FROM
+        self.address >= KERNEL_START
     }
 
     /// Mark that unwinding leaves at the end of a stack if it could not continue.
@@ -85,12 +85,12 @@ impl<'a> Line<'a> {
         {
             return Self::Frame(frame);
         }
-        head(line).unwrap_or(Self::Other)
+        parse_header(line).unwrap_or(Self::Other)
     }
 }
 
 /// Parses `comm pid/tid time: event:`, or with a record in place of an event. A name may contain spaces.
-fn head(line: &str) -> Option<Line<'_>> {
+fn parse_header(line: &str) -> Option<Line<'_>> {
     let mut from = 0;
     loop {
         let at = from + line.get(from..)?.find('/')?;
@@ -104,44 +104,44 @@ fn head(line: &str) -> Option<Line<'_>> {
         let tid = line[from..line.len() - after.len()].parse::<u32>();
         let Some((time, rest)) = after.trim_start().split_once(": ") else { continue };
         let (Ok(tid), Ok(time), true) = (tid, time.parse::<f64>(), after.starts_with(' ')) else { continue };
-        let of = Thread { comm: before.trim(), pid, tid, at_us: (time * 1e6).round() as i64 };
-        return Some(happened(of, rest.trim_start()));
+        let thread = Thread { comm: before.trim(), pid, tid, at_us: (time * 1e6).round() as i64 };
+        return Some(parse_event(thread, rest.trim_start()));
     }
 }
 
-fn happened<'a>(of: Thread<'a>, what: &'a str) -> Line<'a> {
-    if let Some(task) = what.strip_prefix("PERF_RECORD_") {
-        return switch(of, task).or_else(|| record(task)).unwrap_or(Line::Other);
+fn parse_event<'a>(thread: Thread<'a>, text: &'a str) -> Line<'a> {
+    if let Some(task) = text.strip_prefix("PERF_RECORD_") {
+        return switch(thread, task).or_else(|| record(task)).unwrap_or(Line::Other);
     }
-    let period = what.split_once(' ').and_then(|(period, what)| Some((period.parse().ok()?, what)));
-    let (period, what) = period.map_or((1, what), |(period, what)| (period, what.trim_start()));
-    let (event, rest) = match what.split_once(' ') {
+    let period = text.split_once(' ').and_then(|(period, rest)| Some((period.parse().ok()?, rest)));
+    let (period, text) = period.map_or((1, text), |(period, rest)| (period, rest.trim_start()));
+    let (event, rest) = match text.split_once(' ') {
         Some((event, rest)) => (event, frame(rest)),
-        None => (what, None),
+        None => (text, None),
     };
     match event.strip_suffix(':') {
-        Some(event) => Line::Sample { of, event, period, only: rest },
+        Some(event) => Line::Sample { thread, event, period, only: rest },
         None => Line::Other,
     }
 }
 
 /// Parses `SWITCH_CPU_WIDE IN prev pid/tid: 1/1`, `SWITCH OUT`, `SWITCH_CPU_WIDE OUT preempt next pid/tid: 1/1`.
-fn switch<'a>(of: Thread<'a>, text: &str) -> Option<Line<'a>> {
+fn switch<'a>(thread: Thread<'a>, text: &str) -> Option<Line<'a>> {
     let mut words = text.strip_prefix("SWITCH")?.split_whitespace().skip_while(|word| word.starts_with('_'));
-    let way = match (words.next()?, words.next()) {
-        ("IN", _) => Way::In,
-        ("OUT", Some("preempt")) => Way::Preempted,
-        ("OUT", _) => Way::Out,
+    let direction = match (words.next()?, words.next()) {
+        ("IN", _) => SwitchDirection::In,
+        ("OUT", Some("preempt")) => SwitchDirection::Preempted,
+        ("OUT", _) => SwitchDirection::Out,
         _ => return None,
     };
-    Some(Line::Switch { of, way })
+    Some(Line::Switch { thread, direction })
 }
 
 /// Parses `FORK(pid:tid):(parent:its thread)`, `LOST lost 3`, `LOST_SAMPLES lost 3`.
 fn record(text: &str) -> Option<Line<'_>> {
     if let Some(fork) = text.strip_prefix("FORK(") {
         let (child, parent) = fork.split_once("):(")?;
-        let pid = |of: &str| of.split_once(':')?.0.parse().ok();
+        let pid = |ids: &str| ids.split_once(':')?.0.parse().ok();
         return Some(Line::Fork { pid: pid(child)?, parent: pid(parent)? });
     }
     let lost = text.strip_prefix("LOST")?.rsplit_once("lost ")?.1;
@@ -176,9 +176,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn samples_of_any_name_are_told_from_what_else_happened() {
+    fn samples_are_distinguished_from_other_events() {
         let thread = |comm, pid, tid, at_us| Thread { comm, pid, tid, at_us };
-        let sample = |of, event| Line::Sample { of, event, period: 1, only: None };
+        let sample = |thread, event| Line::Sample { thread, event, period: 1, only: None };
         for (line, read) in [
             (
                 "postgres 31480/31480 25520.528687: cpu-clock: \n",
@@ -202,7 +202,7 @@ mod tests {
             (
                 "postgres 7/8 12.5:         17 context-switches:k: ",
                 Line::Sample {
-                    of: thread("postgres", 7, 8, 12_500_000),
+                    thread: thread("postgres", 7, 8, 12_500_000),
                     event: "context-switches:k",
                     period: 17,
                     only: None,
@@ -210,15 +210,18 @@ mod tests {
             ),
             (
                 "rcu_preempt    15/15    36817.857353: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 3/3",
-                Line::Switch { of: thread("rcu_preempt", 15, 15, 36_817_857_353), way: Way::In },
+                Line::Switch {
+                    thread: thread("rcu_preempt", 15, 15, 36_817_857_353),
+                    direction: SwitchDirection::In,
+                },
             ),
             (
                 "a    1/2    1.5: PERF_RECORD_SWITCH_CPU_WIDE OUT preempt  next pid/tid:    15/15   ",
-                Line::Switch { of: thread("a", 1, 2, 1_500_000), way: Way::Preempted },
+                Line::Switch { thread: thread("a", 1, 2, 1_500_000), direction: SwitchDirection::Preempted },
             ),
             (
                 "a    1/2    1.5: PERF_RECORD_SWITCH OUT          ",
-                Line::Switch { of: thread("a", 1, 2, 1_500_000), way: Way::Out },
+                Line::Switch { thread: thread("a", 1, 2, 1_500_000), direction: SwitchDirection::Out },
             ),
             // A thread that has ended.
             (
@@ -236,7 +239,7 @@ mod tests {
         assert_eq!(
             Line::read("a 1/1 1.0: cycles:   401000 main (/bin/a)"),
             Line::Sample {
-                of: Thread { comm: "a", pid: 1, tid: 1, at_us: 1_000_000 },
+                thread: Thread { comm: "a", pid: 1, tid: 1, at_us: 1_000_000 },
                 event: "cycles",
                 period: 1,
                 only: Some(only)
@@ -280,12 +283,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_that_is_read_is_too_strange(line in "[\\t ]{0,2}(\\PC{0,40}|[0-9a-f/:. ()\\[\\]]{0,40})") {
+        fn arbitrary_lines_do_not_panic(line in "[\\t ]{0,2}(\\PC{0,40}|[0-9a-f/:. ()\\[\\]]{0,40})") {
             let _ = Line::read(&line);
         }
 
         #[test]
-        fn what_perf_prints_is_read_as_it_was(
+        fn printed_samples_and_frames_round_trip(
             comm in "[a-z/:]([a-z0-9/: ]{0,13}[a-z])?",
             pid in any::<u32>(),
             address in any::<u64>(),
@@ -293,8 +296,8 @@ mod tests {
             file in "/[a-z0-9/._ -]{0,30}[a-z]",
         ) {
             let head = format!("{comm:>16} {pid:>7}/{pid:<7} 123.456789: cycles: ");
-            let of = Thread { comm: comm.trim(), pid, tid: pid, at_us: 123_456_789 };
-            prop_assert_eq!(Line::read(&head), Line::Sample { of, event: "cycles", period: 1, only: None });
+            let thread = Thread { comm: comm.trim(), pid, tid: pid, at_us: 123_456_789 };
+            prop_assert_eq!(Line::read(&head), Line::Sample { thread, event: "cycles", period: 1, only: None });
             let line = format!("\t{address:16x} {symbol} ({file})");
             let frame = Frame { address, symbol: Some(symbol.as_str()), file: file.as_str() };
             prop_assert_eq!(Line::read(&line), Line::Frame(frame));

@@ -9,12 +9,12 @@ use std::io::{self, BufRead};
 use model::profile::{NO_STACK, PREEMPTED, Stacks};
 
 use super::fold::{FOREIGN, Sample, process};
-use super::script::{Line, Thread, Way};
+use super::script::{Line, SwitchDirection, Thread};
 use crate::os::Roster;
 
 /// Totals of all switches.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct FoldedWaits {
     /// Number of times that a thread left its CPU.
     pub(super) switches: u64,
     /// Number of these with a stack.
@@ -35,33 +35,33 @@ struct Waits {
 }
 
 /// A thread off its CPU.
-struct Out {
+struct OffCpuThread {
     at_us: i64,
     pid: u32,
     stack: Option<(String, u64)>,
 }
 
 #[derive(Default)]
-struct Reading {
-    of: Waiting,
+struct WaitFolder {
+    totals: FoldedWaits,
     /// By thread.
-    outs: HashMap<u32, Out>,
+    off_cpu: HashMap<u32, OffCpuThread>,
     /// Threads seen.
-    met: HashSet<u32>,
+    seen: HashSet<u32>,
     /// Latest sample of a thread, which is about to leave its CPU.
     sampled: HashMap<u32, (String, u64)>,
     /// By process, with the role from its first sample: some are known only by their functions.
     processes: HashMap<u32, (Option<&'static str>, Waits)>,
 }
 
-impl Waiting {
+impl FoldedWaits {
     /// Reads the output of `perf script` for a recording between two times of `CLOCK_MONOTONIC`.
     pub(super) fn read(
         mut script: impl BufRead,
         roster: &mut Roster,
         [from_us, to_us]: [i64; 2],
     ) -> io::Result<Self> {
-        let mut reading = Reading::default();
+        let mut folder = WaitFolder::default();
         let mut sample = Sample::default();
         let mut of_sample = (0, 0, 0);
         let mut bytes = Vec::new();
@@ -75,25 +75,27 @@ impl Waiting {
                 let mut stack = String::new();
                 sample.write(&mut stack);
                 let (pid, tid, period) = of_sample;
-                reading.processes.entry(pid).or_default().0.get_or_insert_with(|| sample.role(roster));
-                reading.sampled.insert(tid, (stack, period));
+                folder.processes.entry(pid).or_default().0.get_or_insert_with(|| sample.role(roster));
+                folder.sampled.insert(tid, (stack, period));
             }
             match line {
-                Line::Sample { of, period, only, .. } if of.pid != 0 => {
-                    sample.open(of);
-                    of_sample = (of.pid, of.tid, period);
+                Line::Sample { thread, period, only, .. } if thread.pid != 0 => {
+                    sample.open(thread);
+                    of_sample = (thread.pid, thread.tid, period);
                     only.iter().for_each(|frame| sample.push(frame));
                 }
                 Line::Frame(frame) if sample.is_open => sample.push(&frame),
-                Line::Switch { of, way } if of.pid != 0 && (from_us..=to_us).contains(&of.at_us) => {
-                    reading.switched(of, way, from_us);
+                Line::Switch { thread, direction }
+                    if thread.pid != 0 && (from_us..=to_us).contains(&thread.at_us) =>
+                {
+                    folder.add_switch(thread, direction, from_us);
                 }
-                Line::Lost(lost) => reading.of.lost += lost,
+                Line::Lost(lost) => folder.totals.lost += lost,
                 Line::Fork { pid, parent } => roster.forked(pid, parent),
                 _ => {}
             }
             if is_end {
-                return Ok(reading.end(roster, to_us));
+                return Ok(folder.end(roster, to_us));
             }
         }
     }
@@ -120,49 +122,50 @@ impl Waiting {
     }
 }
 
-impl Reading {
-    fn switched(&mut self, of: Thread<'_>, way: Way, from_us: i64) {
-        let is_new = self.met.insert(of.tid);
-        if way == Way::In {
-            match self.outs.remove(&of.tid) {
-                Some(out) => self.waited(out, of.at_us),
+impl WaitFolder {
+    fn add_switch(&mut self, thread: Thread<'_>, direction: SwitchDirection, from_us: i64) {
+        let is_new = self.seen.insert(thread.tid);
+        if direction == SwitchDirection::In {
+            match self.off_cpu.remove(&thread.tid) {
+                Some(out) => self.add_wait(out, thread.at_us),
                 None if is_new => {
-                    let waits = &mut self.processes.entry(of.pid).or_default().1;
-                    *waits.before_us.entry(process(of.comm)).or_default() += length_us(from_us, of.at_us);
+                    let waits = &mut self.processes.entry(thread.pid).or_default().1;
+                    *waits.before_us.entry(process(thread.comm)).or_default() +=
+                        length_us(from_us, thread.at_us);
                 }
                 None => {}
             }
             return;
         }
-        self.of.switches += 1;
-        let stack = self.sampled.remove(&of.tid).map(|(mut stack, period)| {
-            self.of.sampled += 1;
-            if way == Way::Preempted {
+        self.totals.switches += 1;
+        let stack = self.sampled.remove(&thread.tid).map(|(mut stack, period)| {
+            self.totals.sampled += 1;
+            if direction == SwitchDirection::Preempted {
                 stack.push(';');
                 stack.push_str(PREEMPTED);
             }
             (stack, period)
         });
-        self.outs.insert(of.tid, Out { at_us: of.at_us, pid: of.pid, stack });
+        self.off_cpu.insert(thread.tid, OffCpuThread { at_us: thread.at_us, pid: thread.pid, stack });
     }
 
-    fn waited(&mut self, out: Out, until_us: i64) {
-        let us = length_us(out.at_us, until_us);
-        let waits = &mut self.processes.entry(out.pid).or_default().1;
+    fn add_wait(&mut self, thread: OffCpuThread, until_us: i64) {
+        let us = length_us(thread.at_us, until_us);
+        let waits = &mut self.processes.entry(thread.pid).or_default().1;
         waits.us += us;
-        if let Some((stack, period)) = out.stack {
+        if let Some((stack, period)) = thread.stack {
             *waits.weights.entry(stack).or_default() += us as f64 * period as f64;
         }
     }
 
     /// Ends the waits that are still in progress.
-    fn end(mut self, roster: &Roster, to_us: i64) -> Waiting {
-        for (_, out) in std::mem::take(&mut self.outs) {
-            self.waited(out, to_us);
+    fn end(mut self, roster: &Roster, to_us: i64) -> FoldedWaits {
+        for (_, out) in std::mem::take(&mut self.off_cpu) {
+            self.add_wait(out, to_us);
         }
         for (pid, (sampled, waits)) in self.processes {
             let role = sampled.or_else(|| roster.role(pid, std::iter::empty())).unwrap_or(FOREIGN);
-            let role = self.of.roles.entry(role).or_default();
+            let role = self.totals.roles.entry(role).or_default();
             role.us += waits.us;
             for (stack, weight) in waits.weights {
                 *role.weights.entry(stack).or_default() += weight;
@@ -171,7 +174,7 @@ impl Reading {
                 *role.before_us.entry(comm).or_default() += us;
             }
         }
-        self.of
+        self.totals
     }
 }
 
@@ -213,10 +216,10 @@ postgres 21/21 2.5: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
 ";
 
     #[test]
-    fn waits_are_counted_and_parted_by_samples() {
+    fn waits_are_distributed_by_samples() {
         let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
         let between_us = [1_100_000, 2_000_000];
-        let waiting = Waiting::read(SCRIPT.as_bytes(), &mut roster, between_us).unwrap();
+        let waiting = FoldedWaits::read(SCRIPT.as_bytes(), &mut roster, between_us).unwrap();
         assert_eq!((waiting.switches, waiting.sampled, waiting.lost), (4, 2, 0));
         let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
         // 300 + 100 + 50 + 200 ms, three parts of which are ProcSleep's, and one is the preemption.

@@ -10,9 +10,9 @@ use jiff::tz::TimeZone;
 /// Length of `2026-01-02 03:04:05.678`.
 const TIME_LENGTH: usize = 23;
 /// Including its colon.
-const LONGEST_SEVERITY: usize = 10;
+const MAX_SEVERITY_LENGTH: usize = 10;
 /// Severities of lines that are not entries but add to the one before.
-const PARTS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "LOCATION", "BACKTRACE", "STATEMENT"];
+const CONTINUATIONS: [&str; 7] = ["DETAIL", "HINT", "QUERY", "CONTEXT", "LOCATION", "BACKTRACE", "STATEMENT"];
 
 /// An item of a log.
 #[derive(Debug, PartialEq)]
@@ -50,14 +50,16 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = Line<'_>> {
     std::iter::from_fn(move || {
         let text = texts.next()?;
         // A part without its entry: the log starts in the middle of one.
-        let Some(mut entry) = text.and_then(head).filter(|entry| !PARTS.contains(&entry.severity)) else {
+        let Some(mut entry) =
+            text.and_then(parse_entry).filter(|entry| !CONTINUATIONS.contains(&entry.severity))
+        else {
             return Some(Line::Unparsed);
         };
-        while let Some(part) = texts.peek().copied().flatten().and_then(head) {
+        while let Some(part) = texts.peek().copied().flatten().and_then(parse_entry) {
             match part.severity {
                 "DETAIL" => entry.detail = Some(part.message),
                 "CONTEXT" => entry.context = Some(part.message),
-                other if PARTS.contains(&other) => {}
+                other if CONTINUATIONS.contains(&other) => {}
                 _ => break,
             }
             texts.next();
@@ -74,13 +76,13 @@ fn texts(log: &str) -> impl Iterator<Item = Option<&str>> {
             return None;
         }
         let mut end = line_end(rest);
-        let begins = head(&rest[..end]).is_some();
-        while begins && rest[end..].starts_with('\t') {
+        let is_entry_start = parse_entry(&rest[..end]).is_some();
+        while is_entry_start && rest[end..].starts_with('\t') {
             end += line_end(&rest[end..]);
         }
         let (text, after) = rest.split_at(end);
         rest = after;
-        Some(begins.then(|| text.trim_end_matches(['\r', '\n'])))
+        Some(is_entry_start.then(|| text.trim_end_matches(['\r', '\n'])))
     })
 }
 
@@ -89,7 +91,7 @@ fn line_end(text: &str) -> usize {
 }
 
 /// Parses `%m [%p] %e <%b> <%a> SEVERITY:  message`, in UTC.
-fn head(text: &str) -> Option<Entry<'_>> {
+fn parse_entry(text: &str) -> Option<Entry<'_>> {
     let (time, rest) = text.split_at_checked(TIME_LENGTH)?;
     let rest = rest.strip_prefix(" UTC [").or_else(|| rest.strip_prefix(" GMT ["))?;
     let (pid, rest) = rest.split_once("] ")?;
@@ -100,7 +102,7 @@ fn head(text: &str) -> Option<Entry<'_>> {
     let (application, severity, message) = rest.match_indices("> ").find_map(|(at, end)| {
         let after = &rest[at + end.len()..];
         let (severity, message) =
-            after.split_at(after.bytes().take(LONGEST_SEVERITY).position(|b| b == b':')?);
+            after.split_at(after.bytes().take(MAX_SEVERITY_LENGTH).position(|b| b == b':')?);
         let message = message.strip_prefix(":  ")?;
         is_severity(severity).then_some((&rest[..at], severity, message))
     })?;
@@ -113,7 +115,7 @@ fn head(text: &str) -> Option<Entry<'_>> {
 fn is_severity(word: &str) -> bool {
     matches!(word, "LOG" | "INFO" | "NOTICE" | "WARNING" | "ERROR" | "FATAL" | "PANIC")
         || word.starts_with("DEBUG")
-        || PARTS.contains(&word)
+        || CONTINUATIONS.contains(&word)
 }
 
 #[cfg(test)]
@@ -123,7 +125,7 @@ mod tests {
     const PREFIX: &str = "2026-01-02 03:04:05.678 UTC [42] 22012 <client backend> ";
 
     #[test]
-    fn the_parts_of_an_entry_belong_to_it_with_their_lines() {
+    fn continuations_belong_to_their_entry() {
         let text = format!(
             "{PREFIX}<a> ERROR:  one\n\ttwo\n\t\n\tthree\n{PREFIX}<a> DETAIL:  more\n\tand more\n\
              {PREFIX}<a> STATEMENT:  select\n\t'ERROR:  none'\n{PREFIX}<b> LOG:  next\n"
@@ -135,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn parts_without_their_entry_are_foreign() {
+    fn continuations_without_an_entry_are_unparsed() {
         let text = format!("\tend of one\n{PREFIX}<a> STATEMENT:  select 1\n\t+ 1\n{PREFIX}<b> LOG:  next\n");
         let all: Vec<_> = lines(&text).collect();
         assert!(matches!(all[..], [Line::Unparsed, Line::Unparsed, Line::Entry(_)]), "{all:#?}");
     }
 
     #[test]
-    fn an_application_may_be_called_anything() {
+    fn an_application_name_may_contain_anything() {
         let text = format!("{PREFIX}<a> LOG: <b>> WARNING:  beware\n");
         let all: Vec<_> = lines(&text).collect();
         let [Line::Entry(entry)] = &all[..] else { panic!("{all:#?}") };
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn verbose_entries_are_the_same() {
+    fn verbose_entries_are_parsed_alike() {
         let text =
             format!("{PREFIX}<> ERROR:  22012: division by zero\n{PREFIX}<> LOCATION:  int4div, int.c:846\n");
         let all: Vec<_> = lines(&text).collect();

@@ -109,8 +109,8 @@ pub(super) const LOCK_WAIT: [Figure; 1] = [figure("waited_us", "", After(" after
 /// Finds figures in a text.
 pub(super) fn read(figures: &[Figure], text: &str) -> BTreeMap<String, f64> {
     let found = |figure: &Figure| {
-        let begins = |line: &&str| line.trim_start().starts_with(figure.line);
-        let number = text.lines().filter(begins).find_map(|line| figure.place.number(line))?;
+        let is_its_line = |line: &&str| line.trim_start().starts_with(figure.line);
+        let number = text.lines().filter(is_its_line).find_map(|line| figure.place.number(line))?;
         Some((figure.name.to_owned(), figure.unit.base(number)))
     };
     figures.iter().filter_map(found).collect()

@@ -110,8 +110,8 @@ impl Budget {
             us: case.latency_us - service_us,
         }];
 
-        let cpu_us = case.growth("role.run_us", Some("load")).map(|us| case.in_each(us));
-        let queue_us = case.growth("role.wait_us", Some("load")).map(|us| case.in_each(us));
+        let cpu_us = case.growth("role.run_us", Some("load")).map(|us| case.per_transaction(us));
+        let queue_us = case.growth("role.wait_us", Some("load")).map(|us| case.per_transaction(us));
         let worked_us = cpu_us.unwrap_or_default() + queue_us.unwrap_or_default();
         let active_us = case.load_us(|waits| is_active(waits) && waits.event.is_none());
         let named = named_waits(case);
@@ -121,7 +121,7 @@ impl Budget {
         // others: by those still shown as waiting for their client (waking up, reading, answering), and by those
         // waiting for I/O, whose system calls use CPU time too.
         let hidden_us = (worked_us - active_us).max(0.0);
-        let silent_us = match cpu_us {
+        let unexplained_us = match cpu_us {
             Some(_) => (active_us - worked_us).max(0.0),
             None => active_us,
         };
@@ -151,19 +151,19 @@ impl Budget {
         let hidden_in_system_us = (hidden_us - hidden_in_client_us).min(in_system_us);
         let cpu_us = cpu_us.map(|us| (us - hidden_in_system_us).max(0.0));
         let driver = Driver::new(case, in_transaction_us + between_us);
-        let way = match in_transaction_us + between_us {
+        let network_share = match in_transaction_us + between_us {
             0.0 => 0.0,
             whole_us => 1.0 - (driver.cpu_us + driver.lag_us) / whole_us,
         };
-        let mut add = |place, us: f64| parts.push(ComponentTime { component: place, of: None, us });
+        let mut add = |component, us: f64| parts.push(ComponentTime { component, of: None, us });
         add(Component::DriverLag, driver.lag_us);
         add(Component::DriverCpu, driver.cpu_us);
-        add(Component::Network, between_us * way);
-        add(Component::ClientInTransaction, in_transaction_us * way);
+        add(Component::Network, between_us * network_share);
+        add(Component::ClientInTransaction, in_transaction_us * network_share);
         add(Component::ServerRunQueue, queue_us.unwrap_or_default());
         add(Component::ServerCpu, cpu_us.unwrap_or_default());
         parts.extend(named);
-        explain_silence(case, silent_us, &mut parts);
+        add_commit_delay(case, unexplained_us, &mut parts);
         let total_us: f64 = parts.iter().map(|part| part.us).sum();
         parts.retain(|part| part.us > 0.0);
         parts.sort_by(|a, b| b.us.total_cmp(&a.us));
@@ -209,13 +209,13 @@ impl Budget {
     }
 
     /// Time of all parts of a component, in microseconds.
-    pub fn us(&self, place: Component) -> f64 {
-        self.parts.iter().filter(|part| part.component == place).map(|part| part.us).sum()
+    pub fn us(&self, component: Component) -> f64 {
+        self.parts.iter().filter(|part| part.component == component).map(|part| part.us).sum()
     }
 
     /// The share of the latency in some components.
-    pub fn share_of(&self, places: &[Component]) -> f64 {
-        places.iter().map(|&place| self.us(place)).sum::<f64>() / self.latency_us
+    pub fn share_of(&self, components: &[Component]) -> f64 {
+        components.iter().map(|&component| self.us(component)).sum::<f64>() / self.latency_us
     }
 
     /// Half the width of the 95 % confidence interval of a sampled share: samples are assumed to be independent, the
@@ -248,11 +248,11 @@ impl Driver {
         let run = case.growth("role.run_us", Some("driver"));
         let run_us = run.unwrap_or(case.summary.driver_cpu_us.unwrap_or_default() as f64);
         let wait_us = case.growth("role.wait_us", Some("driver")).unwrap_or_default();
-        let cpu_us = case.in_any(run_us).min(client_us);
+        let cpu_us = case.per_any_transaction(run_us).min(client_us);
         // While a driver thread waits for a CPU, so do the clients whose responses have arrived. Responses wake up a
         // sleeping thread: the clients' time falls into the time in which it runs or waits to run.
         let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
-        let others_us = handling_lag_us(case) - case.in_any(run_us);
+        let others_us = handling_lag_us(case) - case.per_any_transaction(run_us);
         let lag_us = (client_us * starved).max(others_us).clamp(0.0, client_us - cpu_us);
         Self { cpu_us, lag_us }
     }
@@ -261,7 +261,7 @@ impl Driver {
 /// Driver lag of all responses of a transaction, from the thread's wake-up until each is handled.
 fn handling_lag_us(case: &Case) -> f64 {
     let window = case.record.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
-    case.in_any(window.filter_map(Interval::lag_us).sum())
+    case.per_any_transaction(window.filter_map(Interval::lag_us).sum())
 }
 
 fn is_active(waits: &Waits) -> bool {
@@ -287,16 +287,19 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
         if waits.session != SessionKind::Load || !is_active(waits) || kind == "Client" {
             continue;
         }
-        let place = place_of(kind, event);
-        let subject = match place {
+        let component = component_of(kind, event);
+        let subject = match component {
             Component::OtherWait => format!("{kind}:{event}"),
             Component::WalFlush => format!("({event})"),
             _ => event.to_owned(),
         };
-        let us = f64::from(waits.seen) / f64::from(case.samples) * case.in_each(case.window_us());
-        match parts.iter_mut().find(|part| part.component == place && part.of.as_deref() == Some(&subject)) {
+        let us = f64::from(waits.seen) / f64::from(case.samples) * case.per_transaction(case.window_us());
+        match parts
+            .iter_mut()
+            .find(|part| part.component == component && part.of.as_deref() == Some(&subject))
+        {
             Some(part) => part.us += us,
-            None => parts.push(ComponentTime { component: place, of: Some(subject), us }),
+            None => parts.push(ComponentTime { component, of: Some(subject), us }),
         }
     }
     parts
@@ -304,7 +307,7 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
 
 /// The component of a wait event. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
 /// `LWLockNamed` and `LWLockTranche` of 9.6 became `LWLock` in 10.
-fn place_of(kind: &str, event: &str) -> Component {
+fn component_of(kind: &str, event: &str) -> Component {
     match (kind, event) {
         ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Component::WalFlush,
         ("LWLock" | "LWLockNamed", "WALWrite" | "WALWriteLock") => Component::WalFlush,
@@ -317,13 +320,13 @@ fn place_of(kind: &str, event: &str) -> Component {
 
 /// Time of active sessions without CPU use or wait event: with `commit_delay` set, the session that is about to flush
 /// the WAL sleeps without one. Otherwise it stays unexplained.
-fn explain_silence(case: &Case, silent_us: f64, parts: &mut Vec<ComponentTime>) {
+fn add_commit_delay(case: &Case, unexplained_us: f64, parts: &mut Vec<ComponentTime>) {
     let delay_us = case.setting("commit_delay").and_then(|value| value.parse().ok()).unwrap_or(0.0);
     if delay_us > 0.0 && case.record.trial.cell.workload.known().is_some_and(Workload::writes) {
         parts.push(ComponentTime {
             component: Component::WalFlush,
             of: Some("(commit_delay)".to_owned()),
-            us: silent_us.min(delay_us),
+            us: unexplained_us.min(delay_us),
         });
     }
 }

@@ -8,13 +8,13 @@ use model::waits::{SessionKind, Waits};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NotExplained {
     /// It was imported.
-    #[error("it was imported: of what the server did meanwhile nothing is known")]
+    #[error("it was imported: nothing is known about the server's activity")]
     Imported,
     /// No load ran.
     #[error("no load ran in this trial")]
     NoLoad,
     /// The number of transactions is missing.
-    #[error("it is not known how many transactions there were")]
+    #[error("the number of transactions is unknown")]
     NoTransactionCount,
     /// No transaction ended in the window.
     #[error("no transaction ended in the window")]
@@ -24,8 +24,8 @@ pub enum NotExplained {
     NoIntervals,
     /// Neither waits nor metrics were collected.
     #[error(
-        "nothing was collected during the load: `[collect]` of the campaign turned it off, or the trial was made by a \
-         release that did not collect"
+        "no metrics were collected during the load: the campaign disabled them by `[collect]`, or an earlier release \
+         measured the trial"
     )]
     NotCollected,
 }
@@ -101,19 +101,19 @@ impl<'a> Case<'a> {
 
     /// Time of matching sessions of the load per transaction, in microseconds.
     pub(crate) fn load_us(&self, which: impl Fn(&Waits) -> bool) -> f64 {
-        self.in_each(
+        self.per_transaction(
             self.sessions(|waits| waits.session == SessionKind::Load && which(waits)) * self.window_us(),
         )
     }
 
     /// An amount of the whole window, per transaction.
-    pub(crate) fn in_each(&self, amount: f64) -> f64 {
+    pub(crate) fn per_transaction(&self, amount: f64) -> f64 {
         amount / self.transactions
     }
 
     /// An amount of the whole window, per transaction of any workload: the driver's costs are counted for all workloads
     /// together.
-    pub(crate) fn in_any(&self, amount: f64) -> f64 {
+    pub(crate) fn per_any_transaction(&self, amount: f64) -> f64 {
         let background: u64 = self.summary.background.iter().map(|background| background.transactions).sum();
         amount / (self.transactions + background as f64)
     }

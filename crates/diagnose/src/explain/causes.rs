@@ -59,7 +59,7 @@ impl Cause {
     pub fn weight(&self) -> f64 {
         match self.of {
             Measure::Latency => self.share,
-            Measure::MachineCpu if self.share > MOST => self.share,
+            Measure::MachineCpu if self.share > MIN_DOMINANT_SHARE => self.share,
             Measure::Window | Measure::MachineCpu => self.share / 2.0,
         }
     }
@@ -86,9 +86,9 @@ pub(crate) const CAUSES: [Detector; 14] = [
 ];
 
 /// The smallest share of the latency for which a cause is reported.
-const WORTH_NAMING: f64 = 0.15;
+const MIN_SHARE: f64 = 0.15;
 /// The same for causes that have a share of the latency in every trial, and limit it only if they are most of it.
-const MOST: f64 = 0.5;
+const MIN_DOMINANT_SHARE: f64 = 0.5;
 
 fn percent(share: f64) -> String {
     format!("{:.0}%", 100.0 * share)
@@ -98,7 +98,7 @@ fn ms(us: f64) -> String {
     format!("{:.3} ms", us / 1e3)
 }
 
-fn of_latency(
+fn latency_cause(
     budget: &Budget,
     name: &'static str,
     share: f64,
@@ -118,9 +118,9 @@ fn of_latency(
 }
 
 /// Parts of some components as text, largest first.
-fn evidence_of(budget: &Budget, places: &[Component]) -> Vec<String> {
-    let parts = budget.parts.iter().filter(|part| places.contains(&part.component));
-    parts.map(|part| format!("{}: {} in each transaction", part.name(), ms(part.us))).collect()
+fn evidence_of(budget: &Budget, components: &[Component]) -> Vec<String> {
+    let parts = budget.parts.iter().filter(|part| components.contains(&part.component));
+    parts.map(|part| format!("{}: {} per transaction", part.name(), ms(part.us))).collect()
 }
 
 fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -130,8 +130,9 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
     let (run, wait) = (run_us / case.window_us(), wait_us / case.window_us());
     let server_wait = budget.us(Component::ServerRunQueue);
     // If the server's sessions wait for CPUs at least as long, the machine is saturated, the driver included.
-    let limits = run + wait >= MOST && (run >= 0.7 || budget.us(Component::DriverLag) > server_wait);
-    if share < MOST || !limits {
+    let limits =
+        run + wait >= MIN_DOMINANT_SHARE && (run >= 0.7 || budget.us(Component::DriverLag) > server_wait);
+    if share < MIN_DOMINANT_SHARE || !limits {
         return None;
     }
     let mut evidence = evidence_of(budget, &[Component::DriverLag, Component::DriverCpu]);
@@ -140,28 +141,26 @@ fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
         percent(run),
         percent(wait)
     ));
-    let sentence = format!(
-        "the driver is the limit: this number says nothing about the server ({} of latency is the driver's)",
-        percent(share)
-    );
+    let sentence =
+        format!("the driver is the limit, not the server: {} of latency is the driver's", percent(share));
     let next = if wait > run {
-        "give the driver CPUs of its own (pin), or stop what else runs on them"
+        "pin the driver to separate CPUs, or stop other programs there"
     } else {
         "raise run.threads, or run the driver on another machine"
     };
-    Some(of_latency(budget, "driver", share, sentence, evidence, next))
+    Some(latency_cause(budget, "driver", share, sentence, evidence, next))
 }
 
 /// CPU time of the whole machine.
-fn machine(case: &Case) -> Option<CpuTime> {
+fn machine_cpu_time(case: &Case) -> Option<CpuTime> {
     CpuTime::new(&case.record.metrics, "all", case.from_us, case.to_us)
 }
 
 /// CPU time of the CPUs that the server may use.
-fn of_server(case: &Case) -> Option<CpuTime> {
+fn server_cpu_time(case: &Case) -> Option<CpuTime> {
     let Some(cpus) = case.record.trial.cell.pin.known().and_then(|pin| cpu_list(pin.server.as_deref()?))
     else {
-        return machine(case);
+        return machine_cpu_time(case);
     };
     let each = cpus
         .iter()
@@ -170,7 +169,7 @@ fn of_server(case: &Case) -> Option<CpuTime> {
 }
 
 fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
-    let cpu = machine(case)?;
+    let cpu = machine_cpu_time(case)?;
     let share = case.growth("role.run_us", Some("foreign"))? / cpu.total_us;
     if share < 0.10 {
         return None;
@@ -181,20 +180,20 @@ fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
         share,
         of: Measure::MachineCpu,
         sentence: format!(
-            "other processes took {} of the machine's CPU time: the figure is theirs as much as the server's",
+            "other processes used {} of the machine's CPU time, which affects the result",
             percent(share)
         ),
         evidence: vec![
             format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())),
             format!("waiting for a CPU is {} of latency", percent(waited)),
         ],
-        next: "stop other programs (`pgdyno doctor` names them), and measure again",
+        next: "stop other programs (`pgdyno doctor` lists them), and measure again",
         confidence: Confidence::High,
     })
 }
 
 /// The smallest share of the machine's CPU time, and of reads, for which a background workload is reported.
-const FELT: f64 = 0.10;
+const MIN_BACKGROUND_SHARE: f64 = 0.10;
 
 fn background(case: &Case, budget: &Budget) -> Option<Cause> {
     if case.summary.background.is_empty() {
@@ -208,7 +207,7 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
         .collect::<Vec<_>>()
         .join(", ");
     let cpu_us = case.growth("role.run_us", Some("beside"));
-    let cpu = cpu_us.zip(machine(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
+    let cpu = cpu_us.zip(machine_cpu_time(case)).map_or(0.0, |(us, machine)| us / machine.total_us);
     let read = |role| case.growth("role.read_bytes", Some(role)).unwrap_or_default();
     // Reads by I/O workers are attributed to the sessions that wait for them.
     let waits_for_worker = |who: &SessionKind| {
@@ -224,14 +223,14 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
         bytes => their_bytes / bytes,
     };
     let waited = budget.share_of(&[Component::Io]);
-    let by_disk = waited >= WORTH_NAMING && of_reads >= FELT;
-    if cpu < FELT && !by_disk {
+    let by_disk = waited >= MIN_SHARE && of_reads >= MIN_BACKGROUND_SHARE;
+    if cpu < MIN_BACKGROUND_SHARE && !by_disk {
         return None;
     }
-    let mut evidence = vec![format!("{what} had {} of the machine's CPU time", percent(cpu))];
+    let mut evidence = vec![format!("{what} used {} of the machine's CPU time", percent(cpu))];
     if of_reads > 0.0 {
         evidence.push(format!(
-            "{} of what sessions read from disk is theirs ({:.1} MB); I/O is {} of latency",
+            "{} of reads from disk ({:.1} MB) are theirs; I/O is {} of latency",
             percent(of_reads),
             their_bytes / 1e6,
             percent(waited)
@@ -252,16 +251,16 @@ fn background(case: &Case, budget: &Budget) -> Option<Cause> {
         name: "beside",
         share,
         of,
-        sentence: format!("other work takes a share of the resources ({what}): {took}"),
+        sentence: format!("background workloads compete for resources ({what}): {took}"),
         evidence,
-        next: "measure the same workload without it: the difference is its cost",
+        next: "measure without the background workload: the difference is its cost",
         confidence: Confidence::High,
     })
 }
 
 fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Component::ServerCpu, Component::ServerRunQueue]);
-    let cpu = of_server(case)?;
+    let cpu = server_cpu_time(case)?;
     let busy = cpu.busy();
     let server_us = case.growth("role.run_us", Some("load"))?;
     let waits = budget.us(Component::ServerRunQueue) > budget.us(Component::ServerCpu);
@@ -280,18 +279,18 @@ fn server_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
         percent(share),
         if waits { ", most of it waiting" } else { "" }
     );
-    let next = "profile the server (where do its cycles go?), or add CPUs; more clients only wait longer";
-    Some(of_latency(budget, "server-cpu", share, sentence, evidence, next))
+    let next = "profile the server, or add CPUs; more clients only wait longer";
+    Some(latency_cause(budget, "server-cpu", share, sentence, evidence, next))
 }
 
 /// The age from which a transaction of the load that holds a lock is not part of the load's usual work.
-const LONG_US: f64 = 1e6;
+const LONG_TRANSACTION_US: f64 = 1e6;
 
 /// Lock holders other than the load at its usual work.
-fn lingering<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
+fn outside_lock_holders<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Event> {
     case.events("lock-holder").map(|(_, event)| event).filter(|event| {
         let figure = |name| event.figures.get(name).copied().unwrap_or_default();
-        figure("is_load") == 0.0 || figure("xact_age_us") > LONG_US
+        figure("is_load") == 0.0 || figure("xact_age_us") > LONG_TRANSACTION_US
     })
 }
 
@@ -300,7 +299,7 @@ fn held_by_others(case: &Case) -> f64 {
     let is_lock =
         |waits: &Waits| waits.session == SessionKind::Load && waits.event_type.as_deref() == Some("Lock");
     // Lock holders are queried once a second, each with the sessions that it blocks: session-seconds.
-    let held: f64 = lingering(case)
+    let held: f64 = outside_lock_holders(case)
         .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
         .sum();
     let waited = case.sessions(is_lock) * case.window_us() / 1e6;
@@ -309,10 +308,10 @@ fn held_by_others(case: &Case) -> f64 {
 
 fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Component::Lock]) * held_by_others(case);
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
-    let mut evidence: Vec<String> = lingering(case).map(|event| event.message.clone()).collect();
+    let mut evidence: Vec<String> = outside_lock_holders(case).map(|event| event.message.clone()).collect();
     evidence.extend(evidence_of(budget, &[Component::Lock]));
     let sentence = format!(
         "clients wait for a lock that a session outside the load holds: {} of latency",
@@ -320,33 +319,33 @@ fn idle_transaction(case: &Case, budget: &Budget) -> Option<Cause> {
     );
     let next =
         "end that session's transaction (pg_terminate_backend), or set idle_in_transaction_session_timeout";
-    Some(of_latency(budget, "idle-transaction", share, sentence, evidence, next))
+    Some(latency_cause(budget, "idle-transaction", share, sentence, evidence, next))
 }
 
 fn row_locks(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Component::Lock]) * (1.0 - held_by_others(case));
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
     let sentence = format!("clients wait for each other's locks: {} of latency", percent(share));
     let next =
         "spread the updates over more rows (a larger scale), shorten the transaction, or lock later in it";
-    Some(of_latency(budget, "row-locks", share, sentence, evidence_of(budget, &[Component::Lock]), next))
+    Some(latency_cause(budget, "row-locks", share, sentence, evidence_of(budget, &[Component::Lock]), next))
 }
 
 fn wal_flush(case: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Component::WalFlush]);
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
     let mut evidence = evidence_of(budget, &[Component::WalFlush]);
     if let Some(bytes) = case.growth("pg.wal.bytes", None) {
-        evidence.push(format!("{:.1} kB of WAL in each transaction", case.in_each(bytes) / 1e3));
+        evidence.push(format!("{:.1} kB of WAL per transaction", case.per_transaction(bytes) / 1e3));
     }
     let sentence = format!("commits wait for WAL flush: {} of latency", percent(share));
-    let next = "a disk that syncs faster, synchronous_commit = off where losing the last commits is acceptable, or \
-                more clients, which share flushes; commit_delay makes them wait on purpose";
-    Some(of_latency(budget, "wal-flush", share, sentence, evidence, next))
+    let next = "use a disk that syncs faster, synchronous_commit = off if losing the last commits is acceptable, or \
+                more clients, which share flushes (commit_delay makes more of them share one)";
+    Some(latency_cause(budget, "wal-flush", share, sentence, evidence, next))
 }
 
 fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -360,29 +359,31 @@ fn disk_reads(case: &Case, budget: &Budget) -> Option<Cause> {
     };
     let us: f64 = budget.parts.iter().filter(read).map(|part| part.us).sum();
     let share = us / budget.latency_us;
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
-    let mut evidence = vec![format!("waiting for reads: {} in each transaction", ms(us))];
+    let mut evidence = vec![format!("waiting for reads: {} per transaction", ms(us))];
     if let Some(blocks) = case.growth("pg.database.blks_read", None) {
-        evidence.push(format!("{:.2} blocks read in each transaction", case.in_each(blocks)));
+        evidence.push(format!("{:.2} blocks read per transaction", case.per_transaction(blocks)));
     }
     let sentence = format!("transactions wait for reads from disk: {} of latency", percent(share));
-    let next = "more shared_buffers or memory, a smaller data set, or a faster disk";
-    Some(of_latency(budget, "disk-reads", share, sentence, evidence, next))
+    let next = "use more shared_buffers or memory, a smaller data set, or a faster disk";
+    Some(latency_cause(budget, "disk-reads", share, sentence, evidence, next))
 }
 
 fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
     let part = budget.parts.iter().find(|part| part.component == Component::LwLock)?;
     let share = budget.share_of(&[Component::LwLock]);
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
     let name = part.of.clone().unwrap_or_default();
-    let sentence =
-        format!("sessions wait for the server's internal locks, {name} first: {} of latency", percent(share));
-    let next = "fewer clients, or what the manual says of this lock (pg_stat_activity, wait events)";
-    Some(of_latency(
+    let sentence = format!(
+        "sessions wait for the server's internal locks, mostly {name}: {} of latency",
+        percent(share)
+    );
+    let next = "use fewer clients, or see the manual for this lock (pg_stat_activity, wait events)";
+    Some(latency_cause(
         budget,
         "internal-locks",
         share,
@@ -395,45 +396,45 @@ fn internal_lock(_: &Case, budget: &Budget) -> Option<Cause> {
 fn sleep(_: &Case, budget: &Budget) -> Option<Cause> {
     let part = budget.parts.iter().find(|part| part.of.as_deref() == Some("Timeout:PgSleep"))?;
     let share = budget.share(part);
-    if share < WORTH_NAMING {
+    if share < MIN_SHARE {
         return None;
     }
     let sentence = format!("statements sleep (pg_sleep): {} of latency", percent(share));
-    let evidence = vec![format!("pg_sleep: {} in each transaction", ms(part.us))];
-    let next = "look for pg_sleep in the script, and in the functions and triggers that it calls";
-    Some(of_latency(budget, "sleep", share, sentence, evidence, next))
+    let evidence = vec![format!("pg_sleep: {} per transaction", ms(part.us))];
+    let next = "search for pg_sleep in the script, and in the functions and triggers that it calls";
+    Some(latency_cause(budget, "sleep", share, sentence, evidence, next))
 }
 
 fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
-    const PLACES: [Component; 2] = [Component::Network, Component::ClientInTransaction];
-    let share = budget.share_of(&PLACES);
-    if share < MOST {
+    const COMPONENTS: [Component; 2] = [Component::Network, Component::ClientInTransaction];
+    let share = budget.share_of(&COMPONENTS);
+    if share < MIN_DOMINANT_SHARE {
         return None;
     }
-    let mut evidence = evidence_of(budget, &PLACES);
-    if let Some(cpu) = machine(case) {
+    let mut evidence = evidence_of(budget, &COMPONENTS);
+    if let Some(cpu) = machine_cpu_time(case) {
         evidence.push(format!("the machine's CPUs were busy for {} of the window", percent(cpu.busy())));
     }
     let sentence = format!(
         "round trips are the limit: {} of latency is the network between driver and server, and wake-ups",
         percent(share)
     );
-    let next = "more clients; fewer statements in a transaction (pipelines, functions); a Unix socket instead of TCP";
-    Some(of_latency(budget, "round-trips", share, sentence, evidence, next))
+    let next = "use more clients, fewer statements per transaction (pipelines, functions), or a Unix socket instead of TCP";
+    Some(latency_cause(budget, "round-trips", share, sentence, evidence, next))
 }
 
 fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
     let share = budget.share_of(&[Component::FreeClient]);
-    if share < MOST {
+    if share < MIN_DOMINANT_SHARE {
         return None;
     }
     let sentence = format!(
-        "the rate is beyond what the clients can do: {} of latency is waiting for one that is free",
+        "the clients cannot keep up with the rate: {} of latency is waiting for a free client",
         percent(share)
     );
-    let next = "a lower rate, or more clients; the other parts show what limits the clients";
+    let next = "use a lower rate, or more clients; the other components show what limits the clients";
     let evidence = evidence_of(budget, &[Component::FreeClient]);
-    Some(of_latency(budget, "free-clients", share, sentence, evidence, next))
+    Some(latency_cause(budget, "free-clients", share, sentence, evidence, next))
 }
 
 /// Checkpoints triggered by the amount of WAL, if there are at least two in the window.
@@ -460,7 +461,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
         (case.growth("pg.wal.full_page_images", None), case.growth("pg.wal.records", None))
         && records > 0.0
     {
-        evidence.push(format!("{} of WAL records carry a full page", percent(images / records)));
+        evidence.push(format!("{} of WAL records contain a full page", percent(images / records)));
     }
     if let Some(size) = case.record.settings.iter().find(|setting| setting.name == "max_wal_size") {
         evidence.push(format!("max_wal_size is {} {}", size.value, size.unit.as_deref().unwrap_or_default()));
@@ -470,7 +471,7 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
         share,
         of: Measure::Window,
         sentence: format!(
-            "checkpoints follow each other because of max_wal_size: one was running for {} of the window",
+            "max_wal_size triggers frequent checkpoints: one was running for {} of the window",
             percent(share)
         ),
         evidence,
@@ -481,27 +482,27 @@ fn checkpoints(case: &Case, _: &Budget) -> Option<Cause> {
 
 /// Autovacuum workers, without the launcher.
 fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
-    let at_work = case.sessions(|waits| waits.session == SessionKind::Server("autovacuum worker".to_owned()));
+    let workers = case.sessions(|waits| waits.session == SessionKind::Server("autovacuum worker".to_owned()));
     let tables: Vec<String> = ["autovacuum", "autoanalyze"]
         .into_iter()
         .flat_map(|kind| case.events(kind))
         .filter(|(at_us, _)| (case.from_us..case.to_us + 1_000_000).contains(at_us))
-        .filter_map(|(_, event)| event.of.clone())
+        .filter_map(|(_, event)| event.object.clone())
         .filter(|table| table.contains(".public.") || table.starts_with("pgdyno."))
         .collect();
-    let share = at_work.min(1.0);
+    let share = workers.min(1.0);
     if share < 0.10 {
         return None;
     }
-    let mut evidence = vec![format!("{at_work:.2} autovacuum workers were running on average")];
+    let mut evidence = vec![format!("{workers:.2} autovacuum workers were running on average")];
     if let Some(cpu_us) = case.growth("role.run_us", Some("autovacuum worker")) {
-        evidence.push(format!("they took {:.2} s of CPU time", cpu_us / 1e6));
+        evidence.push(format!("they used {:.2} s of CPU time", cpu_us / 1e6));
     }
     if !tables.is_empty() {
         let mut names = tables;
         names.sort();
         names.dedup();
-        evidence.push(format!("it ended on {}", names.join(", ")));
+        evidence.push(format!("it completed on {}", names.join(", ")));
     }
     Some(Cause {
         name: "autovacuum",
@@ -509,7 +510,7 @@ fn autovacuum(case: &Case, _: &Budget) -> Option<Cause> {
         of: Measure::Window,
         sentence: format!("autovacuum processed the tested tables for {} of the window", percent(share)),
         evidence,
-        next: "a longer window, so that every trial has its share of it; or autovacuum = off for a short one",
+        next: "use a longer window, so that every trial has its share of autovacuum, or autovacuum = off for a short one",
         confidence: Confidence::Medium,
     })
 }

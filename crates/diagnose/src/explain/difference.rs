@@ -28,7 +28,7 @@ pub struct Change {
 
 impl Change {
     /// Additional time in the second budget, in microseconds.
-    pub fn more_us(&self) -> f64 {
+    pub fn increase_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 
@@ -53,32 +53,32 @@ impl Difference {
             let (before_us, after_us) = (us(before, part), us(after, part));
             changes.push(Change { component: part.component, of: part.of.clone(), before_us, after_us });
         }
-        changes.sort_by(|a, b| b.more_us().abs().total_cmp(&a.more_us().abs()));
+        changes.sort_by(|a, b| b.increase_us().abs().total_cmp(&a.increase_us().abs()));
         Self { before_us: before.latency_us, after_us: after.latency_us, changes }
     }
 
     /// Additional latency of the second budget, in microseconds.
-    pub fn more_us(&self) -> f64 {
+    pub fn increase_us(&self) -> f64 {
         self.after_us - self.before_us
     }
 
     /// One sentence about the largest changes.
     pub fn verdict(&self) -> String {
-        let more_us = self.more_us();
-        let longer = if more_us >= 0.0 { "longer" } else { "less" };
+        let increase_us = self.increase_us();
+        let longer = if increase_us >= 0.0 { "longer" } else { "less" };
         let whole = format!(
             "a transaction takes {:.3} ms {longer} ({:.3} → {:.3} ms, {:+.1}%)",
-            more_us.abs() / 1e3,
+            increase_us.abs() / 1e3,
             self.before_us / 1e3,
             self.after_us / 1e3,
-            100.0 * more_us / self.before_us
+            100.0 * increase_us / self.before_us
         );
-        let same_way = |change: &&Change| change.more_us().signum() == more_us.signum();
+        let same_way = |change: &&Change| change.increase_us().signum() == increase_us.signum();
         match self.changes.iter().find(same_way) {
-            Some(change) if more_us != 0.0 => format!(
+            Some(change) if increase_us != 0.0 => format!(
                 "{whole}; {:.3} ms of it ({:.0}%) is {}",
-                change.more_us().abs() / 1e3,
-                100.0 * change.more_us() / more_us,
+                change.increase_us().abs() / 1e3,
+                100.0 * change.increase_us() / increase_us,
                 change.name()
             ),
             _ => whole,

@@ -2,7 +2,7 @@
 
 use model::fitness::Facts;
 
-use super::{CheckFn, Judgement, State, beyond, gib, judged, ok, percent, unknown, warn};
+use super::{CheckFn, Judgement, State, gib, judged, ok, percent, state_above, unknown, warn};
 
 pub(super) const CHECKS: [(&str, CheckFn); 4] = [
     ("filesystem", filesystem),
@@ -14,7 +14,7 @@ pub(super) const CHECKS: [(&str, CheckFn); 4] = [
 fn filesystem(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
     let Some(kind) = environment.data_filesystem.as_deref() else {
-        return unknown(format!("what {} is on is not known", facts.directory.display()));
+        return unknown(format!("the file system of {} is unknown", facts.directory.display()));
     };
     let devices: Vec<String> = environment
         .data_devices
@@ -41,36 +41,36 @@ fn filesystem(facts: &Facts) -> Judgement {
     match kind {
         "tmpfs" | "ramfs" => warn(
             evidence,
-            "nothing reaches a disk: for figures with commits set PGDYNO_CACHE to a directory on one",
+            "nothing reaches a disk: to measure commits, set PGDYNO_CACHE to a directory on a disk",
         ),
         "overlay" | "nfs" | "nfs4" | "cifs" | "9p" | "virtiofs" | "fuse" => warn(
             evidence,
-            "servers' data are seldom on such a filesystem: set PGDYNO_CACHE to a directory on a local disk",
+            "servers rarely use such a file system: set PGDYNO_CACHE to a directory on a local disk",
         ),
         _ => ok(evidence),
     }
 }
 
 /// Space for a data set of scale 100 with its copy and WAL, and for one of scale 10.
-const ROOM_BYTES: [u64; 2] = [10 << 30, 2 << 30];
+const MIN_FREE_BYTES: [u64; 2] = [10 << 30, 2 << 30];
 /// File systems that are nearly full are slow.
-const ROOM_SHARE: f64 = 0.05;
+const MIN_FREE_SHARE: f64 = 0.05;
 
 fn space(facts: &Facts) -> Judgement {
-    let Some(space) = facts.space else { return unknown("how much is free is not known") };
+    let Some(space) = facts.space else { return unknown("free space is unknown") };
     let share = space.free_bytes as f64 / space.total_bytes.max(1) as f64;
     let evidence = format!("{} of {} free", gib(space.free_bytes), gib(space.total_bytes));
-    let [warn_below, bad_below] = ROOM_BYTES;
+    let [warn_below, bad_below] = MIN_FREE_BYTES;
     let state = match space.free_bytes {
         free if free < bad_below => State::Bad,
-        free if free < warn_below || share < ROOM_SHARE => State::Warn,
+        free if free < warn_below || share < MIN_FREE_SHARE => State::Warn,
         _ => State::Ok,
     };
-    judged(state, evidence, "make room, or set PGDYNO_CACHE to a directory on a larger filesystem")
+    judged(state, evidence, "free space, or set PGDYNO_CACHE to a directory on a larger file system")
 }
 
 /// A faster device has not written anything that would survive a power failure.
-const TOO_FAST_US: f64 = 20.0;
+const MIN_SYNC_US: f64 = 20.0;
 
 fn sync_latency(facts: &Facts) -> Judgement {
     let Some(writes) = facts.sync_writes else {
@@ -84,16 +84,17 @@ fn sync_latency(facts: &Facts) -> Judgement {
         ms(writes.max_us),
         writes.count
     );
-    if writes.p50_us < TOO_FAST_US {
-        return warn(evidence, "so fast that nothing reaches a disk: commits cost less here than elsewhere");
+    if writes.p50_us < MIN_SYNC_US {
+        return warn(evidence, "too fast to reach a disk: commits cost less than on other machines");
     }
     // Relative to the median: a slow disk is one thing, an unsteady one another.
     let spread = writes.p99_us / writes.p50_us;
-    let state = beyond(writes.p99_us, 20e3, 200e3).max(if spread > 10.0 { State::Warn } else { State::Ok });
+    let state =
+        state_above(writes.p99_us, 20e3, 200e3).max(if spread > 10.0 { State::Warn } else { State::Ok });
     judged(
         state,
         evidence,
-        "commits will wait now and then: look for what else uses the disk, and take longer trials",
+        "commits will sometimes wait: check what else uses the disk, and run longer trials",
     )
 }
 
@@ -101,7 +102,7 @@ fn disk_pressure(facts: &Facts) -> Judgement {
     let Some(share) = facts.pressure.io else { return unknown("the kernel does not report it (PSI)") };
     let evidence = format!("tasks waited for a disk {} of the last 10 s", percent(share / 100.0));
     judged(
-        beyond(share, 2.0, 20.0),
+        state_above(share, 2.0, 20.0),
         evidence,
         "other programs use the disks: stop them, or wait until they end",
     )
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn filesystems_without_a_disk_are_reported() {
+    fn file_systems_without_a_disk_are_reported() {
         let with = |kind: &str| {
             let facts = [("rotational", "0"), ("scheduler", "none")];
             let facts: BTreeMap<_, _> = facts.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn little_room_is_reported() {
+    fn little_free_space_is_reported() {
         let with = |free_gib: u64, total_gib: u64| {
             let space = Some(Space { free_bytes: free_gib << 30, total_bytes: total_gib << 30 });
             super::space(&Facts { space, ..Facts::default() }).state

@@ -2,7 +2,9 @@
 
 use model::fitness::Facts;
 
-use super::{CheckFn, Judgement, State, bad, beyond, gib, judged, ok, percent, sysctl_number, unknown, warn};
+use super::{
+    CheckFn, Judgement, State, bad, gib, judged, ok, percent, state_above, sysctl_number, unknown, warn,
+};
 
 pub(super) const CHECKS: [(&str, CheckFn); 7] = [
     ("clocksource", clocksource),
@@ -15,7 +17,9 @@ pub(super) const CHECKS: [(&str, CheckFn); 7] = [
 ];
 
 fn clocksource(facts: &Facts) -> Judgement {
-    let Some(source) = facts.environment.clocksource.as_deref() else { return unknown("not seen") };
+    let Some(source) = facts.environment.clocksource.as_deref() else {
+        return unknown("not reported by the kernel");
+    };
     let advice = "every reading costs a system call, and EXPLAIN ANALYZE and track_io_timing much more: see in dmesg \
                   why the kernel does not use tsc";
     match source {
@@ -26,12 +30,15 @@ fn clocksource(facts: &Facts) -> Judgement {
 }
 
 fn clock(facts: &Facts) -> Judgement {
-    let Some(clock) = &facts.clock else { return unknown("it can't be measured") };
+    let Some(clock) = &facts.clock else { return unknown("could not be measured") };
     let slack =
         clock.timer_slack_ns.map(|ns| format!(", timer slack {:.0} µs", ns as f64 / 1e3)).unwrap_or_default();
     let evidence = format!("{:.0} ns a reading, resolution {} ns{slack}", clock.read_ns, clock.resolution_ns);
-    let state =
-        beyond(clock.read_ns, 150.0, 1000.0).max(beyond(clock.resolution_ns as f64, 1000.0, 100_000.0));
+    let state = state_above(clock.read_ns, 150.0, 1000.0).max(state_above(
+        clock.resolution_ns as f64,
+        1000.0,
+        100_000.0,
+    ));
     judged(state, evidence, "reading the clock is slow or coarse here, and is part of every latency")
 }
 
@@ -39,7 +46,7 @@ fn cpu_pressure(facts: &Facts) -> Judgement {
     let Some(share) = facts.pressure.cpu else { return unknown("the kernel does not report it (PSI)") };
     let evidence = format!("tasks waited for a CPU {} of the last 10 s", percent(share / 100.0));
     judged(
-        beyond(share, 5.0, 25.0),
+        state_above(share, 5.0, 25.0),
         evidence,
         "other programs use the CPUs: stop them, or wait until they end",
     )
@@ -48,11 +55,11 @@ fn cpu_pressure(facts: &Facts) -> Judgement {
 fn cgroups(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
     let cgroup = |name: &str| environment.cgroup.get(name).map(String::as_str);
-    let Some(version) = cgroup("version") else { return unknown("none are seen") };
-    let may = match facts.cgroup_can_be_made {
-        Some(true) => "groups can be made",
-        Some(false) => "groups can't be made",
-        None => "whether groups can be made is not known",
+    let Some(version) = cgroup("version") else { return unknown("none detected") };
+    let may = match facts.can_create_cgroup {
+        Some(true) => "groups can be created",
+        Some(false) => "groups can't be created",
+        None => "whether groups can be created is unknown",
     };
     let mut limits = Vec::new();
     let memory = cgroup("memory.max").and_then(|limit| limit.parse::<u64>().ok());
@@ -65,7 +72,7 @@ fn cgroups(facts: &Facts) -> Judgement {
         limits.push(format!("{:.2} CPUs", time / period));
     }
     let limits = limits.join(", ");
-    match (limits.as_str(), facts.cgroup_can_be_made) {
+    match (limits.as_str(), facts.can_create_cgroup) {
         ("", Some(false)) => warn(
             format!("{version}, no limit on pgdyno, {may}"),
             "campaigns can't limit a server's memory here: run pgdyno as root, or by systemd-run --user --scope -p \
@@ -74,7 +81,7 @@ fn cgroups(facts: &Facts) -> Judgement {
         ("", _) => ok(format!("{version}, no limit on pgdyno, {may}")),
         (limits, _) => warn(
             format!("{version}, limits on pgdyno and its servers: {limits}; {may}"),
-            "a server that reaches a limit is throttled or killed: lift them, or mind them in settings",
+            "a server that reaches a limit is throttled or killed: raise the limits, or adapt the settings to them",
         ),
     }
 }
@@ -83,7 +90,7 @@ fn cgroups(facts: &Facts) -> Judgement {
 const OTHER_FILES: u64 = 64;
 
 fn open_files(facts: &Facts) -> Judgement {
-    let Some(limits) = facts.open_files else { return unknown("the limit is not known") };
+    let Some(limits) = facts.open_files else { return unknown("the limit is unknown") };
     let Some(hard) = limits.hard else { return ok("no limit") };
     let evidence = format!("{hard}: enough for {} clients", hard.saturating_sub(OTHER_FILES));
     let state = match hard {
@@ -96,7 +103,7 @@ fn open_files(facts: &Facts) -> Judgement {
 
 fn io_uring(facts: &Facts) -> Judgement {
     match &facts.io_uring {
-        None => unknown("not tried"),
+        None => unknown("not tested"),
         Some(Ok(())) => ok("available"),
         Some(Err(why)) => warn(
             format!("not available ({why}): the driver uses epoll"),
@@ -109,14 +116,14 @@ fn io_uring(facts: &Facts) -> Judgement {
 fn perf(facts: &Facts) -> Judgement {
     if facts.perf_is_installed == Some(false) {
         return warn(
-            "no profiles: there is no program perf",
+            "no profiles: perf is not installed",
             "install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; elsewhere: perf)",
         );
     }
     let (Some(paranoid), Some(restrict)) =
         (sysctl_number(facts, "kernel.perf_event_paranoid"), sysctl_number(facts, "kernel.kptr_restrict"))
     else {
-        return unknown("the kernel does not report what it allows");
+        return unknown("the kernel does not report its permissions");
     };
     let settings = format!("kernel.perf_event_paranoid = {paranoid}, kernel.kptr_restrict = {restrict}");
     let advice = "sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0";
@@ -126,7 +133,7 @@ fn perf(facts: &Facts) -> Judgement {
         (Some(true), ..) | (_, ..=1, _) => {
             warn(format!("profiles lack names of kernel functions ({settings})"), advice)
         }
-        (_, 2, _) => warn(format!("profiles lack the kernel's part ({settings})"), advice),
+        (_, 2, _) => warn(format!("profiles lack the kernel ({settings})"), advice),
         _ => warn(format!("no profiles ({settings})"), advice),
     }
 }
@@ -164,13 +171,13 @@ mod tests {
 
     #[test]
     fn limits_of_the_group_are_reported() {
-        let with = |limits: &[(&str, &str)], cgroup_can_be_made| {
+        let with = |limits: &[(&str, &str)], can_create_cgroup| {
             let environment =
                 Environment { memory_bytes: Some(8 << 30), cgroup: map(limits), ..Environment::default() };
-            cgroups(&Facts { environment, cgroup_can_be_made, ..Facts::default() })
+            cgroups(&Facts { environment, can_create_cgroup, ..Facts::default() })
         };
         let free = [("version", "v2"), ("memory.max", "max"), ("cpu.max", "max")];
-        assert_eq!(with(&free, Some(true)), ok("v2, no limit on pgdyno, groups can be made"));
+        assert_eq!(with(&free, Some(true)), ok("v2, no limit on pgdyno, groups can be created"));
         assert_eq!(with(&free, Some(false)).state, State::Warn);
         let tight = [("version", "v1"), ("memory.max", "1073741824"), ("cpu.max", "150000 100000")];
         let judgement = with(&tight, None);
@@ -180,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn few_files_are_few_clients() {
+    fn a_low_file_limit_is_reported() {
         let with = |hard| {
             open_files(&Facts { open_files: Some(OpenFiles { soft: Some(100), hard }), ..Facts::default() })
         };
@@ -190,25 +197,25 @@ mod tests {
     }
 
     #[test]
-    fn an_event_loop_that_is_refused_is_reported() {
+    fn an_unavailable_io_uring_is_reported() {
         let with = |tried| io_uring(&Facts { io_uring: Some(tried), ..Facts::default() });
         assert_eq!(with(Ok(())), ok("available"));
         assert!(with(Err("not permitted".to_owned())).evidence.starts_with("not available (not permitted)"));
     }
 
     #[test]
-    fn what_perf_may_see_is_reported() {
+    fn permissions_of_perf_are_reported() {
         let with = |perf_privileged, paranoid: &str, restrict: &str| {
             let sysctl = map(&[("kernel.perf_event_paranoid", paranoid), ("kernel.kptr_restrict", restrict)]);
             let environment = Environment { sysctl, ..Environment::default() };
             perf(&Facts { environment, perf_privileged, ..Facts::default() })
         };
         let without = perf(&Facts { perf_is_installed: Some(false), ..Facts::default() });
-        assert!(without.evidence.contains("no program perf"), "{}", without.evidence);
+        assert!(without.evidence.contains("perf is not installed"), "{}", without.evidence);
         assert_eq!(with(Some(true), "4", "1").state, State::Ok);
         assert_eq!(with(Some(false), "1", "0").state, State::Ok);
         assert!(with(Some(true), "1", "2").evidence.starts_with("profiles lack names"));
-        assert!(with(Some(false), "2", "0").evidence.starts_with("profiles lack the kernel's part"));
+        assert!(with(Some(false), "2", "0").evidence.starts_with("profiles lack the kernel"));
         assert!(with(None, "4", "0").evidence.starts_with("no profiles"));
     }
 

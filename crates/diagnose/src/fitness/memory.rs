@@ -2,31 +2,31 @@
 
 use model::fitness::Facts;
 
-use super::{CheckFn, Judgement, bad, beyond, gib, judged, ok, percent, sysctl_number, unknown, warn};
+use super::{CheckFn, Judgement, bad, gib, judged, ok, percent, state_above, sysctl_number, unknown, warn};
 
 pub(super) const CHECKS: [(&str, CheckFn); 4] =
     [("memory", memory), ("swap", swap), ("huge-pages", huge_pages), ("memory-pressure", memory_pressure)];
 
 fn memory(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
-    let Some(total) = environment.memory_bytes else { return unknown("how much there is is not known") };
+    let Some(total) = environment.memory_bytes else { return unknown("the size is unknown") };
     let Some(available) = environment.memory_available_bytes else { return ok(gib(total)) };
     let used = 1.0 - available as f64 / total.max(1) as f64;
     let evidence = format!("{} of {} available", gib(available), gib(total));
     judged(
-        beyond(used, 0.5, 0.9),
+        state_above(used, 0.5, 0.9),
         evidence,
         "other programs use it: the page cache left for the server varies with them",
     )
 }
 
 /// The largest value without a warning; the kernel's default is higher.
-const SWAPPINESS: i64 = 10;
+const MAX_SWAPPINESS: i64 = 10;
 
 fn swap(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
     let (Some(total), Some(used)) = (environment.swap_bytes, environment.swap_used_bytes) else {
-        return unknown("whether there is any is not known");
+        return unknown("the size is unknown");
     };
     if total == 0 {
         return ok("none");
@@ -36,17 +36,17 @@ fn swap(facts: &Facts) -> Judgement {
         facts.activity.as_ref().and_then(|activity| activity.swapped_pages).filter(|n| *n > 0)
     {
         return bad(
-            format!("{evidence}, and {pages} pages moved during the check"),
+            format!("{evidence}, and {pages} pages were swapped during the check"),
             "too little memory: stop other programs, or reduce shared_buffers",
         );
     }
     if used > 0 {
-        return warn(evidence, "swapped pages are slow to return: swapoff -a && swapon -a");
+        return warn(evidence, "reading swapped pages is slow: swapoff -a && swapon -a");
     }
     match sysctl_number(facts, "vm.swappiness") {
-        Some(swappiness) if swappiness > SWAPPINESS => warn(
+        Some(swappiness) if swappiness > MAX_SWAPPINESS => warn(
             format!("{evidence}, vm.swappiness = {swappiness}"),
-            "the kernel may move the server's memory there to cache files: sysctl vm.swappiness=1",
+            "the kernel may swap out the server's memory to cache files: sysctl vm.swappiness=1",
         ),
         _ => ok(evidence),
     }
@@ -54,10 +54,10 @@ fn swap(facts: &Facts) -> Judgement {
 
 fn huge_pages(facts: &Facts) -> Judgement {
     match facts.environment.transparent_hugepages.as_deref() {
-        None => unknown("whether they are transparent is not known"),
+        None => unknown("the mode of transparent huge pages is unknown"),
         Some("always") => warn(
             "transparent: always",
-            "the kernel joins and splits pages at times of its own: echo madvise > \
+            "the kernel merges and splits pages unpredictably: echo madvise > \
              /sys/kernel/mm/transparent_hugepage/enabled",
         ),
         Some(mode) => ok(format!("transparent: {mode}")),
@@ -67,7 +67,7 @@ fn huge_pages(facts: &Facts) -> Judgement {
 fn memory_pressure(facts: &Facts) -> Judgement {
     let Some(share) = facts.pressure.memory else { return unknown("the kernel does not report it (PSI)") };
     let evidence = format!("tasks waited for memory {} of the last 10 s", percent(share / 100.0));
-    judged(beyond(share, 0.1, 5.0), evidence, "too little memory: stop other programs")
+    judged(state_above(share, 0.1, 5.0), evidence, "too little memory: stop other programs")
 }
 
 #[cfg(test)]
@@ -83,7 +83,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
 
     #[test]
-    fn memory_that_others_use_is_reported() {
+    fn memory_used_by_others_is_reported() {
         let with = |available| {
             let memory_bytes = Some(8 * GIB);
             let environment =
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn swap_is_worse_the_more_it_is_used() {
+    fn swap_in_use_is_worse_than_swap_that_exists() {
         let with = |total, used, moved, swappiness: &str| {
             let environment = Environment {
                 swap_bytes: Some(total),
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_join_by_themselves_are_reported() {
+    fn transparent_huge_pages_are_reported() {
         let with = |mode: &str| {
             let transparent_hugepages = Some(mode.to_owned());
             huge_pages(&Facts {

@@ -2,7 +2,7 @@
 
 use model::fitness::Facts;
 
-use super::{CheckFn, Judgement, State, bad, beyond, judged, ok, percent, unknown, warn};
+use super::{CheckFn, Judgement, State, bad, judged, ok, percent, state_above, unknown, warn};
 
 pub(super) const CHECKS: [(&str, CheckFn); 9] = [
     ("processors", processors),
@@ -17,20 +17,21 @@ pub(super) const CHECKS: [(&str, CheckFn); 9] = [
 ];
 
 /// With fewer CPUs, driver and server compete for them.
-const ENOUGH_CPUS: u32 = 4;
+const MIN_CPUS: u32 = 4;
 
 fn processors(facts: &Facts) -> Judgement {
     let environment = &facts.environment;
-    let Some(cpus) = environment.cpus else { return unknown("how many there are is not known") };
+    let Some(cpus) = environment.cpus else { return unknown("the number of CPUs is unknown") };
     let total = environment.cpu.threads.filter(|threads| *threads != cpus);
     let total = total.map(|threads| format!(" of {threads}")).unwrap_or_default();
     let model = environment.cpu_model.as_deref().map(|model| format!(" ({model})")).unwrap_or_default();
     let evidence = format!("{cpus}{total}{model}");
     match cpus {
         1 => bad(evidence, "driver and server share it: run the driver on another machine"),
-        cpus if cpus < ENOUGH_CPUS => {
-            warn(evidence, "driver and server compete for them: compare, but do not trust absolute figures")
-        }
+        cpus if cpus < MIN_CPUS => warn(
+            evidence,
+            "driver and server compete for them: compare results, but do not trust absolute figures",
+        ),
         _ => ok(evidence),
     }
 }
@@ -51,7 +52,7 @@ fn foreign_load(facts: &Facts) -> Judgement {
         percent(share),
         activity.seconds
     );
-    judged(beyond(share, 0.02, 0.1), evidence, "stop other programs, or wait until they end")
+    judged(state_above(share, 0.02, 0.1), evidence, "stop other programs, or wait until they end")
 }
 
 fn steal(facts: &Facts) -> Judgement {
@@ -61,7 +62,7 @@ fn steal(facts: &Facts) -> Judgement {
     let evidence = format!("{} of the time", percent(share));
     let advice =
         "the hypervisor gives this machine's CPU time to other guests: use a machine with dedicated CPUs";
-    judged(beyond(share, 0.005, 0.02), evidence, advice)
+    judged(state_above(share, 0.005, 0.02), evidence, advice)
 }
 
 fn governor(facts: &Facts) -> Judgement {
@@ -87,7 +88,7 @@ fn governor(facts: &Facts) -> Judgement {
 
 fn turbo(facts: &Facts) -> Judgement {
     match facts.environment.cpu.turbo {
-        None => unknown("not seen"),
+        None => unknown("not reported by the kernel"),
         Some(false) => ok("off"),
         Some(true) => warn(
             "on: the clock depends on temperature and on how many cores are busy",
@@ -104,11 +105,11 @@ fn smt(facts: &Facts) -> Judgement {
         _ => state.to_owned(),
     };
     match cpu.smt.as_deref() {
-        None => unknown("not seen"),
+        None => unknown("not reported by the kernel"),
         Some("on") if cpu.cores.is_some() && cpu.cores == cpu.threads => ok(evidence("not in use")),
         Some("on") => warn(
             evidence("on"),
-            "two threads of a core slow each other down: give driver and server cores of their own, or \
+            "two threads of a core slow each other down: use separate cores for driver and server, or \
              echo off > /sys/devices/system/cpu/smt/control",
         ),
         Some("off" | "forceoff") => ok(evidence("off")),
@@ -137,10 +138,10 @@ fn numa(facts: &Facts) -> Judgement {
 
 fn virtualization(facts: &Facts) -> Judgement {
     match facts.environment.virtualization.as_deref() {
-        None => ok("none is seen"),
+        None => ok("none detected"),
         Some(kind) if kind.starts_with("virtual machine") => warn(
             kind,
-            "neighbours and the host's disks affect every result: compare only runs of one session, in random order",
+            "other guests and the host's disks affect every result: compare only runs of one session, in random order",
         ),
         Some(kind) => ok(kind),
     }
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn load_of_others_is_reported_with_its_processes() {
+    fn foreign_load_is_reported_with_its_processes() {
         let with = |foreign_cpus| {
             let busiest = vec![BusyProcess { pid: 7, name: "cc1".to_owned(), cpus: foreign_cpus }];
             let activity = Activity { seconds: 2.0, foreign_cpus, busiest, ..Activity::default() };
@@ -222,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_changes_is_reported() {
+    fn a_changing_frequency_is_reported() {
         let with = |governor: &str, turbo_on| {
             let cpu = Cpu {
                 turbo: Some(turbo_on),
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn switched_off_mitigations_are_reported() {
+    fn disabled_mitigations_are_reported() {
         let with = |command_line: &str| {
             let states =
                 [("a", "Mitigation: x"), ("b", "Vulnerable"), ("c", "Not affected"), ("d", "Not affected")];

@@ -4,36 +4,36 @@ use std::collections::BTreeMap;
 
 use model::metrics::{Kind, Series};
 
-use super::{Found, Gate, Observation, noted, suspect};
+use super::{Gate, GateFinding, Observation, noted, suspect};
 
 pub(super) const GATES: [Gate; 3] =
     [("clock-stepped", clock_stepped), ("window-mismatch", window_mismatch), ("collectors", collectors)];
 
-fn clock_stepped(observed: &Observation) -> Option<Found> {
+fn clock_stepped(observed: &Observation) -> Option<GateFinding> {
     let step_us = observed.clocks?.step_us() as f64;
     let limit = observed.thresholds.clock_step_us;
     if step_us.abs() <= limit {
         return None;
     }
     let evidence = format!("the wall clock stepped by {:+.3} s during the load", step_us / 1e6);
-    Some(suspect(evidence).beyond(format!("at most {} s", limit / 1e6)).so(
+    Some(suspect(evidence).with_threshold(format!("at most {} s", limit / 1e6)).with_advice(
         "times in the server's log may be wrong; let the clock be slewed, not stepped, during measurements",
     ))
 }
 
 /// Largest distance of a reading from an end of the window.
-const REACH_US: i64 = 50_000;
+const MAX_DISTANCE_US: i64 = 50_000;
 
 /// Sources whose counters all begin after the window or end before it: they have no growth in it.
-fn window_mismatch(observed: &Observation) -> Option<Found> {
+fn window_mismatch(observed: &Observation) -> Option<GateFinding> {
     let (from_us, to_us) = observed.window?;
     let mut ends: BTreeMap<&str, (bool, bool)> = BTreeMap::new();
     for series in observed.metrics.0.iter().filter(|series| series.kind == Kind::Counter) {
         let Some((first_us, last_us)) = span(series) else { continue };
         let source = series.metric.split('.').next().unwrap_or_default();
         let (begin, end) = ends.entry(source).or_default();
-        *begin |= first_us <= from_us + REACH_US;
-        *end |= last_us >= to_us - REACH_US;
+        *begin |= first_us <= from_us + MAX_DISTANCE_US;
+        *end |= last_us >= to_us - MAX_DISTANCE_US;
     }
     let without = |pick: fn(&(bool, bool)) -> bool| {
         ends.iter().filter(|(_, ends)| !pick(ends)).map(|(source, _)| *source).collect::<Vec<_>>().join(", ")
@@ -46,11 +46,13 @@ fn window_mismatch(observed: &Observation) -> Option<Found> {
     if parts.is_empty() {
         return None;
     }
-    let evidence = format!("the readings do not cover the window; nothing {}", parts.join("; nothing "));
+    let evidence = format!("the readings do not cover the window; none {}", parts.join("; none "));
     Some(
         suspect(evidence)
-            .beyond(format!("readings within {} ms of both ends", REACH_US / 1000))
-            .so("these metrics are not of the whole window: find out why their sources failed or were late"),
+            .with_threshold(format!("readings within {} ms of both ends", MAX_DISTANCE_US / 1000))
+            .with_advice(
+                "these metrics do not cover the window: find out why their sources failed or were late",
+            ),
     )
 }
 
@@ -60,7 +62,7 @@ fn span(series: &Series) -> Option<(i64, i64)> {
     Some((known().next()?, known().next_back()?))
 }
 
-fn collectors(observed: &Observation) -> Option<Found> {
+fn collectors(observed: &Observation) -> Option<GateFinding> {
     let mut parts = Vec::new();
     for (metric, what) in [("collector.failed", "failed"), ("collector.late", "were late")] {
         for series in observed.metrics.all(metric) {
@@ -82,53 +84,53 @@ fn collectors(observed: &Observation) -> Option<Found> {
 mod tests {
     use model::record::{ClockReading, Clocks, Status};
 
-    use super::super::sound::{Sound, WINDOW, gates};
+    use super::super::fixture::{TrialFixture, WINDOW, gates};
     use super::*;
 
     #[test]
-    fn a_clock_that_was_set_is_suspected() {
-        let sound = Sound::new();
-        let clocks = sound.observed().clocks.unwrap();
+    fn a_clock_step_makes_the_trial_suspect() {
+        let trial = TrialFixture::new();
+        let clocks = trial.observed().clocks.unwrap();
         let with = |step_us| {
             let ended = ClockReading { unix_us: clocks.ended.unix_us + step_us, ..clocks.ended };
-            gates(&Observation { clocks: Some(Clocks { ended, ..clocks }), ..sound.observed() })
+            gates(&Observation { clocks: Some(Clocks { ended, ..clocks }), ..trial.observed() })
         };
         assert_eq!(with(5_000), (Status::Valid, vec![]));
         assert_eq!(with(-3_600_000_000), (Status::Suspect, vec!["clock-stepped"]));
     }
 
     #[test]
-    fn a_source_that_was_not_read_at_an_end_of_the_window_is_named() {
-        let mut sound = Sound::new();
-        sound.readings(
+    fn a_source_without_a_reading_at_an_end_of_the_window_is_named() {
+        let mut trial = TrialFixture::new();
+        trial.readings(
             "disk.read_bytes",
             Some("sda"),
             Kind::Counter,
             &[(WINDOW.0 + 60_000, 1.0), (WINDOW.1, 2.0)],
         );
-        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["window-mismatch"]));
-        let evidence = window_mismatch(&sound.observed()).unwrap().evidence;
-        assert_eq!(evidence, "the readings do not cover the window; nothing at its start: disk");
+        assert_eq!(gates(&trial.observed()), (Status::Suspect, vec!["window-mismatch"]));
+        let evidence = window_mismatch(&trial.observed()).unwrap().evidence;
+        assert_eq!(evidence, "the readings do not cover the window; none at its start: disk");
         // Another disk was present from the start: this one was added later.
-        sound.readings(
+        trial.readings(
             "disk.read_bytes",
             Some("sdb"),
             Kind::Counter,
             &[(WINDOW.0, 1.0), (WINDOW.1 - 40_000, 2.0)],
         );
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
-        assert_eq!(gates(&Observation { window: None, ..sound.observed() }), (Status::Valid, vec![]));
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
+        assert_eq!(gates(&Observation { window: None, ..trial.observed() }), (Status::Valid, vec![]));
     }
 
     #[test]
-    fn readings_that_failed_or_were_late_are_noted() {
-        let mut sound = Sound::new();
-        sound.counter("collector.late", Some("cpu"), 0.0);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
-        sound.counter("collector.late", Some("cpu"), 1.0);
-        sound.counter("collector.failed", Some("pg.database"), 1.0);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["collectors"]));
-        let evidence = collectors(&sound.observed()).unwrap().evidence;
+    fn failed_and_late_readings_are_noted() {
+        let mut trial = TrialFixture::new();
+        trial.counter("collector.late", Some("cpu"), 0.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
+        trial.counter("collector.late", Some("cpu"), 1.0);
+        trial.counter("collector.failed", Some("pg.database"), 1.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["collectors"]));
+        let evidence = collectors(&trial.observed()).unwrap().evidence;
         assert_eq!(evidence, "readings are missing: 4 of pg.database failed, 4 of cpu were late");
     }
 }

@@ -1,15 +1,15 @@
 //! Did the measurement measure the driver?
 
-use super::{Found, Gate, Observation, at_most, percent, suspect};
+use super::{Gate, GateFinding, Observation, at_most, percent, suspect};
 
 pub(super) const GATES: [Gate; 3] =
     [("driver-saturated", saturated), ("driver-lag", lag), ("driver-starved", starved)];
 
 /// Advice to give the driver more CPU.
-const MORE_ROOM: &str = "raise run.threads, pin driver and server to CPUs of their own, or run fewer clients: \
-                         as it is, this says little about the server";
+const ADVICE: &str = "raise run.threads, pin driver and server to separate CPUs, or run fewer clients: \
+                      the result says little about the server";
 
-fn saturated(observed: &Observation) -> Option<Found> {
+fn saturated(observed: &Observation) -> Option<GateFinding> {
     let (mut busy_us, mut width_us) = (0.0, 0.0);
     for interval in observed.measured() {
         let us = interval.width_us as f64;
@@ -23,11 +23,11 @@ fn saturated(observed: &Observation) -> Option<Found> {
     }
     let evidence =
         format!("the driver was saturated: its busiest thread worked {} of the window", percent(busy));
-    Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE))
 }
 
 /// Driver lag is part of every latency: the lag of all responses of a transaction together.
-fn lag(observed: &Observation) -> Option<Found> {
+fn lag(observed: &Observation) -> Option<GateFinding> {
     let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
     let (mut lag_us, mut transactions) = (0.0, 0.0);
     for interval in observed.measured() {
@@ -44,10 +44,10 @@ fn lag(observed: &Observation) -> Option<Found> {
     let evidence =
         format!("the driver handled responses {lag_us:.0} µs late on average, {} of latency", percent(share));
     let threshold = format!("{}, or {:.0} µs", at_most(limit), observed.thresholds.driver_lag_us);
-    Some(suspect(evidence).beyond(threshold).so(MORE_ROOM))
+    Some(suspect(evidence).with_threshold(threshold).with_advice(ADVICE))
 }
 
-fn starved(observed: &Observation) -> Option<Found> {
+fn starved(observed: &Observation) -> Option<GateFinding> {
     let waited = observed.share_of_window("role.busiest_wait_us", Some("driver"))?;
     let limit = observed.thresholds.driver_wait_share;
     if waited <= limit {
@@ -57,7 +57,7 @@ fn starved(observed: &Observation) -> Option<Found> {
         "the driver was starved: its busiest thread waited for a CPU {} of the window",
         percent(waited)
     );
-    Some(suspect(evidence).beyond(at_most(limit)).so(MORE_ROOM))
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE))
 }
 
 #[cfg(test)]
@@ -65,55 +65,55 @@ mod tests {
     use model::message::Interval;
     use model::record::Status;
 
-    use super::super::sound::{Sound, gates, summary};
+    use super::super::fixture::{TrialFixture, gates, summary};
     use super::*;
 
     #[test]
-    fn a_driver_that_never_waits_is_suspected() {
+    fn a_saturated_driver_makes_the_trial_suspect() {
         let with = |busy| {
-            let mut sound = Sound::new();
-            sound.intervals[0].busy = Some(1.0);
-            sound.intervals[1..].iter_mut().for_each(|interval| interval.busy = Some(busy));
-            gates(&sound.observed())
+            let mut trial = TrialFixture::new();
+            trial.intervals[0].busy = Some(1.0);
+            trial.intervals[1..].iter_mut().for_each(|interval| interval.busy = Some(busy));
+            gates(&trial.observed())
         };
         assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");
         assert_eq!(with(0.95), (Status::Suspect, vec!["driver-saturated"]));
     }
 
     #[test]
-    fn lag_counts_where_it_is_both_a_share_of_the_latency_and_long() {
-        let mut sound = Sound::new();
+    fn driver_lag_counts_only_if_long_and_a_share_of_the_latency() {
+        let mut trial = TrialFixture::new();
         let lag = |intervals: &mut Vec<Interval>, mean_us| {
             intervals.iter_mut().for_each(|interval| interval.lag_mean_us = Some(mean_us));
         };
         // Of 400 µs; each transaction has two responses.
-        lag(&mut sound.intervals, 30.0);
-        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-lag"]));
-        lag(&mut sound.intervals, 19.0);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
+        lag(&mut trial.intervals, 30.0);
+        assert_eq!(gates(&trial.observed()), (Status::Suspect, vec!["driver-lag"]));
+        lag(&mut trial.intervals, 19.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
 
-        lag(&mut sound.intervals, 24.0);
+        lag(&mut trial.intervals, 24.0);
         let fast = summary(40_000.0, 100.0);
-        assert_eq!(gates(&Observation { summary: Some(&fast), ..sound.observed() }), (Status::Valid, vec![]));
+        assert_eq!(gates(&Observation { summary: Some(&fast), ..trial.observed() }), (Status::Valid, vec![]));
 
-        lag(&mut sound.intervals, 30.0);
-        sound.intervals.iter_mut().for_each(|interval| interval.responses = None);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "nothing is known of the responses");
+        lag(&mut trial.intervals, 30.0);
+        trial.intervals.iter_mut().for_each(|interval| interval.responses = None);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of the responses");
     }
 
     #[test]
-    fn a_driver_that_waits_for_processors_is_suspected() {
-        let mut sound = Sound::new();
-        sound.counter("role.busiest_wait_us", Some("driver"), 50_000.0);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
-        sound.counter("role.busiest_wait_us", Some("driver"), 550_000.0);
-        assert_eq!(gates(&sound.observed()), (Status::Suspect, vec!["driver-starved"]));
-        let found = starved(&sound.observed()).unwrap();
+    fn a_starved_driver_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.counter("role.busiest_wait_us", Some("driver"), 50_000.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
+        trial.counter("role.busiest_wait_us", Some("driver"), 550_000.0);
+        assert_eq!(gates(&trial.observed()), (Status::Suspect, vec!["driver-starved"]));
+        let found = starved(&trial.observed()).unwrap();
         assert_eq!(
             found.evidence,
             "the driver was starved: its busiest thread waited for a CPU 55% of the window"
         );
-        sound.metrics.0.clear();
-        assert!(starved(&sound.observed()).is_none());
+        trial.metrics.0.clear();
+        assert!(starved(&trial.observed()).is_none());
     }
 }

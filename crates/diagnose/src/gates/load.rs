@@ -1,10 +1,12 @@
 //! Did the load run as planned, and do its counts agree?
 
-use super::{Found, Gate, INTERRUPTED, Observation, at_most, found, invalid, noted, percent, suspect};
+use super::{
+    Gate, GateFinding, INTERRUPTED, Observation, at_most, finding, invalid, noted, percent, suspect,
+};
 use model::record::Status;
 
 /// Before all others: the rest is irrelevant then.
-pub(super) const ENDED_BY_THE_USER: [Gate; 1] = [(INTERRUPTED, interrupted)];
+pub(super) const INTERRUPTED_GATES: [Gate; 1] = [(INTERRUPTED, interrupted)];
 
 pub(super) const GATES: [Gate; 6] = [
     ("load-failed", load_failed),
@@ -15,7 +17,7 @@ pub(super) const GATES: [Gate; 6] = [
     ("littles-law", littles_law),
 ];
 
-fn interrupted(observed: &Observation) -> Option<Found> {
+fn interrupted(observed: &Observation) -> Option<GateFinding> {
     if !observed.interrupted {
         return None;
     }
@@ -29,11 +31,11 @@ fn interrupted(observed: &Observation) -> Option<Found> {
     Some(invalid(evidence))
 }
 
-fn load_failed(observed: &Observation) -> Option<Found> {
+fn load_failed(observed: &Observation) -> Option<GateFinding> {
     Some(invalid(observed.load_failure?.to_owned()))
 }
 
-fn clients_died(observed: &Observation) -> Option<Found> {
+fn clients_died(observed: &Observation) -> Option<GateFinding> {
     let first = observed.deaths.first()?;
     let state = first.sqlstate.as_ref().map(|state| format!(" (SQLSTATE {state})")).unwrap_or_default();
     let evidence = format!(
@@ -44,21 +46,21 @@ fn clients_died(observed: &Observation) -> Option<Found> {
         first.at_us as f64 / 1e6,
         first.message
     );
-    Some(invalid(evidence).so("fix what the message says; the server's log may have more"))
+    Some(invalid(evidence).with_advice("fix the cause in the message; the server's log may have more"))
 }
 
-fn nothing_done(observed: &Observation) -> Option<Found> {
+fn nothing_done(observed: &Observation) -> Option<GateFinding> {
     let summary = observed.summary.filter(|summary| summary.transactions == Some(0))?;
     let window_us = summary.window_us.unwrap_or_default();
     let evidence = format!("no transaction ended in the window of {:.1} s", window_us as f64 / 1e6);
-    Some(invalid(evidence).so("run longer, or find out what transactions wait for"))
+    Some(invalid(evidence).with_advice("use a longer window, or find out what transactions wait for"))
 }
 
 /// The largest number of commits that autovacuum workers may add in one trial without explanation: a fixed number for a
 /// round of workers that find nothing to do, plus a thousandth of the load.
 const AUTOVACUUM_COMMITS: i64 = 200;
 
-fn transaction_count(observed: &Observation) -> Option<Found> {
+fn transaction_count(observed: &Observation) -> Option<GateFinding> {
     observed.summary?;
     let accounting = &observed.accounting;
     let (Some(surplus), Some(transactions)) = (accounting.surplus(), accounting.driver_transactions) else {
@@ -81,21 +83,21 @@ fn transaction_count(observed: &Observation) -> Option<Found> {
         _ if explained_by_autovacuum => {
             Some(noted(format!("{counts}: {surplus} more, which autovacuum workers can add")))
         }
-        1.. if accounting.untold_commits => Some(noted(format!(
+        1.. if accounting.has_unreported_commits => Some(noted(format!(
             "{counts}: {surplus} more, not comparable: CALL, DO and parallel workers commit without reporting it"
         ))),
         ..0 => Some(
             invalid(format!("{counts}: {} fewer", -surplus))
-                .so("this is a bug in pgdyno or the server: please report it"),
+                .with_advice("this is a bug in pgdyno or the server: please report it"),
         ),
         _ => Some(
-            suspect(format!("{counts}: {surplus} more: does another client use this database?"))
-                .so("keep other clients off the tested database"),
+            suspect(format!("{counts}: {surplus} more, perhaps of another client"))
+                .with_advice("keep other clients off the tested database"),
         ),
     }
 }
 
-fn transactions_failed(observed: &Observation) -> Option<Found> {
+fn transactions_failed(observed: &Observation) -> Option<GateFinding> {
     let failed = observed.summary?.failed?;
     let succeeded = observed.accounting.driver_transactions?;
     if failed == 0 {
@@ -106,14 +108,14 @@ fn transactions_failed(observed: &Observation) -> Option<Found> {
     let status = if share > limit { Status::Suspect } else { Status::Valid };
     let evidence = format!("{failed} of {} transactions failed ({})", failed + succeeded, percent(share));
     Some(
-        found(status, evidence)
-            .beyond(at_most(limit))
-            .so("see the server's log for the errors; throughput counts successful transactions only"),
+        finding(status, evidence).with_threshold(at_most(limit)).with_advice(
+            "see the server's log for the errors; throughput counts successful transactions only",
+        ),
     )
 }
 
 /// Little's law in a closed loop: clients = throughput × time per transaction (Little 1961).
-fn littles_law(observed: &Observation) -> Option<Found> {
+fn littles_law(observed: &Observation) -> Option<GateFinding> {
     let summary = observed.summary?;
     let mean_us = summary.latency.as_ref()?.mean_us?;
     let busy = summary.tps * mean_us / 1e6;
@@ -131,9 +133,9 @@ fn littles_law(observed: &Observation) -> Option<Found> {
         summary.tps,
         mean_us / 1e3
     );
-    Some(suspect(evidence).beyond(format!("{} of them off", at_most(limit))).so(
-        "latency lacks time that clients spent, or has too much: a window that is short against the latency does it, \
-         or scripts that sleep",
+    Some(suspect(evidence).with_threshold(format!("{} of them off", at_most(limit))).with_advice(
+        "latency does not account for the clients' time: the window may be short compared with the latency, or scripts \
+         may sleep",
     ))
 }
 
@@ -142,30 +144,30 @@ mod tests {
     use model::message::ClientDeath;
     use model::record::{Accounting, Summary};
 
-    use super::super::sound::{Sound, gates, summary};
+    use super::super::fixture::{TrialFixture, gates, summary};
     use super::*;
 
     #[test]
     fn the_servers_count_must_agree() {
-        let sound = Sound::new();
+        let trial = TrialFixture::new();
         let with = |server, autovacuum| {
-            let accounting = Accounting { server_commits: Some(server), ..sound.observed().accounting };
-            gates(&Observation { accounting, autovacuum: Some(autovacuum), ..sound.observed() })
+            let accounting = Accounting { server_commits: Some(server), ..trial.observed().accounting };
+            gates(&Observation { accounting, autovacuum: Some(autovacuum), ..trial.observed() })
         };
         let found = |status| (status, vec!["transaction-count"]);
         assert_eq!(with(20_507, true), found(Status::Invalid), "a transaction the server never saw");
         assert_eq!(with(20_509, false), found(Status::Suspect), "someone else's commit");
         assert_eq!(with(20_515, true), found(Status::Valid), "autovacuum's, noted");
         assert_eq!(with(25_000, true), found(Status::Suspect), "too many for autovacuum");
-        let unknown = Observation { accounting: Accounting::default(), ..sound.observed() };
+        let unknown = Observation { accounting: Accounting::default(), ..trial.observed() };
         assert_eq!(gates(&unknown), found(Status::Suspect), "missing is not zero");
     }
 
     #[test]
-    fn time_that_is_missing_breaks_littles_law_in_a_closed_loop() {
-        let sound = Sound::new();
+    fn missing_time_violates_littles_law_in_a_closed_loop() {
+        let trial = TrialFixture::new();
         let short = summary(10_000.0, 300.0);
-        let observed = Observation { summary: Some(&short), ..sound.observed() };
+        let observed = Observation { summary: Some(&short), ..trial.observed() };
         assert_eq!(gates(&observed), (Status::Suspect, vec!["littles-law"]));
         let found = littles_law(&observed).unwrap();
         assert_eq!(found.evidence, "10000 transactions/s × 0.300 ms = 3.00 busy clients instead of 4");
@@ -176,18 +178,18 @@ mod tests {
 
     #[test]
     fn failed_transactions_are_noted_and_many_are_suspected() {
-        let sound = Sound::new();
+        let trial = TrialFixture::new();
         let with = |failed| {
             let failed = Summary { failed: Some(failed), ..summary(10_000.0, 400.0) };
-            gates(&Observation { summary: Some(&failed), ..sound.observed() })
+            gates(&Observation { summary: Some(&failed), ..trial.observed() })
         };
         assert_eq!(with(1), (Status::Valid, vec!["transactions-failed"]));
         assert_eq!(with(1000), (Status::Suspect, vec!["transactions-failed"]));
     }
 
     #[test]
-    fn a_load_that_did_not_run_as_it_was_to_is_invalid() {
-        let sound = Sound::new();
+    fn a_load_that_did_not_run_as_planned_is_invalid() {
+        let trial = TrialFixture::new();
         let deaths = [ClientDeath {
             at_us: 1_500_000,
             client: 3,
@@ -195,15 +197,15 @@ mod tests {
             message: "terminating connection because of crash of another server process".to_owned(),
         }];
         let empty = Summary { transactions: Some(0), tps: 0.0, latency: None, ..summary(0.0, 1.0) };
-        let died = Observation { deaths: &deaths, ..sound.observed() };
+        let died = Observation { deaths: &deaths, ..trial.observed() };
         assert_eq!(gates(&died), (Status::Invalid, vec!["client-died"]));
         let evidence = clients_died(&died).unwrap().evidence;
         assert!(evidence.starts_with("1 of 4 clients failed; client 3 after 1.500 s: "), "{evidence}");
-        let nothing = Observation { summary: Some(&empty), ..sound.observed() };
+        let nothing = Observation { summary: Some(&empty), ..trial.observed() };
         assert_eq!(gates(&nothing), (Status::Invalid, vec!["nothing-done"]));
         let failed = Observation { load_failure: Some("no room"), ..Observation::default() };
         assert_eq!(gates(&failed), (Status::Invalid, vec!["load-failed"]));
-        let ended = Observation { interrupted: true, server_exit: Some("signal 2"), ..sound.observed() };
+        let ended = Observation { interrupted: true, server_exit: Some("signal 2"), ..trial.observed() };
         assert_eq!(gates(&ended), (Status::Invalid, vec![INTERRUPTED, "server-exited"]));
     }
 }

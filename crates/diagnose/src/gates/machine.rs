@@ -4,7 +4,7 @@ use model::metrics::Series;
 
 use crate::cpu::CpuTime;
 
-use super::{Found, Gate, Observation, at_most, invalid, percent, suspect};
+use super::{Gate, GateFinding, Observation, at_most, invalid, percent, suspect};
 
 pub(super) const GATES: [Gate; 6] = [
     ("out-of-memory", out_of_memory),
@@ -15,18 +15,20 @@ pub(super) const GATES: [Gate; 6] = [
     ("swap", swap),
 ];
 
-fn out_of_memory(observed: &Observation) -> Option<Found> {
+fn out_of_memory(observed: &Observation) -> Option<GateFinding> {
     const ADVICE: &str = "let the server use less memory, give the machine (or the campaign's limit) more, or stop other programs";
-    let killed = observed.metrics.get("vm.oom_kill", None).and_then(grown).unwrap_or_default();
+    let killed = observed.metrics.get("vm.oom_kill", None).and_then(total_growth).unwrap_or_default();
     if killed > 0.0 {
-        return Some(invalid(format!("out of memory: processes killed by the kernel: {killed}")).so(ADVICE));
+        return Some(
+            invalid(format!("out of memory: processes killed by the kernel: {killed}")).with_advice(ADVICE),
+        );
     }
-    let event = observed.happened(0).find(|event| event.message.contains("out of memory"))?;
-    Some(invalid(format!("out of memory: {}", event.message)).so(ADVICE))
+    let event = observed.events_after(0).find(|event| event.message.contains("out of memory"))?;
+    Some(invalid(format!("out of memory: {}", event.message)).with_advice(ADVICE))
 }
 
 /// Growth of a counter from its first reading to its last.
-fn grown(series: &Series) -> Option<f64> {
+fn total_growth(series: &Series) -> Option<f64> {
     let mut known = series.points.iter().filter_map(|point| point.value);
     let first = known.next()?;
     Some(known.next_back()? - first)
@@ -37,7 +39,7 @@ fn cpu_time(observed: &Observation) -> Option<CpuTime> {
     CpuTime::new(observed.metrics, "all", from_us, to_us)
 }
 
-fn cpu_steal(observed: &Observation) -> Option<Found> {
+fn cpu_steal(observed: &Observation) -> Option<GateFinding> {
     let cpu = cpu_time(observed)?;
     let share = cpu.steal_us / cpu.total_us;
     let limit = observed.thresholds.steal_share;
@@ -47,24 +49,24 @@ fn cpu_steal(observed: &Observation) -> Option<Found> {
     let evidence = format!("CPU steal {}", percent(share));
     Some(
         suspect(evidence)
-            .beyond(at_most(limit))
-            .so("measure on a dedicated machine, or when its neighbours are idle"),
+            .with_threshold(at_most(limit))
+            .with_advice("measure on a dedicated machine, or when its neighbours are idle"),
     )
 }
 
 /// CPU time of processes other than the server's, pgdyno's and the kernel's.
-fn foreign_cpu(observed: &Observation) -> Option<Found> {
+fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
     let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.foreign_cpu_share;
     if share.is_nan() || share <= limit {
         return None;
     }
     let evidence = format!("other processes used {} of the CPU", percent(share));
-    Some(suspect(evidence).beyond(at_most(limit)).so("stop other programs (top shows them)"))
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice("stop other programs (top shows them)"))
 }
 
 /// The mean over the CPUs in each third of the window: changes of a single CPU from second to second do not matter.
-fn cpu_frequency(observed: &Observation) -> Option<Found> {
+fn cpu_frequency(observed: &Observation) -> Option<GateFinding> {
     let (from_us, to_us) = observed.window?;
     let third = (to_us - from_us) / 3;
     let mean = |from_us| {
@@ -86,12 +88,12 @@ fn cpu_frequency(observed: &Observation) -> Option<Found> {
         ghz(second),
         ghz(last)
     );
-    Some(suspect(evidence).beyond(at_most(limit)).so(
-        "set the governor to performance, turn turbo off, and check the cooling (pgdyno doctor says how it is set)",
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(
+        "set the governor to performance, disable turbo, and check the cooling (pgdyno doctor shows the settings)",
     ))
 }
 
-fn memory_pressure(observed: &Observation) -> Option<Found> {
+fn memory_pressure(observed: &Observation) -> Option<GateFinding> {
     const ADVICE: &str = "let the server use less memory, or give the machine more";
     let limit = observed.thresholds.memory_pressure_share;
     if let Some(waited) =
@@ -99,20 +101,20 @@ fn memory_pressure(observed: &Observation) -> Option<Found> {
         && !observed.memory_is_limited
     {
         let evidence = format!("tasks waited for memory {} of the window", percent(waited));
-        return Some(suspect(evidence).beyond(at_most(limit)).so(ADVICE));
+        return Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE));
     }
     let (from_us, to_us) = observed.window?;
-    let least = |metric| observed.metrics.get(metric, None)?.min(from_us, to_us);
-    let available = least("memory.available_bytes")? / least("memory.total_bytes")?;
+    let lowest = |metric| observed.metrics.get(metric, None)?.min(from_us, to_us);
+    let available = lowest("memory.available_bytes")? / lowest("memory.total_bytes")?;
     let limit = observed.thresholds.memory_available_share;
     if available.is_nan() || available >= limit {
         return None;
     }
     let evidence = format!("available memory fell to {}", percent(available));
-    Some(suspect(evidence).beyond(at_most(limit).replace("most", "least")).so(ADVICE))
+    Some(suspect(evidence).with_threshold(at_most(limit).replace("most", "least")).with_advice(ADVICE))
 }
 
-fn swap(observed: &Observation) -> Option<Found> {
+fn swap(observed: &Observation) -> Option<GateFinding> {
     let (read, written) = (observed.growth("vm.pswpin", None), observed.growth("vm.pswpout", None));
     let pages = read.unwrap_or_default() + written.unwrap_or_default();
     let limit = observed.thresholds.swap_pages;
@@ -124,8 +126,8 @@ fn swap(observed: &Observation) -> Option<Found> {
         format!("{} pages were swapped in and {} out during the window", shown(read), shown(written));
     Some(
         suspect(evidence)
-            .beyond(format!("at most {limit}"))
-            .so("turn swap off, let the server use less memory, or stop other programs"),
+            .with_threshold(format!("at most {limit}"))
+            .with_advice("disable swap, let the server use less memory, or stop other programs"),
     )
 }
 
@@ -134,7 +136,7 @@ mod tests {
     use model::metrics::Kind;
     use model::record::Status;
 
-    use super::super::sound::{Sound, gates};
+    use super::super::fixture::{TrialFixture, gates};
     use super::*;
 
     fn suspected(gate: &'static str) -> (Status, Vec<&'static str>) {
@@ -142,79 +144,79 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_was_killed_for_want_of_memory_makes_the_trial_invalid() {
+    fn an_out_of_memory_kill_makes_the_trial_invalid() {
         let invalid = (Status::Invalid, vec!["out-of-memory"]);
-        let mut sound = Sound::new();
-        sound.readings("vm.oom_kill", None, Kind::Counter, &[(0, 3.0), (4_500_000, 4.0)]);
-        assert_eq!(gates(&sound.observed()), invalid, "after the window, too");
+        let mut trial = TrialFixture::new();
+        trial.readings("vm.oom_kill", None, Kind::Counter, &[(0, 3.0), (4_500_000, 4.0)]);
+        assert_eq!(gates(&trial.observed()), invalid, "after the window, too");
 
-        let mut sound = Sound::new();
-        sound.event("error", None, 1_000_000);
-        sound.events[1].message = "ERROR:  out of memory".to_owned();
-        assert_eq!(gates(&sound.observed()), invalid);
-        let found = out_of_memory(&sound.observed()).unwrap();
+        let mut trial = TrialFixture::new();
+        trial.event("error", None, 1_000_000);
+        trial.events[1].message = "ERROR:  out of memory".to_owned();
+        assert_eq!(gates(&trial.observed()), invalid);
+        let found = out_of_memory(&trial.observed()).unwrap();
         assert_eq!(found.evidence, "out of memory: ERROR:  out of memory");
-        sound.events.remove(1);
-        sound.event("error", None, -1_000_000);
-        sound.events[1].message = "ERROR:  out of memory".to_owned();
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "before the load");
+        trial.events.remove(1);
+        trial.event("error", None, -1_000_000);
+        trial.events[1].message = "ERROR:  out of memory".to_owned();
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "before the load");
     }
 
     #[test]
-    fn cpu_time_that_the_host_kept_is_suspected() {
-        let mut sound = Sound::new();
-        sound.counter("cpu.steal_us", Some("all"), 100_000.0);
-        assert_eq!(gates(&sound.observed()), suspected("cpu-steal"));
-        let found = cpu_steal(&sound.observed()).unwrap();
+    fn cpu_steal_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.counter("cpu.steal_us", Some("all"), 100_000.0);
+        assert_eq!(gates(&trial.observed()), suspected("cpu-steal"));
+        let found = cpu_steal(&trial.observed()).unwrap();
         assert_eq!(found.evidence, "CPU steal 4.8%");
         assert_eq!(found.threshold.as_deref(), Some("at most 2%"));
-        let mut lenient = sound.observed();
+        let mut lenient = trial.observed();
         lenient.thresholds.steal_share = 0.05;
         assert_eq!(gates(&lenient), (Status::Valid, vec![]), "as the campaign wants it");
     }
 
     #[test]
-    fn cpu_time_of_others_is_suspected() {
-        let mut sound = Sound::new();
-        sound.counter("role.run_us", Some("foreign"), 10_000.0);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]));
-        sound.counter("role.run_us", Some("foreign"), 5_000_000.0);
-        assert_eq!(gates(&sound.observed()), suspected("foreign-cpu"));
-        sound.metrics.0.retain(|series| series.metric != "role.run_us");
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "nothing is known of any role");
+    fn cpu_time_of_other_processes_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.counter("role.run_us", Some("foreign"), 10_000.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
+        trial.counter("role.run_us", Some("foreign"), 5_000_000.0);
+        assert_eq!(gates(&trial.observed()), suspected("foreign-cpu"));
+        trial.metrics.0.retain(|series| series.metric != "role.run_us");
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of any role");
     }
 
     #[test]
-    fn processors_that_get_slower_are_suspected() {
-        let mut sound = Sound::new();
-        sound.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
-        assert_eq!(gates(&sound.observed()), suspected("cpu-frequency"));
-        let evidence = cpu_frequency(&sound.observed()).unwrap().evidence;
+    fn a_falling_cpu_frequency_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
+        assert_eq!(gates(&trial.observed()), suspected("cpu-frequency"));
+        let evidence = cpu_frequency(&trial.observed()).unwrap().evidence;
         assert!(evidence.contains("3.33 GHz, 3.10 GHz, 2.80 GHz"), "{evidence}");
     }
 
     #[test]
-    fn want_of_memory_is_suspected() {
-        let mut sound = Sound::new();
-        sound.counter("psi.memory_some_us", None, 20_000.0);
-        assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
-        let limited = Observation { memory_is_limited: true, ..sound.observed() };
+    fn memory_pressure_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.counter("psi.memory_some_us", None, 20_000.0);
+        assert_eq!(gates(&trial.observed()), suspected("memory-pressure"));
+        let limited = Observation { memory_is_limited: true, ..trial.observed() };
         assert_eq!(gates(&limited), (Status::Valid, vec![]), "it is what the campaign asks for");
-        let mut sound = Sound::new();
-        sound.gauge("memory.available_bytes", None, &[1e8, 4e9, 3e8, 4e9, 4e9]);
-        assert_eq!(gates(&sound.observed()), suspected("memory-pressure"));
-        let found = memory_pressure(&sound.observed()).unwrap();
+        let mut trial = TrialFixture::new();
+        trial.gauge("memory.available_bytes", None, &[1e8, 4e9, 3e8, 4e9, 4e9]);
+        assert_eq!(gates(&trial.observed()), suspected("memory-pressure"));
+        let found = memory_pressure(&trial.observed()).unwrap();
         assert_eq!(found.evidence, "available memory fell to 3.8%");
         assert_eq!(found.threshold.as_deref(), Some("at least 5%"));
     }
 
     #[test]
-    fn swapping_is_suspected() {
-        let mut sound = Sound::new();
-        sound.counter("vm.pswpout", None, 2.0);
-        assert_eq!(gates(&sound.observed()), suspected("swap"));
-        sound.without("vm.pswpin", None);
-        let found = swap(&sound.observed()).unwrap();
+    fn swapping_makes_the_trial_suspect() {
+        let mut trial = TrialFixture::new();
+        trial.counter("vm.pswpout", None, 2.0);
+        assert_eq!(gates(&trial.observed()), suspected("swap"));
+        trial.without("vm.pswpin", None);
+        let found = swap(&trial.observed()).unwrap();
         assert_eq!(found.evidence, "? pages were swapped in and 6 out during the window");
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Found, Gate, Observation, invalid, noted};
+use super::{Gate, GateFinding, Observation, invalid, noted};
 
 pub(super) const GATES: [Gate; 5] = [
     ("server-exited", exited),
@@ -12,18 +12,18 @@ pub(super) const GATES: [Gate; 5] = [
     ("no-checkpoint", no_checkpoint),
 ];
 
-fn exited(observed: &Observation) -> Option<Found> {
+fn exited(observed: &Observation) -> Option<GateFinding> {
     let exit = observed.server_exit?;
-    Some(invalid(format!("the server ended during the trial: {exit}")).so("its log says more"))
+    Some(invalid(format!("the server ended during the trial: {exit}")).with_advice("see its log"))
 }
 
-fn restarted(observed: &Observation) -> Option<Found> {
-    let start = observed.happened(0).find(|event| event.kind == "server-started")?;
+fn restarted(observed: &Observation) -> Option<GateFinding> {
+    let start = observed.events_after(0).find(|event| event.kind == "server-started")?;
     let evidence = format!("the server restarted during the load: {}", start.message);
-    Some(invalid(evidence).so("its log says why; do not restart a server during a measurement"))
+    Some(invalid(evidence).with_advice("see its log; do not restart a server during a measurement"))
 }
 
-fn settings_changed(observed: &Observation) -> Option<Found> {
+fn settings_changed(observed: &Observation) -> Option<GateFinding> {
     const SHOWN: usize = 5;
     let after: BTreeMap<&str, &str> = observed
         .settings_after
@@ -47,18 +47,18 @@ fn settings_changed(observed: &Observation) -> Option<Found> {
     };
     let shown = changed.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     let evidence = format!("settings changed during the load: {shown}{more}");
-    Some(invalid(evidence).so("do not change the server's configuration during a measurement"))
+    Some(invalid(evidence).with_advice("do not change the server's configuration during a measurement"))
 }
 
 /// Schemas of the server's own tables.
-const OF_THE_SERVER: [&str; 3] = ["pg_catalog.", "pg_toast.", "information_schema."];
+const SYSTEM_SCHEMAS: [&str; 3] = ["pg_catalog.", "pg_toast.", "information_schema."];
 
-fn autovacuum(observed: &Observation) -> Option<Found> {
+fn autovacuum(observed: &Observation) -> Option<GateFinding> {
     let (from_us, _) = observed.window?;
     let mut tables: BTreeMap<&str, u32> = BTreeMap::new();
-    let vacuums = observed.happened(from_us).filter(|event| event.kind == "autovacuum");
-    for table in vacuums.filter_map(|event| event.of.as_deref()) {
-        if !OF_THE_SERVER.iter().any(|schema| table.contains(schema)) {
+    let vacuums = observed.events_after(from_us).filter(|event| event.kind == "autovacuum");
+    for table in vacuums.filter_map(|event| event.object.as_deref()) {
+        if !SYSTEM_SCHEMAS.iter().any(|schema| table.contains(schema)) {
             *tables.entry(table).or_default() += 1;
         }
     }
@@ -67,88 +67,89 @@ fn autovacuum(observed: &Observation) -> Option<Found> {
     }
     let tables: Vec<String> = tables.iter().map(|(table, times)| format!("{table} ({times}×)")).collect();
     let evidence = format!("autovacuum processed tested tables: {}", tables.join(", "));
-    Some(noted(evidence).so("compare with trials with as much autovacuum, or vacuum before the load"))
+    Some(
+        noted(evidence).with_advice("compare with trials with as much autovacuum, or vacuum before the load"),
+    )
 }
 
-fn no_checkpoint(observed: &Observation) -> Option<Found> {
+fn no_checkpoint(observed: &Observation) -> Option<GateFinding> {
     let (from_us, to_us) = observed.window?;
     let logged =
         observed.settings.iter().any(|setting| setting.name == "log_checkpoints" && setting.value == "on");
-    let ended = observed.happened(from_us).any(|event| event.kind == "checkpoint-ended");
+    let ended = observed.events_after(from_us).any(|event| event.kind == "checkpoint-ended");
     if ended || !observed.writes || !logged || !observed.log_was_read || observed.clocks.is_none() {
         return None;
     }
     let seconds = (to_us - from_us) as f64 / 1e6;
     let evidence = format!("the load writes, but no checkpoint ended in its window of {seconds:.0} s");
-    Some(
-        noted(evidence)
-            .so("throughput does not include the cost of checkpoints: run longer than checkpoint_timeout"),
-    )
+    Some(noted(evidence).with_advice(
+        "throughput does not include the cost of checkpoints: run longer than checkpoint_timeout",
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use model::record::{Setting, Status};
 
-    use super::super::sound::{Sound, gates};
+    use super::super::fixture::{TrialFixture, gates};
     use super::*;
 
     #[test]
-    fn a_server_that_ends_or_starts_again_makes_the_trial_invalid() {
-        let mut sound = Sound::new();
-        let exited = Observation { server_exit: Some("signal 9"), ..sound.observed() };
+    fn a_server_that_exits_or_restarts_makes_the_trial_invalid() {
+        let mut trial = TrialFixture::new();
+        let exited = Observation { server_exit: Some("signal 9"), ..trial.observed() };
         assert_eq!(gates(&exited), (Status::Invalid, vec!["server-exited"]));
-        sound.event("server-started", None, -1_000_000);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "before the load");
-        sound.event("server-started", None, 700_000);
-        assert_eq!(gates(&sound.observed()), (Status::Invalid, vec!["server-restarted"]), "in the warm-up");
-        let unknown = Observation { clocks: None, ..sound.observed() };
+        trial.event("server-started", None, -1_000_000);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "before the load");
+        trial.event("server-started", None, 700_000);
+        assert_eq!(gates(&trial.observed()), (Status::Invalid, vec!["server-restarted"]), "in the warm-up");
+        let unknown = Observation { clocks: None, ..trial.observed() };
         assert_eq!(gates(&unknown), (Status::Valid, vec![]), "nobody knows when");
     }
 
     #[test]
-    fn settings_may_not_change() {
-        let sound = Sound::new();
-        let changed: Vec<Setting> = sound
+    fn changed_settings_make_the_trial_invalid() {
+        let trial = TrialFixture::new();
+        let changed: Vec<Setting> = trial
             .settings
             .iter()
             .cloned()
             .map(|setting| Setting { value: "x".to_owned(), ..setting })
             .collect();
-        let with = |after| gates(&Observation { settings_after: after, ..sound.observed() });
-        assert_eq!(with(&sound.settings), (Status::Valid, vec![]));
+        let with = |after| gates(&Observation { settings_after: after, ..trial.observed() });
+        assert_eq!(with(&trial.settings), (Status::Valid, vec![]));
         assert_eq!(with(&[]), (Status::Valid, vec![]), "not known");
         assert_eq!(with(&changed), (Status::Invalid, vec!["settings-changed"]));
-        let found = settings_changed(&Observation { settings_after: &changed, ..sound.observed() }).unwrap();
+        let found = settings_changed(&Observation { settings_after: &changed, ..trial.observed() }).unwrap();
         assert_eq!(found.evidence, "settings changed during the load: log_checkpoints: on → x");
     }
 
     #[test]
     fn autovacuum_on_tested_tables_is_noted() {
-        let mut sound = Sound::new();
-        sound.event("autovacuum", Some("pgbench.public.pgbench_branches"), 500_000);
-        sound.event("autovacuum", Some("pgbench.pg_catalog.pg_class"), 2_500_000);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec![]), "in the warm-up, and the server's own");
-        sound.event("autovacuum", Some("pgbench.public.pgbench_branches"), 2_500_000);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["autovacuum"]));
-        let evidence = autovacuum(&sound.observed()).unwrap().evidence;
+        let mut trial = TrialFixture::new();
+        trial.event("autovacuum", Some("pgbench.public.pgbench_branches"), 500_000);
+        trial.event("autovacuum", Some("pgbench.pg_catalog.pg_class"), 2_500_000);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "in the warm-up, and the server's own");
+        trial.event("autovacuum", Some("pgbench.public.pgbench_branches"), 2_500_000);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["autovacuum"]));
+        let evidence = autovacuum(&trial.observed()).unwrap().evidence;
         assert_eq!(evidence, "autovacuum processed tested tables: pgbench.public.pgbench_branches (1×)");
     }
 
     #[test]
-    fn a_load_that_writes_without_a_checkpoint_is_noted_where_the_log_would_have_it() {
-        let mut sound = Sound::new();
-        sound.events.clear();
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["no-checkpoint"]));
+    fn a_writing_load_without_a_checkpoint_is_noted_if_checkpoints_are_logged() {
+        let mut trial = TrialFixture::new();
+        trial.events.clear();
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["no-checkpoint"]));
         for unknown in [
-            Observation { writes: false, ..sound.observed() },
-            Observation { log_was_read: false, ..sound.observed() },
-            Observation { settings: &[], ..sound.observed() },
-            Observation { clocks: None, ..sound.observed() },
+            Observation { writes: false, ..trial.observed() },
+            Observation { log_was_read: false, ..trial.observed() },
+            Observation { settings: &[], ..trial.observed() },
+            Observation { clocks: None, ..trial.observed() },
         ] {
             assert_eq!(gates(&unknown), (Status::Valid, vec![]));
         }
-        sound.event("checkpoint-ended", None, 500_000);
-        assert_eq!(gates(&sound.observed()), (Status::Valid, vec!["no-checkpoint"]), "before the window");
+        trial.event("checkpoint-ended", None, 500_000);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["no-checkpoint"]), "before the window");
     }
 }

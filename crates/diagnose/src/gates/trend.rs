@@ -2,14 +2,14 @@
 
 use stats::{Sample, Trend};
 
-use super::{Found, Gate, Observation, at_most, percent, suspect};
+use super::{Gate, GateFinding, Observation, at_most, percent, suspect};
 
 pub(super) const GATES: [Gate; 1] = [("trend", trend)];
 
 /// Length of the spans whose mean throughputs are tested: neighbouring seconds are correlated.
 const SPAN_US: u64 = 30_000_000;
 
-fn trend(observed: &Observation) -> Option<Found> {
+fn trend(observed: &Observation) -> Option<GateFinding> {
     // A trial that ends early is invalid, and one in an open loop has the schedule's throughput.
     if observed.interrupted || observed.idle_at_times {
         return None;
@@ -22,16 +22,18 @@ fn trend(observed: &Observation) -> Option<Found> {
     if trend.p > thresholds.trend_p || drift.is_nan() || drift.abs() <= thresholds.trend_share {
         return None;
     }
-    let way = if drift > 0.0 { "rose" } else { "fell" };
+    let direction = if drift > 0.0 { "rose" } else { "fell" };
     let evidence = format!(
-        "throughput {way} by {} over the window (Mann-Kendall p = {:.2e})",
+        "throughput {direction} by {} over the window (Mann-Kendall p = {:.2e})",
         percent(drift.abs()),
         trend.p
     );
     Some(
         suspect(evidence)
-            .beyond(format!("{}, or p above {}", at_most(thresholds.trend_share), thresholds.trend_p))
-            .so("use a longer warm-up (run.warmup), or find out what grows: tables, WAL, a filling cache"),
+            .with_threshold(format!("{}, or p above {}", at_most(thresholds.trend_share), thresholds.trend_p))
+            .with_advice(
+                "use a longer warm-up (run.warmup), or find out what grows: tables, WAL, a filling cache",
+            ),
     )
 }
 
@@ -54,22 +56,22 @@ mod tests {
     use model::message::Phase;
     use model::record::Status;
 
-    use super::super::sound::{Sound, gates, interval};
+    use super::super::fixture::{TrialFixture, gates, interval};
 
     /// A window of this many seconds whose throughput changes by `slope` per second.
     fn window(seconds: u64, slope: i64) -> (Status, Vec<&'static str>) {
-        let mut sound = Sound::new();
+        let mut trial = TrialFixture::new();
         let each = |second: u64| {
             let noise = [0, 70, -40, 20, -60, 10, 50, -50][second as usize / 7 % 8];
             let transactions = (10_000 + noise + slope * second as i64) as u64;
             interval(second * 1_000_000, Phase::Measure, transactions)
         };
-        sound.intervals = (0..seconds).map(each).collect();
-        gates(&sound.observed())
+        trial.intervals = (0..seconds).map(each).collect();
+        gates(&trial.observed())
     }
 
     #[test]
-    fn throughput_that_drifts_in_a_long_window_is_suspected() {
+    fn drifting_throughput_in_a_long_window_makes_the_trial_suspect() {
         assert_eq!(window(300, -10), (Status::Suspect, vec!["trend"]));
         assert_eq!(window(300, 10), (Status::Suspect, vec!["trend"]));
         assert_eq!(window(300, 0), (Status::Valid, vec![]));

@@ -48,20 +48,20 @@ pub fn frames(stack: &str) -> impl DoubleEndedIterator<Item = &str> {
     functions.into_iter().flat_map(|functions| functions.split(';'))
 }
 
-/// The same stacks with every function's name [`plain`].
-pub fn plainly(stacks: &Stacks) -> Stacks {
-    let mut plainly = Stacks { role: stacks.role.clone(), ..Stacks::default() };
+/// The same stacks with every function's name [`base_name`].
+pub fn normalize_names(stacks: &Stacks) -> Stacks {
+    let mut normalized = Stacks { role: stacks.role.clone(), ..Stacks::default() };
     for (stack, samples) in &stacks.samples {
         let (process, _) = stack.split_once(';').unwrap_or((stack, ""));
-        let named = std::iter::once(process.to_owned()).chain(frames(stack).map(plain));
-        *plainly.samples.entry(named.collect::<Vec<_>>().join(";")).or_default() += samples;
+        let named = std::iter::once(process.to_owned()).chain(frames(stack).map(base_name));
+        *normalized.samples.entry(named.collect::<Vec<_>>().join(";")).or_default() += samples;
     }
-    plainly
+    normalized
 }
 
 /// A function's name without suffixes added by the compiler (`.isra.0`, `.constprop.0`, `.part.0`, `.cold`, …), so that
 /// it is the same in another build.
-pub fn plain(frame: &str) -> String {
+pub fn base_name(frame: &str) -> String {
     let (name, suffix) = match frame.strip_suffix(KERNEL_SUFFIX) {
         Some(name) => (name, KERNEL_SUFFIX),
         None => (frame, ""),
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_that_calls_itself_is_counted_once() {
+    fn a_recursive_function_is_counted_once() {
         let text =
             "postgres;main;walk;walk;eval 3\npostgres;main;walk 2\npostgres;main;read_[k] 1\npostgres 4\n";
         let functions = functions(&Stacks::from_folded("load", text).unwrap());
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_compiler_adds_is_no_part_of_a_name() {
+    fn compiler_suffixes_are_removed() {
         for (frame, name) in [
             ("ServerLoop.isra.0", "ServerLoop"),
             ("ep_item_poll.isra.0_[k]", "ep_item_poll_[k]"),
@@ -102,10 +102,10 @@ mod tests {
             ("std::f64::<impl f64>::abs", "std::f64::<impl f64>::abs"),
             ("__libc_start_main@@GLIBC_2.34", "__libc_start_main@@GLIBC_2.34"),
         ] {
-            assert_eq!(plain(frame), name);
+            assert_eq!(base_name(frame), name);
         }
         let text = "p.x;f.isra.0;g_[k] 1\np.x;f;g_[k] 2\np.x 3\n";
-        let merged = plainly(&Stacks::from_folded("load", text).unwrap());
+        let merged = normalize_names(&Stacks::from_folded("load", text).unwrap());
         assert_eq!(merged.folded(), "p.x 3\np.x;f;g_[k] 3\n");
         assert!(is_named("sys_read_[k]", "sys_read") && is_named("f", "f") && !is_named("f", "g"));
     }

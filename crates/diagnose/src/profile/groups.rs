@@ -3,7 +3,7 @@
 
 use model::profile::{KERNEL_SUFFIX, Stacks};
 
-use super::functions::{frames, plain};
+use super::functions::{base_name, frames};
 
 /// Groups with the names of their functions; a `*` at the end of a name matches any suffix.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -197,7 +197,7 @@ impl Groups {
         if frame.ends_with(KERNEL_SUFFIX) {
             return None;
         }
-        let name = plain(frame);
+        let name = base_name(frame);
         let fits = |pattern: &String| match pattern.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None => name == *pattern,
@@ -259,7 +259,7 @@ p;PostgresMain 1
 ";
 
     #[test]
-    fn a_sample_is_of_the_innermost_of_its_functions_that_a_group_has() {
+    fn a_sample_counts_for_the_group_of_its_innermost_grouped_function() {
         let shares = shares(&Groups::default(), TEXT);
         assert_eq!(
             shares,
@@ -277,7 +277,7 @@ p;PostgresMain 1
     }
 
     #[test]
-    fn groups_can_be_added_and_those_that_are_there_extended() {
+    fn groups_can_be_added_and_extended() {
         let mut groups = Groups::default();
         groups.add("protocol", ["PostgresMain".to_owned()]);
         groups.add("tables", ["heap_*".to_owned(), "ReadBufferExtended".to_owned(), "LWLock*".to_owned()]);

@@ -12,13 +12,13 @@ use crate::error::LoadError;
 use crate::io::{Chunk, Io};
 
 /// Clients of one thread that connect at the same time before the load: no more than a server's backlog takes.
-const AT_ONCE: usize = 128;
+const MAX_CONNECTING: usize = 128;
 
 /// Time limit for the next client to be connected, before the load.
-const PATIENCE_NS: u64 = 30_000_000_000;
+const CONNECT_TIMEOUT_NS: u64 = 30_000_000_000;
 
 /// Pause before connecting again to a busy server.
-const REDIAL_NS: u64 = 5_000_000;
+const REDIAL_INTERVAL_NS: u64 = 5_000_000;
 
 /// SQLSTATE of a server that will accept clients soon.
 const CANNOT_CONNECT_NOW: &str = "57P03";
@@ -46,7 +46,9 @@ impl<I: Io> EventLoop<'_, I> {
         self.connecting.last_ns = clock::now_ns();
         let count = self.clients.len();
         while self.connecting.ready < count {
-            while self.connecting.begun < count && self.connecting.begun - self.connecting.ready < AT_ONCE {
+            while self.connecting.begun < count
+                && self.connecting.begun - self.connecting.ready < MAX_CONNECTING
+            {
                 let at = self.connecting.begun;
                 self.connecting.begun += 1;
                 self.connect(at, false)?;
@@ -54,23 +56,23 @@ impl<I: Io> EventLoop<'_, I> {
             if self.connecting.ready == count {
                 break;
             }
-            self.timers_with_patience()?;
+            self.set_connect_timer()?;
             self.io.wait(false)?;
             let woken_ns = clock::now_ns();
             self.handle(woken_ns)?;
             if let Some(error) = self.broken.take() {
                 return Err(error);
             }
-            if self.stop.is_asked() {
+            if self.stop.is_requested() {
                 return Ok(false);
             }
-            if woken_ns > self.connecting.last_ns + PATIENCE_NS {
+            if woken_ns > self.connecting.last_ns + CONNECT_TIMEOUT_NS {
                 return Err(LoadError::ConnectTimeout {
                     server: self.server.addresses[0].name.clone(),
                     ready: self.connecting.ready,
-                    seconds: PATIENCE_NS / 1_000_000_000,
+                    seconds: CONNECT_TIMEOUT_NS / 1_000_000_000,
                     last: match mem::take(&mut self.connecting.last_reason) {
-                        reason if reason.is_empty() => "it does not answer".to_owned(),
+                        reason if reason.is_empty() => "no response".to_owned(),
                         reason => reason,
                     },
                 });
@@ -85,9 +87,9 @@ impl<I: Io> EventLoop<'_, I> {
         mem::take(&mut self.connecting.background)
     }
 
-    fn timers_with_patience(&mut self) -> Result<(), LoadError> {
+    fn set_connect_timer(&mut self) -> Result<(), LoadError> {
         let alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
-        self.io.set_timer(alarm_ns.min(self.connecting.last_ns + PATIENCE_NS + 1))?;
+        self.io.set_timer(alarm_ns.min(self.connecting.last_ns + CONNECT_TIMEOUT_NS + 1))?;
         self.timer_ns = 0;
         Ok(())
     }
@@ -148,7 +150,7 @@ impl<I: Io> EventLoop<'_, I> {
                     return Ok(());
                 }
                 Err(Errno::AGAIN) => {
-                    "the server's queue of connections is full".clone_into(&mut self.connecting.last_reason);
+                    "the server's accept queue is full".clone_into(&mut self.connecting.last_reason);
                     return self.redial(at);
                 }
                 Err(error) => {
@@ -164,7 +166,7 @@ impl<I: Io> EventLoop<'_, I> {
     fn redial(&mut self, at: usize) -> Result<(), LoadError> {
         self.io.close(at);
         self.clients[at].state = State::Redialling;
-        self.timers.set(at, clock::now_ns() + REDIAL_NS);
+        self.timers.set(at, clock::now_ns() + REDIAL_INTERVAL_NS);
         Ok(())
     }
 
@@ -243,7 +245,7 @@ impl<I: Io> EventLoop<'_, I> {
                 client.tls = established.tls;
                 self.connected(at)
             }
-            Err(LoginError::Refused(error)) if error.code() == Some(CANNOT_CONNECT_NOW) => {
+            Err(LoginError::Rejected(error)) if error.code() == Some(CANNOT_CONNECT_NOW) => {
                 self.connecting.last_reason = error.to_string();
                 self.redial(at)
             }
@@ -254,16 +256,16 @@ impl<I: Io> EventLoop<'_, I> {
     /// Handles a login that failed on this connection.
     fn login_failed(&mut self, at: usize, error: LoginError) -> Result<(), LoadError> {
         match error {
-            LoginError::Retry { with, because } => {
+            LoginError::Retry { encryption, cause } => {
                 if let Some(attempt) = &mut self.clients[at].attempt {
                     let address = &self.server.addresses[attempt.address];
-                    attempt.failures.push(address.failure(&because.libpq_text()));
-                    attempt.retry = Some(with);
+                    attempt.failures.push(address.failure(&cause.libpq_text()));
+                    attempt.retry = Some(encryption);
                 }
                 self.hang_up(at);
                 self.dial(at)
             }
-            error if error.another_host_may_do() => self.next_address(at, &error.libpq_text()),
+            error if error.allows_next_host() => self.next_address(at, &error.libpq_text()),
             error => self.connect_failed(at, Some(error)),
         }
     }
@@ -295,7 +297,7 @@ impl<I: Io> EventLoop<'_, I> {
             return Ok(());
         }
         let recorder = self.recorder()?;
-        recorder.reach(now_ns)?;
+        recorder.advance_to(now_ns)?;
         recorder.connected(now_ns.saturating_sub(attempt.from_ns));
         if attempt.for_transaction { self.begin(at, now_ns) } else { self.next_transaction(at, now_ns) }
     }

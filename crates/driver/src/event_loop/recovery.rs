@@ -1,6 +1,6 @@
 //! Error handling: retry the transaction, count it as failed, reconnect, or abort the client.
 
-use wire::{Answer, TransactionStatus, encode};
+use wire::{Response, TransactionStatus, encode};
 
 use super::EventLoop;
 use crate::client::{Awaited, Client, Failure, State};
@@ -16,15 +16,15 @@ use crate::transaction_log::LoggedResult;
 const QUERY_CANCELED: &str = "57014";
 
 /// Maximum number of times that the pause before a retry is doubled.
-const DOUBLINGS: u32 = 6;
+const MAX_DOUBLINGS: u32 = 6;
 
 impl<I: Io> EventLoop<'_, I> {
     /// Handles a response other than that to a successful statement.
     #[cold]
-    pub(super) fn answered_otherwise(
+    pub(super) fn handle_other_response(
         &mut self,
         at: usize,
-        answer: &Answer,
+        answer: &Response,
         now_ns: u64,
     ) -> Result<(), LoadError> {
         if self.load.verbosity.debug {
@@ -36,7 +36,7 @@ impl<I: Io> EventLoop<'_, I> {
             State::Waiting(Awaited::Answer) => {
                 client.reader.collect(false);
                 // Its other requests may or may not have been executed.
-                self.doubt_preparation(at);
+                self.mark_unprepared(at);
                 self.statement_failed(at, error.unwrap_or_default(), answer.commands, now_ns)
             }
             State::Waiting(Awaited::Preparation) => {
@@ -85,12 +85,12 @@ impl<I: Io> EventLoop<'_, I> {
                     }
                 }
             }
-            _ => self.lost(at, "the server answers what nobody asked"),
+            _ => self.lost(at, "the server sent an unexpected response"),
         }
     }
 
     /// Marks a statement as not known to be prepared, after an error in the execution that should have prepared it.
-    fn doubt_preparation(&mut self, at: usize) {
+    fn mark_unprepared(&mut self, at: usize) {
         let client = &mut self.clients[at];
         let program = self.program;
         let step = &program.scripts[client.script as usize].steps[client.step as usize];
@@ -121,7 +121,7 @@ impl<I: Io> EventLoop<'_, I> {
         let query_text = self.sent_text(at);
         if action == OnError::Abort {
             let mut why = error.libpq_text(query_text.as_deref());
-            if let Some(name) = self.refused_to_prepare(at, &error) {
+            if let Some(name) = self.failed_to_prepare(at, &error) {
                 // pgbench executes it nevertheless, and reports the server's error.
                 why.push_str(&format!("so that prepared statement \"{name}\" does not exist\n"));
             }
@@ -154,7 +154,7 @@ impl<I: Io> EventLoop<'_, I> {
 
     /// The name of the statement that the server refused to prepare, if that was the error: it then has a position in
     /// the statement's text.
-    fn refused_to_prepare(&self, at: usize, error: &wire::ServerError) -> Option<String> {
+    fn failed_to_prepare(&self, at: usize, error: &wire::ServerError) -> Option<String> {
         let client = &self.clients[at];
         let step = self.program.scripts[client.script as usize].steps.get(client.step as usize)?;
         match &step.action {
@@ -180,7 +180,7 @@ impl<I: Io> EventLoop<'_, I> {
     /// Handles the end of the rollback after an error.
     fn recovered(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         let Some(failure) = Failure::take(&mut self.clients[at]) else {
-            return Err(LoadError::Internal("a client recovers from nothing".to_owned()));
+            return Err(LoadError::Internal("a client recovered without a failure".to_owned()));
         };
         if self.is_over() {
             // As in pgbench, a transaction that would have been retried is not counted at all.
@@ -204,7 +204,7 @@ impl<I: Io> EventLoop<'_, I> {
 
     fn may_retry(&self, at: usize, now_ns: u64) -> bool {
         let client = &self.clients[at];
-        let tries_left = self.load.errors.max_tries.is_none_or(|most| client.tries < most);
+        let tries_left = self.load.errors.max_tries.is_none_or(|max| client.tries < max);
         let in_time = self
             .load
             .latency_limit
@@ -219,7 +219,7 @@ impl<I: Io> EventLoop<'_, I> {
         }
         let Client { script, step, tries, .. } = self.clients[at];
         let recorder = self.recorder()?;
-        recorder.reach(now_ns)?;
+        recorder.advance_to(now_ns)?;
         recorder.command_error(script as usize, step as usize, true);
         recorder.retried(script as usize, failure);
         self.clients[at].begin_again();
@@ -227,7 +227,7 @@ impl<I: Io> EventLoop<'_, I> {
         if back_off_ns == 0 {
             return self.advance(at, now_ns);
         }
-        let pause_ns = back_off_ns.saturating_mul(1 << (tries - 1).min(DOUBLINGS));
+        let pause_ns = back_off_ns.saturating_mul(1 << (tries - 1).min(MAX_DOUBLINGS));
         let pause_ns = self.pauses.range_i64(pause_ns / 2, pause_ns.saturating_add(pause_ns / 2));
         self.clients[at].state = State::BackingOff;
         self.timers.set(at, now_ns.saturating_add(pause_ns as u64));
@@ -238,7 +238,7 @@ impl<I: Io> EventLoop<'_, I> {
     fn count_failed(&mut self, at: usize, failure: &Failure, now_ns: u64) -> Result<(), LoadError> {
         let Client { script, step, tries, .. } = self.clients[at];
         let recorder = self.recorder()?;
-        recorder.reach(now_ns)?;
+        recorder.advance_to(now_ns)?;
         recorder.command_error(script as usize, step as usize, false);
         recorder.failed(script as usize, failure, tries);
         self.record_span(at, now_ns, true)?;
@@ -257,16 +257,16 @@ impl<I: Io> EventLoop<'_, I> {
         self.io.close(at);
         let client = &mut self.clients[at];
         client.connected = false;
-        let last_words = client.reader.take_error();
-        let sqlstate = last_words.as_ref().and_then(|words| words.code().map(str::to_owned));
+        let server_error = client.reader.take_error();
+        let sqlstate = server_error.as_ref().and_then(|error| error.code().map(str::to_owned));
         let Client { number, script, step, state, .. } = *client;
         if matches!(state, State::Finished | State::Leaving | State::Gone | State::New) {
             return Ok(());
         }
-        let text = match &last_words {
-            Some(words) => format!(
+        let text = match &server_error {
+            Some(error) => format!(
                 "client {number} script {script} aborted in command {step} query 0: {}{why}",
-                words.libpq_text(None)
+                error.libpq_text(None)
             ),
             None => self.command_failed(at, why),
         };
@@ -276,7 +276,7 @@ impl<I: Io> EventLoop<'_, I> {
             if self.load.verbosity.errors {
                 self.log(at, Level::Info, sqlstate.clone(), text, false);
             }
-            let text = last_words.map(|words| words.message);
+            let text = server_error.map(|error| error.message);
             let text = text.unwrap_or_else(|| why.to_owned());
             let failure = Failure { sqlstate: sqlstate.unwrap_or_default(), text, action: OnError::Count };
             let between =
@@ -343,7 +343,7 @@ impl<I: Io> EventLoop<'_, I> {
         let Client { script, tries, .. } = self.clients[at];
         if let Some(recorder) = &mut self.recorder {
             let now_ns = clock::now_ns();
-            recorder.reach(now_ns)?;
+            recorder.advance_to(now_ns)?;
             let sqlstate = sqlstate.clone().unwrap_or_default();
             let failure = Failure { sqlstate, text: error, action: OnError::Abort };
             recorder.failed(script as usize, &failure, tries);
@@ -374,8 +374,8 @@ impl<I: Io> EventLoop<'_, I> {
     fn log_tries(&self, at: usize, what: &str, sqlstate: Option<String>, now_ns: u64) {
         let client = &self.clients[at];
         let mut text = format!("client {} {what} (try {}", client.number, client.tries);
-        if let Some(most) = self.load.errors.max_tries {
-            text.push_str(&format!("/{most}"));
+        if let Some(max) = self.load.errors.max_tries {
+            text.push_str(&format!("/{max}"));
         }
         if let Some(limit) = self.load.latency_limit {
             let used = now_ns.saturating_sub(client.intended_ns) as f64 / limit.as_nanos() as f64 * 100.0;

@@ -2,7 +2,7 @@
 
 use model::workload::Protocol;
 use script::Fetch;
-use wire::{Answer, encode};
+use wire::{Response, encode};
 
 use super::EventLoop;
 use crate::client::{Awaited, Client, State};
@@ -65,16 +65,16 @@ impl<I: Io> EventLoop<'_, I> {
 
     /// Handles a response of the server.
     #[inline]
-    pub(super) fn answered(&mut self, at: usize, answer: &Answer, woken_ns: u64) -> Result<(), LoadError> {
+    pub(super) fn answered(&mut self, at: usize, answer: &Response, woken_ns: u64) -> Result<(), LoadError> {
         let now_ns = clock::now_ns();
         let recorder = self.recorder()?;
         recorder.handled(woken_ns, now_ns, answer.bytes)?;
-        recorder.committed(answer.commits, answer.silent_commits);
+        recorder.committed(answer.commits, answer.has_unreported_commits);
         let client = &mut self.clients[at];
         client.status = answer.status;
         client.rows += answer.rows;
         let Some(due) = client.due.checked_sub(1) else {
-            return self.lost(at, "the server answers what nobody asked");
+            return self.lost(at, "the server sent an unexpected response");
         };
         client.due = due;
         client.answered = due == 0;
@@ -93,7 +93,7 @@ impl<I: Io> EventLoop<'_, I> {
             }
             return self.command_done(at, now_ns);
         }
-        self.answered_otherwise(at, answer, now_ns)
+        self.handle_other_response(at, answer, now_ns)
     }
 
     /// Stores the columns of a statement's results in variables. Returns false if that failed, which aborts the client.

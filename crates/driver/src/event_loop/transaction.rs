@@ -13,7 +13,7 @@ use crate::error::LoadError;
 use crate::io::Io;
 use crate::observer::Level;
 use crate::program::{Action, Clients, Target};
-use crate::recorder::Succeeded;
+use crate::recorder::Success;
 use crate::shell::{self, ShellResult};
 use crate::transaction_log::{Entry, LoggedResult};
 
@@ -102,7 +102,7 @@ impl<I: Io> EventLoop<'_, I> {
                 let script = client.script as usize;
                 let done = client.transactions >= group.transactions;
                 let recorder = self.recorder()?;
-                recorder.reach(now_ns)?;
+                recorder.advance_to(now_ns)?;
                 recorder.skipped(script);
                 self.write_log(at, LoggedResult::Skipped, 0, 0)?;
                 if done || self.is_over() {
@@ -184,7 +184,7 @@ impl<I: Io> EventLoop<'_, I> {
                 {
                     client.evaluates = false;
                     let Some(value) = self.evaluate(at, expr)? else { return Ok(()) };
-                    if !value.is_truth() {
+                    if !value.is_truthy() {
                         now_ns = self.measure_command(at, now_ns)?;
                         let client = &mut self.clients[at];
                         match *otherwise {
@@ -258,7 +258,7 @@ impl<I: Io> EventLoop<'_, I> {
     #[inline]
     pub(super) fn command_done(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
         if self.load.per_command {
-            self.recorder()?.reach(now_ns)?;
+            self.recorder()?.advance_to(now_ns)?;
             self.record_command(at, now_ns)?;
         }
         self.clients[at].step += 1;
@@ -272,7 +272,7 @@ impl<I: Io> EventLoop<'_, I> {
             return Ok(now_ns);
         }
         let now_ns = clock::now_ns();
-        self.recorder()?.reach(now_ns)?;
+        self.recorder()?.advance_to(now_ns)?;
         self.record_command(at, now_ns)?;
         Ok(now_ns)
     }
@@ -364,7 +364,7 @@ impl<I: Io> EventLoop<'_, I> {
         client.transactions += 1;
         let latency_ns = now_ns.saturating_sub(client.intended_ns);
         let start_lag_ns = client.begun_ns.saturating_sub(client.intended_ns).min(latency_ns);
-        let done = Succeeded {
+        let done = Success {
             script: client.script as usize,
             latency_ns,
             start_lag_ns,
@@ -374,7 +374,7 @@ impl<I: Io> EventLoop<'_, I> {
         let (open, waited) = (client.status != TransactionStatus::Idle, client.waited);
         let recorder = self.recorder()?;
         if !waited {
-            recorder.reach(now_ns)?;
+            recorder.advance_to(now_ns)?;
         }
         recorder.succeeded(&done);
         if self.log.is_some() {
@@ -397,7 +397,7 @@ impl<I: Io> EventLoop<'_, I> {
         let client = &self.clients[at];
         if self.program.groups[client.group as usize].spans {
             let (script, number, from_ns) = (client.script as usize, client.number, client.begun_ns);
-            self.recorder()?.spanned(script, number, from_ns, now_ns, failed);
+            self.recorder()?.add_span(script, number, from_ns, now_ns, failed);
         }
         Ok(())
     }
@@ -409,8 +409,8 @@ impl<I: Io> EventLoop<'_, I> {
             self.disconnect(at)?;
         }
         if let Some(think) = self.load.think {
-            let (least, most) = (think.least.as_nanos() as i64, think.most.as_nanos() as i64);
-            let pause_ns = self.pauses.range_i64(least, most.max(least)) as u64;
+            let (min_ns, max_ns) = (think.min.as_nanos() as i64, think.max.as_nanos() as i64);
+            let pause_ns = self.pauses.range_i64(min_ns, max_ns.max(min_ns)) as u64;
             self.clients[at].state = State::Thinking;
             self.timers.set(at, now_ns.saturating_add(pause_ns));
             return Ok(());

@@ -190,12 +190,12 @@ impl Io for Epoll {
     }
 
     #[inline]
-    fn wait(&mut self, only_look: bool) -> Result<()> {
-        const AT_ONCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+    fn wait(&mut self, poll_only: bool) -> Result<()> {
+        const IMMEDIATELY: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
         self.events.clear();
         self.next_event = 0;
         self.unread_before = self.unread.len();
-        let timeout = (only_look || self.unread_before > 0).then_some(&AT_ONCE);
+        let timeout = (poll_only || self.unread_before > 0).then_some(&IMMEDIATELY);
         match epoll::wait(&self.epoll, spare_capacity(&mut self.events), timeout) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error),

@@ -287,10 +287,10 @@ impl Io for Uring {
     }
 
     #[inline]
-    fn wait(&mut self, only_look: bool) -> Result<()> {
+    fn wait(&mut self, poll_only: bool) -> Result<()> {
         self.events.clear();
         self.next_event = 0;
-        let entered = if only_look {
+        let entered = if poll_only {
             let submitted = self.ring.submission().len() as u32;
             let flags = EnterFlags::GETEVENTS.bits();
             // Safety: no signal mask is passed.

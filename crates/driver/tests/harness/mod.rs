@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use driver::{Next, Process};
+use driver::{Process, ProcessEvent};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use host::{Cache, Progress};
@@ -29,7 +29,7 @@ use server::{Cluster, Server, StopMode};
 use wire::blocking::Session;
 
 /// Time without a reply after which a driver is considered hung.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Major versions for tests that depend on the server's: 13 counts transactions by datagrams to a collector process, 18
 /// in shared memory.
@@ -125,7 +125,7 @@ impl Bench {
         let count = format!("SELECT xact_commit FROM pg_stat_database WHERE datname = '{}'", self.database);
         let mut counted = 0;
         // Before version 15, counts become visible with a delay.
-        let met = within(Duration::from_secs(5), || {
+        let met = poll_until(Duration::from_secs(5), || {
             let all = client.query_one::<u64>(&count).unwrap();
             counted = all - self.counted.get();
             counted == expected
@@ -138,7 +138,7 @@ impl Bench {
         let mut client = self.server.session("postgres").unwrap();
         let count = format!("SELECT count(*) FROM pg_stat_activity WHERE datname = '{}'", self.database);
         let none = || client.query_one::<u64>(&count).unwrap() == 0;
-        assert!(within(PATIENCE, none));
+        assert!(poll_until(TIMEOUT, none));
     }
 
     /// A session in the database in addition to the drivers'. Its commits count.
@@ -161,10 +161,10 @@ impl Bench {
 /// A copy of the template, which is created if this machine has none yet.
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, major, &Quiet).unwrap();
-    server::template(&cache, &installation, &[], &1.into(), &Quiet)
+    let installation = server::install(&cache, major, &NoProgress).unwrap();
+    server::template(&cache, &installation, &[], &1.into(), &NoProgress)
         .unwrap()
-        .clone_cluster(&cache, &Quiet)
+        .clone_cluster(&cache, &NoProgress)
         .unwrap()
 }
 
@@ -184,9 +184,9 @@ fn copy_of(server: &Server, database: &str) -> String {
     copy
 }
 
-struct Quiet;
+struct NoProgress;
 
-impl Progress for Quiet {
+impl Progress for NoProgress {
     fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
@@ -199,11 +199,11 @@ fn connection(endpoint: Endpoint) -> Connection {
     }
 }
 
-/// Polls until `so` holds; returns false after `limit`.
-fn within(limit: Duration, mut so: impl FnMut() -> bool) -> bool {
+/// Polls until `condition` holds; returns false after `timeout`.
+fn poll_until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let begun = Instant::now();
-    while !so() {
-        if begun.elapsed() > limit {
+    while !condition() {
+        if begun.elapsed() > timeout {
             return false;
         }
         thread::sleep(Duration::from_millis(2));
@@ -266,19 +266,19 @@ impl Driver {
     }
 
     /// The reason why a load cannot be run.
-    pub(crate) fn refused(load: &Load) -> String {
+    pub(crate) fn failure(load: &Load) -> String {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
-        driver.listen_to_the_end();
+        driver.receive_to_the_end();
         match driver.replies.pop() {
             Some(Reply::Failed { message }) => message,
-            last => panic!("the load was to fail, and the driver's last word is {last:?}"),
+            last => panic!("the load should fail, but the last reply is {last:?}"),
         }
     }
 
     /// The outcome of a load that never began.
     pub(crate) fn outcome_without_load(mut self) -> Outcome {
-        self.listen_to_the_end();
+        self.receive_to_the_end();
         match self.replies.as_slice() {
             [Reply::Hello { .. }, Reply::Finished(outcome)] => (**outcome).clone(),
             replies => panic!("{replies:?}"),
@@ -286,28 +286,28 @@ impl Driver {
     }
 
     /// Receives replies until one matches.
-    pub(crate) fn until(&mut self, so: impl Fn(&Reply) -> bool) {
-        while !self.replies.last().is_some_and(&so) {
-            match self.process.next(PATIENCE).unwrap() {
-                Next::Reply(reply) => self.replies.push(reply),
+    pub(crate) fn wait_for(&mut self, matches: impl Fn(&Reply) -> bool) {
+        while !self.replies.last().is_some_and(&matches) {
+            match self.process.next(TIMEOUT).unwrap() {
+                ProcessEvent::Reply(reply) => self.replies.push(reply),
                 other => panic!("{other:?} after {:?}", self.replies),
             }
         }
     }
 
-    fn listen_to_the_end(&mut self) -> String {
+    fn receive_to_the_end(&mut self) -> String {
         loop {
-            match self.process.next(PATIENCE).unwrap() {
-                Next::Reply(reply) => self.replies.push(reply),
-                Next::TimedOut => panic!("silence after {:?}", self.replies),
-                Next::Exited { stderr, .. } => return stderr,
+            match self.process.next(TIMEOUT).unwrap() {
+                ProcessEvent::Reply(reply) => self.replies.push(reply),
+                ProcessEvent::TimedOut => panic!("no reply after {:?}", self.replies),
+                ProcessEvent::Exited { stderr, .. } => return stderr,
             }
         }
     }
 
     /// Receives replies to the end of a load, and checks that they are in order and add up.
     pub(crate) fn recorded(mut self) -> Recorded {
-        let stderr = self.listen_to_the_end();
+        let stderr = self.receive_to_the_end();
         let mut replies = self.replies.into_iter();
         assert_eq!(replies.next(), Some(Reply::Hello { version: VERSION }));
         assert!(matches!(replies.next(), Some(Reply::Connected { .. })));
@@ -319,7 +319,7 @@ impl Driver {
                 Reply::Interval(interval) => intervals.push(interval),
                 Reply::ClientDied(death) => deaths.push(death),
                 Reply::Finished(last) => outcome = Some(last),
-                reply => panic!("{reply:?} in the course of a load"),
+                reply => panic!("{reply:?} during a load"),
             }
         }
         let recorded = Recorded { intervals, deaths, outcome: *outcome.expect("an outcome"), stderr };
@@ -363,7 +363,7 @@ impl Recorded {
 }
 
 /// Whether a driver process with a running load ends when its standard input does.
-pub(crate) fn ends_with_its_input(request: &Request) -> bool {
+pub(crate) fn exits_with_its_input(request: &Request) -> bool {
     let mut child = Command::new(env!("CARGO_BIN_EXE_driver-child"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -376,7 +376,7 @@ pub(crate) fn ends_with_its_input(request: &Request) -> bool {
     assert!(replies.any(|reply| reply.unwrap().contains("interval")));
     drop(input);
     replies.for_each(drop);
-    within(PATIENCE, || child.try_wait().unwrap().is_some())
+    poll_until(TIMEOUT, || child.try_wait().unwrap().is_some())
 }
 
 /// Number of allocations of a driver process, from its standard error.
@@ -396,14 +396,14 @@ fn byte_by_byte(port: u16) -> Endpoint {
             client.set_nodelay(true).unwrap();
             server.set_nodelay(true).unwrap();
             let (client_in, server_out) = (client.try_clone().unwrap(), server.try_clone().unwrap());
-            thread::spawn(move || pass_on(client_in, server_out, 8192));
-            thread::spawn(move || pass_on(server, client, 1));
+            thread::spawn(move || forward(client_in, server_out, 8192));
+            thread::spawn(move || forward(server, client, 1));
         }
     });
     Endpoint::Tcp { host: "127.0.0.1".to_owned(), port: own_port }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream, piece: usize) {
+fn forward(mut from: TcpStream, mut to: TcpStream, piece: usize) {
     let mut buffer = [0; 8192];
     while let Ok(read @ 1..) = from.read(&mut buffer) {
         if buffer[..read].chunks(piece).any(|bytes| to.write_all(bytes).is_err()) {
@@ -415,7 +415,7 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, piece: usize) {
 }
 
 /// A server that accepts connections and sends nothing.
-pub(crate) fn silent() -> Connection {
+pub(crate) fn silent_server() -> Connection {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || listener.incoming().collect::<Vec<_>>());
@@ -423,7 +423,7 @@ pub(crate) fn silent() -> Connection {
 }
 
 /// A server that sends these bytes to every client, and closes.
-pub(crate) fn says(words: &'static [u8]) -> Connection {
+pub(crate) fn server_that_sends(bytes: &'static [u8]) -> Connection {
     let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -431,7 +431,7 @@ pub(crate) fn says(words: &'static [u8]) -> Connection {
             let mut client = client.unwrap();
             // It reads the start-up message first, so that its bytes are not lost in a reset.
             let _ = client.read(&mut [0; 1024]);
-            let _ = client.write_all(words);
+            let _ = client.write_all(bytes);
         }
     });
     connection(Endpoint::Tcp { host: "127.0.0.1".to_owned(), port })

@@ -7,45 +7,45 @@ use hdrhistogram::{AdditionError, CreationError, RecordError};
 #[derive(Debug, thiserror::Error)]
 pub enum PgbenchError {
     /// An empty log.
-    #[error("it is empty")]
+    #[error("the log is empty")]
     Empty,
     /// The output of several runs.
-    #[error("it has {0} runs of pgbench; put each into a file of its own")]
+    #[error("the file contains {0} runs of pgbench: put each run into a separate file")]
     SeveralRuns(usize),
     /// An output without its last lines.
-    #[error("it has no line \"tps = …\": pgbench did not come to its end, or this is not what it printed")]
+    #[error("there is no line \"tps = …\": pgbench was interrupted, or this is not its output")]
     NoThroughput,
     /// A run without transactions.
-    #[error("pgbench did no transaction (tps = 0)")]
+    #[error("pgbench processed no transactions (tps = 0)")]
     NoTransactions,
     /// A log without a transaction that succeeded.
-    #[error("no transaction succeeded in it")]
+    #[error("no transaction succeeded")]
     NoSuccess,
     /// Neither an output nor a log from which to derive the throughput.
-    #[error("neither what pgbench printed nor a log of two intervals is there")]
+    #[error("there is neither an output of pgbench nor a log of two or more intervals")]
     NothingMeasured,
     /// No progress report.
-    #[error("it has no progress report of pgbench (\"progress: 1.0 s, 512.3 tps, …\")")]
+    #[error("there is no progress report of pgbench (\"progress: 1.0 s, 512.3 tps, …\")")]
     NoProgress,
     /// A line that pgbench does not write.
     #[error(
-        "it is not a line of pgbench's log; expected one such as \"0 199 2241 0 1175850568 995598\" (-l), or \
+        "not a line of a pgbench log: expected one such as \"0 199 2241 0 1175850568 995598\" (-l), or \
          \"1345828501 5601 1542744 483552416 61 2573\" (--aggregate-interval)"
     )]
-    NotALine,
+    InvalidLine,
     /// A log of transactions and a log of intervals.
-    #[error("it is of another kind of log than those before: give the logs of one run")]
-    Mixed,
+    #[error("the format of the log differs from that of the previous ones: give the logs of one run")]
+    MixedFormats,
     /// Transactions or intervals of more than one run.
-    #[error("its {what} lie {seconds} s apart: it is not of one run")]
-    Apart {
+    #[error("its {what} span {seconds} s, which is too long for one run: give the logs of one run")]
+    TooLong {
         /// Transactions or intervals.
         what: &'static str,
         /// From the first to the last.
         seconds: i64,
     },
     /// A histogram that could not be made.
-    #[error("its latencies can't be counted: {0}")]
+    #[error("the histogram of its latencies can't be computed: {0}")]
     Histogram(#[from] HistogramError),
 }
 

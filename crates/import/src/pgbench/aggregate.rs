@@ -41,9 +41,9 @@ struct Sums {
 }
 
 /// A smaller first number is not a time but a client's number.
-const EARLIEST_S: i64 = 1_000_000_000;
+const MIN_START_S: i64 = 1_000_000_000;
 /// As in transactions' logs.
-const LONGEST_S: i64 = 1_000_000;
+const MAX_LENGTH_S: i64 = 1_000_000;
 
 impl Line {
     /// Parses the fields of a line; none if it is not of an interval.
@@ -51,7 +51,7 @@ impl Line {
         if !matches!(fields.len(), 6 | 10 | 11 | 13 | 15..) {
             return None;
         }
-        let start_s = fields[0].parse().ok().filter(|start| (EARLIEST_S..1 << 40).contains(start))?;
+        let start_s = fields[0].parse().ok().filter(|start| (MIN_START_S..1 << 40).contains(start))?;
         let figure = |at: usize| {
             let figure = fields.get(at)?.parse::<f64>().ok()?;
             (figure.is_finite() && figure >= 0.0).then_some(figure)
@@ -143,8 +143,8 @@ impl Aggregated {
             return Ok(());
         };
         let last_s = self.intervals.keys().next_back().copied().unwrap_or(first_s);
-        if last_s - first_s > LONGEST_S {
-            return Err(PgbenchError::Apart { what: "intervals", seconds: last_s - first_s });
+        if last_s - first_s > MAX_LENGTH_S {
+            return Err(PgbenchError::TooLong { what: "intervals", seconds: last_s - first_s });
         }
         let mut gauges =
             [("mean", Vec::new()), ("stddev", Vec::new()), ("min", Vec::new()), ("max", Vec::new())];

@@ -44,14 +44,14 @@ struct Second {
 }
 
 /// Maximum length of a run: anything longer is of several runs, or damaged.
-const LONGEST_S: i64 = 1_000_000;
+const MAX_LENGTH_S: i64 = 1_000_000;
 
 impl Log {
     /// Reads the logs of all threads.
     pub(super) fn read(sources: &[Source], files: &mut Vec<ImportedFile>) -> Result<Self, ImportError> {
         let mut log = Self::None;
         for source in sources {
-            files.push(source.lines(|_, line| log.take(line))?);
+            files.push(source.lines(|_, line| log.add_line(line))?);
         }
         match log {
             Self::None if !sources.is_empty() => {
@@ -73,8 +73,8 @@ impl Log {
         }
     }
 
-    fn take(&mut self, line: &[u8]) -> Result<(), PgbenchError> {
-        let text = std::str::from_utf8(line).map_err(|_| PgbenchError::NotALine)?.trim();
+    fn add_line(&mut self, line: &[u8]) -> Result<(), PgbenchError> {
+        let text = std::str::from_utf8(line).map_err(|_| PgbenchError::InvalidLine)?.trim();
         if text.is_empty() {
             return Ok(());
         }
@@ -83,15 +83,15 @@ impl Log {
             if let Self::None = self {
                 *self = Self::Aggregated(Aggregated::default());
             }
-            let Self::Aggregated(log) = self else { return Err(PgbenchError::Mixed) };
+            let Self::Aggregated(log) = self else { return Err(PgbenchError::MixedFormats) };
             log.add(line);
             return Ok(());
         }
-        let entry = entry(&fields).ok_or(PgbenchError::NotALine)?;
+        let entry = entry(&fields).ok_or(PgbenchError::InvalidLine)?;
         if let Self::None = self {
             *self = Self::Transactions(Transactions::default());
         }
-        let Self::Transactions(log) = self else { return Err(PgbenchError::Mixed) };
+        let Self::Transactions(log) = self else { return Err(PgbenchError::MixedFormats) };
         log.add(&entry);
         Ok(())
     }
@@ -102,7 +102,7 @@ struct Entry {
     end_us: i64,
     /// None if it failed.
     latency_us: Option<u32>,
-    skipped: bool,
+    is_skipped: bool,
 }
 
 fn entry(fields: &[&str]) -> Option<Entry> {
@@ -118,20 +118,20 @@ fn entry(fields: &[&str]) -> Option<Entry> {
         script: script.parse().ok()?,
         end_us: seconds * 1_000_000 + micros,
         latency_us,
-        skipped: *time == "skipped",
+        is_skipped: *time == "skipped",
     })
 }
 
 impl Transactions {
     fn add(&mut self, entry: &Entry) {
-        if entry.skipped {
+        if entry.is_skipped {
             return;
         }
         let second = self.seconds.entry(entry.end_us.div_euclid(1_000_000)).or_default();
         let of_script = second.entry(entry.script).or_default();
-        let began_us = entry.end_us - i64::from(entry.latency_us.unwrap_or_default());
-        let (first, last) = self.span.unwrap_or((began_us, entry.end_us));
-        self.span = Some((first.min(began_us), last.max(entry.end_us)));
+        let started_us = entry.end_us - i64::from(entry.latency_us.unwrap_or_default());
+        let (first, last) = self.span.unwrap_or((started_us, entry.end_us));
+        self.span = Some((first.min(started_us), last.max(entry.end_us)));
         match entry.latency_us {
             Some(us) => {
                 of_script.latencies_us.push(us);
@@ -152,8 +152,8 @@ impl Transactions {
     ) -> Result<(), PgbenchError> {
         let Some((first_us, last_us)) = self.span else { return Ok(()) };
         let (first_s, last_s) = (first_us.div_euclid(1_000_000), last_us.div_euclid(1_000_000));
-        if last_s - first_s > LONGEST_S {
-            return Err(PgbenchError::Apart { what: "transactions", seconds: last_s - first_s });
+        if last_s - first_s > MAX_LENGTH_S {
+            return Err(PgbenchError::TooLong { what: "transactions", seconds: last_s - first_s });
         }
         let mut all = series::histogram(&[])?;
         let after_us = |unix_us: i64| unix_us.clamp(first_us, last_us).abs_diff(first_us);

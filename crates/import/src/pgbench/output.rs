@@ -22,7 +22,7 @@ pub(super) struct Output {
     mean_ms: Option<f64>,
     stddev_ms: Option<f64>,
     connect_ms: Option<f64>,
-    throttled: bool,
+    is_throttled: bool,
 }
 
 impl Output {
@@ -64,7 +64,7 @@ impl Output {
                 "latency average" => output.mean_ms = figure(first),
                 "latency stddev" => output.stddev_ms = figure(first),
                 "initial connection time" => output.connect_ms = figure(first),
-                "rate limit schedule lag" => output.throttled = true,
+                "rate limit schedule lag" => output.is_throttled = true,
                 "tps" if value.contains("including connections") => with_connecting = figure(first),
                 "tps" => without = figure(first),
                 _ if name.starts_with("SQL script ") => output.scripts.push(script_name(value)),
@@ -103,7 +103,7 @@ impl Output {
         if let Some(version) = &self.version {
             put(Factor::Server, version);
         }
-        if !self.throttled {
+        if !self.is_throttled {
             put(Factor::Rate, "max");
         }
         put(Factor::Warmup, "0s");
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_servers_version_is_the_servers() {
+    fn the_servers_version_takes_precedence_over_the_clients() {
         let version = |text| server_version(text);
         assert_eq!(version("15.14 (Debian 15.14-0+deb12u1))").as_deref(), Some("15.14"));
         assert_eq!(version("15.3, server 14.2)").as_deref(), Some("14.2"));
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_report_says_so() {
+    fn an_invalid_output_is_rejected_with_the_reason() {
         assert!(Output::read("").unwrap_err().to_string().contains("tps = "));
         let two = "transaction type: a\ntps = 1 (x)\ntransaction type: a\ntps = 2 (x)\n";
         assert!(Output::read(two).unwrap_err().to_string().contains("2 runs"));
@@ -180,7 +180,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_brings_the_reader_down(
+        fn arbitrary_text_does_not_panic(
             text in "(((transaction type|tps|duration|SQL script 1|latency average| - weight|pgbench)(: | = | \\())?[0-9a-zé<>./@() ]{0,12}\n){0,8}"
         ) {
             if let Ok(output) = Output::read(&text) {

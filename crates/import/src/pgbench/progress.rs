@@ -47,15 +47,15 @@ fn report(text: &str) -> Option<Report> {
 }
 
 /// Times from this on must be since the epoch.
-const EPOCH_S: f64 = 1e9;
+const MIN_EPOCH_S: f64 = 1e9;
 /// Maximum time between two reports of a run; anything longer is damaged.
-const LONGEST_S: f64 = 1e6;
+const MAX_INTERVAL_S: f64 = 1e6;
 
 /// Adds the series of reports to a draft. Transactions are the reported throughput times the time since the previous
 /// report: as exact as pgbench rounds these.
 pub(super) fn add_to(reports: &[Report], script: &str, draft: &mut Draft) {
     let Some(first) = reports.first() else { return };
-    let since_epoch = first.at_s >= EPOCH_S;
+    let since_epoch = first.at_s >= MIN_EPOCH_S;
     let origin_s = match (since_epoch, reports.get(1)) {
         (false, _) => 0.0,
         (true, Some(second)) => first.at_s - (second.at_s - first.at_s),
@@ -67,8 +67,8 @@ pub(super) fn add_to(reports: &[Report], script: &str, draft: &mut Draft) {
     let mut gauges = [("pgbench.latency_mean_us", Vec::new()), ("pgbench.latency_stddev_us", Vec::new())];
     for report in reports {
         let width_s = report.at_s - before_s;
-        if !(0.0..LONGEST_S).contains(&width_s) {
-            let note = "the progress reports are not in the order of time: they were left out";
+        if !(0.0..MAX_INTERVAL_S).contains(&width_s) {
+            let note = "the progress reports are not in order of time and were ignored";
             draft.notes.push(note.to_owned());
             return;
         }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn times_since_the_epoch_say_when_it_began() {
+    fn timestamps_since_the_epoch_determine_the_start() {
         let draft = draft_of("progress: 1447774123.500 s, 9.0 tps\nprogress: 1447774124.500 s, 9.0 tps\n");
         assert_eq!(draft.started.unwrap().to_string(), "2015-11-17T15:28:42.5Z");
         assert_eq!(draft.intervals.len(), 2);
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_text_brings_the_reader_down(text in "(progress: [0-9e.-]{0,12} s, [0-9e.]{0,6} tps(, lat [0-9.na-]{0,5} ms stddev [0-9.]{0,4})?\n){0,5}") {
+        fn arbitrary_text_does_not_panic(text in "(progress: [0-9e.-]{0,12} s, [0-9e.]{0,6} tps(, lat [0-9.na-]{0,5} ms stddev [0-9.]{0,4})?\n){0,5}") {
             draft_of(&text);
         }
     }

@@ -10,20 +10,19 @@ use rustix::process::Signal;
 use crate::error::Error;
 use crate::kernel::choice::Wanted;
 use crate::kernel::package::{PREFIX, Package, is_word};
-use host::Doing;
+use host::IoContext;
 use host::Progress;
-use host::process::{LAST_LINES, last_lines};
+use host::process::{LOG_TAIL_LINES, last_lines};
 use host::process::{spawn, wait_while};
 
 /// All packages of kernels that apt has.
 pub(crate) fn packages(wanted: &Wanted, progress: &dyn Progress) -> Result<Vec<Package>, Error> {
     let apt = Apt { label: wanted.label(), progress };
-    let names = apt.ask(&["pkgnames", PREFIX])?;
+    let names = apt.apt_cache(&["pkgnames", PREFIX])?;
     let names: Vec<&str> = names.lines().filter(|name| is_word(name)).collect();
     let packages = apt.show(&names)?;
     if packages.is_empty() {
-        Err(apt
-            .failed("apt's lists of packages are empty, or have no kernels; run `apt-get update`".to_owned()))
+        Err(apt.failed("apt's lists of packages contain no kernels; run `apt-get update`".to_owned()))
     } else {
         Ok(packages)
     }
@@ -61,7 +60,7 @@ pub(crate) fn download(
     let what = format!("downloading {}", package.name);
     apt.run(command, || progress.step(&what, size_of(into), Some(total)))?.map_err(|output| {
         apt.failed(format!(
-            "apt-get could not download {}: {output}\nIf the package is gone, `apt-get update` gets newer lists",
+            "apt-get could not download {}: {output}\nIf the package no longer exists, run `apt-get update`",
             package.name
         ))
     })?;
@@ -103,7 +102,7 @@ struct Apt<'a> {
 
 impl Apt<'_> {
     /// Output of `apt-cache`.
-    fn ask(&self, arguments: &[&str]) -> Result<String, Error> {
+    fn apt_cache(&self, arguments: &[&str]) -> Result<String, Error> {
         let mut command = Command::new("apt-cache");
         command.args(arguments);
         self.run(command, || {})?.map_err(|output| self.failed(format!("apt-cache failed: {output}")))
@@ -127,7 +126,7 @@ impl Apt<'_> {
         meanwhile: impl Fn(),
     ) -> Result<Result<String, CommandFailed>, Error> {
         let program = PathBuf::from(command.get_program());
-        let file = || tempfile::tempfile().doing("make a temporary file in", &std::env::temp_dir());
+        let file = || tempfile::tempfile().doing("create a temporary file in", &std::env::temp_dir());
         let (out, err) = (file()?, file()?);
         let handle = |file: &File| file.try_clone().doing("write the output of", &program);
         command.env("LC_ALL", "C").stdin(Stdio::null()).stdout(handle(&out)?).stderr(handle(&err)?);
@@ -147,17 +146,17 @@ impl Apt<'_> {
         if status.success() {
             return Ok(Ok(out));
         }
-        let words = read(err)?;
-        Ok(Err(CommandFailed(match words.trim() {
+        let stderr = read(err)?;
+        Ok(Err(CommandFailed(match stderr.trim() {
             "" => status.to_string(),
-            words => last_lines(words, LAST_LINES),
+            stderr => last_lines(stderr, LOG_TAIL_LINES),
         })))
     }
 
     fn no_apt(&self, program: &Path) -> Error {
         self.failed(format!(
-            "kernels by version or package are Debian's, and getting them needs apt and dpkg, but this machine has no \
-             `{}`; the path of a bzImage, such as ./bzImage, works anywhere",
+            "kernels by version or package are Debian's; fetching them requires apt and dpkg, but this machine has no \
+             `{}`; the path of a bzImage, such as ./bzImage, works on any machine",
             program.display()
         ))
     }
@@ -216,7 +215,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn packages_that_can_be_got_are_read() {
+    fn downloadable_packages_are_read() {
         let whole = paragraph("linux-image-6.12.9-amd64", "6.12.9-1", "kmod, linux-base (>= 4.12~)");
         let installed_only =
             "Package: linux-image-6.12.8-amd64\nStatus: install ok installed\nVersion: 6.12.8-1\n\n";
@@ -232,7 +231,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_a_package_depends_on_is_its_first_alternative() {
+    fn the_first_alternative_of_a_dependency_counts() {
         let depends =
             "kmod, linux-binary-7.0 (= 7.0-1) | linux-binary-7.0-unsigned (= 7.0-1), linux-modules-7.0";
         let package = &read(&paragraph("linux-image-7.0-amd64", "7.0-1", depends))[0];

@@ -32,13 +32,12 @@ impl FromStr for Wanted {
 
     fn from_str(label: &str) -> Result<Self, Error> {
         let refuse = || Error::NotAKernel { label: label.to_owned() };
-        let is_made_of =
-            |others: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
+        let has_only = |others: &str| label.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
         let form = match label {
-            _ if label.starts_with(|c: char| c.is_ascii_digit()) && is_made_of(".+-~") => Form::Version,
+            _ if label.starts_with(|c: char| c.is_ascii_digit()) && has_only(".+-~") => Form::Version,
             _ if !label.starts_with(PREFIX) => return Err(refuse()),
-            _ if is_made_of(".+-~") => Form::Name,
-            _ if is_made_of(".+-~*?[]!") => Form::Glob(Pattern::new(label).map_err(|_| refuse())?),
+            _ if has_only(".+-~") => Form::Name,
+            _ if has_only(".+-~*?[]!") => Form::Glob(Pattern::new(label).map_err(|_| refuse())?),
             _ => return Err(refuse()),
         };
         Ok(Self { label: label.to_owned(), form })
@@ -63,7 +62,7 @@ impl Wanted {
     }
 
     /// Whether a package matches.
-    pub(crate) fn allows(&self, package: &Package) -> bool {
+    pub(crate) fn matches(&self, package: &Package) -> bool {
         match &self.form {
             Form::Name => package.name == self.label,
             Form::Glob(pattern) => pattern.matches(&package.name) && package.is_kernel(),
@@ -79,7 +78,7 @@ impl Wanted {
 
     /// Order of preference of matching packages. For a version, the flavour precedes the rest: one for machines like
     /// this, built for virtual machines if there is one.
-    pub(crate) fn prefer(&self, a: &Package, b: &Package) -> Ordering {
+    pub(crate) fn compare(&self, a: &Package, b: &Package) -> Ordering {
         let signed = is_signed(&a.name).cmp(&is_signed(&b.name));
         let version = compare(&a.version, &b.version);
         let flavour = Flavour::from_package(&a.name).cmp(&Flavour::from_package(&b.name));
@@ -139,8 +138,8 @@ fn begins_with(version: &str, beginning: &str) -> bool {
 
 /// The package that a label stands for. A metapackage stands for the kernel package that it depends on.
 pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, Error> {
-    let fitting = packages.iter().filter(|package| wanted.allows(package));
-    let Some(mut chosen) = fitting.max_by(|a, b| wanted.prefer(a, b)) else {
+    let matching = packages.iter().filter(|package| wanted.matches(package));
+    let Some(mut chosen) = matching.max_by(|a, b| wanted.compare(a, b)) else {
         return Err(Error::NoKernel { label: wanted.to_string(), why: available(packages) });
     };
     // Such chains are short; the limit ends cycles.
@@ -158,7 +157,11 @@ pub(crate) fn choose(wanted: &Wanted, packages: &[Package]) -> Result<Package, E
     if chosen.is_auxiliary() {
         Err(Error::NoKernel {
             label: wanted.to_string(),
-            why: format!("{} has only what belongs to one; {}", chosen.name, available(packages)),
+            why: format!(
+                "{} contains only files that belong to a kernel; {}",
+                chosen.name,
+                available(packages)
+            ),
         })
     } else {
         Ok(chosen.clone())
@@ -180,7 +183,7 @@ fn available(packages: &[Package]) -> String {
     kernels.dedup_by_key(|package| (series(package), Flavour::from_package(&package.name)));
     let names: Vec<&str> = kernels.iter().map(|package| package.name.as_str()).collect();
     match names[..] {
-        [] => "apt has none for this machine; `apt-get update` gets the lists of what there is".to_owned(),
+        [] => "apt has none for this machine; run `apt-get update` to update its lists".to_owned(),
         _ => format!(
             "apt has {}, and others of these versions; `apt-get update` gets newer lists",
             names.join(", ")
@@ -229,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_that_a_label_means_is_chosen() {
+    fn the_newest_package_that_matches_a_label_is_chosen() {
         for (label, name) in [
             // Versions: the cloud flavour first, then the plain one, in Debian's order.
             ("6.1", "linux-image-6.1.0-56-cloud-ARCH"),
@@ -267,11 +270,11 @@ mod tests {
         let error = chosen("linux-image-lost-ARCH").unwrap_err();
         assert!(error.contains("needs linux-image-6.1.0-60-"), "{error}");
         let error = chosen("linux-image-6.1.0-57-ARCH-dbg").unwrap_err();
-        assert!(error.contains("only what belongs to one"), "{error}");
+        assert!(error.contains("contains only files that belong to a kernel"), "{error}");
     }
 
     #[test]
-    fn what_is_no_label_is_refused() {
+    fn invalid_labels_are_refused() {
         for label in [
             "",
             "bzImage",
@@ -284,7 +287,7 @@ mod tests {
             "linux-image-\0",
         ] {
             let error = chosen(label).unwrap_err();
-            assert!(error.contains("is no kernel: expected a version such as"), "{label}: {error}");
+            assert!(error.contains("is not a kernel: expected a version such as"), "{label}: {error}");
         }
     }
 }

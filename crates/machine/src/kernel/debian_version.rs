@@ -23,11 +23,12 @@ fn parts(version: &str) -> (&str, &str, &str) {
 /// Parts without digits and parts of digits alternate.
 fn compare_part(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
-        let (text_a, text_b) = (take(&mut a, |c| !c.is_ascii_digit()), take(&mut b, |c| !c.is_ascii_digit()));
+        let (text_a, text_b) =
+            (take_while(&mut a, |c| !c.is_ascii_digit()), take_while(&mut b, |c| !c.is_ascii_digit()));
         // The end of a text sorts after a tilde and before all else.
         let weights = |text: &str| text.bytes().map(weight).chain([0]).collect::<Vec<_>>();
         let (digits_a, digits_b) =
-            (take(&mut a, |c| c.is_ascii_digit()), take(&mut b, |c| c.is_ascii_digit()));
+            (take_while(&mut a, |c| c.is_ascii_digit()), take_while(&mut b, |c| c.is_ascii_digit()));
         let number = |digits: &str| digits.trim_start_matches('0').to_owned();
         let (number_a, number_b) = (number(digits_a), number(digits_b));
         let order = weights(text_a)
@@ -51,7 +52,7 @@ fn weight(byte: u8) -> i32 {
 }
 
 /// Removes and returns the leading characters of a kind.
-fn take<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
+fn take_while<'a>(text: &mut &'a str, is: impl Fn(char) -> bool) -> &'a str {
     let end = text.find(|c| !is(c)).unwrap_or(text.len());
     let (taken, rest) = text.split_at(end);
     *text = rest;
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_are_ordered_as_the_manual_says() {
+    fn versions_are_ordered_as_in_the_manual() {
         // Each comes before the next.
         let ordered = [
             "",

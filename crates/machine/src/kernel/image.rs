@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::error::ImageError;
 
 /// Offset and value of the header's magic number.
-const MARK: (usize, &[u8]) = (0x202, b"HdrS");
+const MAGIC: (usize, &[u8]) = (0x202, b"HdrS");
 /// Offset of the version of the boot protocol.
 const PROTOCOL: usize = 0x206;
 /// Offset of the pointer to the kernel's version, which counts from [`SETUP`].
@@ -17,19 +17,19 @@ const SETUP: usize = 0x200;
 /// First protocol with all of these fields.
 const FIRST_PROTOCOL: u16 = 0x0200;
 /// Bytes that contain the version: the pointer has 16 bits.
-const HEAD: u64 = 0x1_0000 + 0x400;
+const MAX_HEADER_BYTES: u64 = 0x1_0000 + 0x400;
 
 /// The release of the kernel in a bzImage: what `uname -r` prints when it runs.
 pub(crate) fn release(path: &Path) -> Result<String, ImageError> {
     let mut head = Vec::new();
     let file = File::open(path).map_err(ImageError::Open)?;
-    file.take(HEAD).read_to_end(&mut head).map_err(ImageError::Read)?;
+    file.take(MAX_HEADER_BYTES).read_to_end(&mut head).map_err(ImageError::Read)?;
     release_in(&head)
 }
 
 fn release_in(head: &[u8]) -> Result<String, ImageError> {
-    if !has(head, MARK.0, MARK.1) {
-        return Err(ImageError::NotAnImage { found: what_else(head) });
+    if !has(head, MAGIC.0, MAGIC.1) {
+        return Err(ImageError::NotAnImage { found: file_kind(head) });
     }
     if number(head, PROTOCOL).is_none_or(|protocol| protocol < FIRST_PROTOCOL) {
         return Err(ImageError::TooOld);
@@ -51,7 +51,7 @@ pub(crate) fn is_release(text: &str) -> bool {
 }
 
 /// Kind of a file that is not a bzImage.
-fn what_else(head: &[u8]) -> &'static str {
+fn file_kind(head: &[u8]) -> &'static str {
     const KINDS: [(usize, &[u8], &str); 9] = [
         (0, b"\x7fELF", "an ELF program, such as the vmlinux of a kernel tree"),
         (0, b"\x1f\x8b", "compressed by gzip"),
@@ -59,14 +59,14 @@ fn what_else(head: &[u8]) -> &'static str {
         (0, b"\x28\xb5\x2f\xfd", "compressed by zstd"),
         (0, b"BZh", "compressed by bzip2"),
         (0, b"!<arch>\n", "a Debian package or another archive"),
-        (0x38, b"ARM\x64", "a kernel for arm64, and pgdyno boots those for x86 alone"),
-        (0x30, b"RISCV", "a kernel for RISC-V, and pgdyno boots those for x86 alone"),
+        (0x38, b"ARM\x64", "a kernel for arm64, but pgdyno boots only kernels for x86"),
+        (0x30, b"RISCV", "a kernel for RISC-V, but pgdyno boots only kernels for x86"),
         (0, b"MZ", "an EFI program without a kernel's header"),
     ];
     if head.is_empty() {
         return "empty";
     }
-    KINDS.iter().find(|(at, mark, _)| has(head, *at, mark)).map_or("no kernel", |(_, _, kind)| kind)
+    KINDS.iter().find(|(at, mark, _)| has(head, *at, mark)).map_or("not a kernel", |(_, _, kind)| kind)
 }
 
 fn has(head: &[u8], at: usize, mark: &[u8]) -> bool {
@@ -87,7 +87,7 @@ pub(crate) mod tests {
         let mut head = vec![0; 0x800];
         head[..2].copy_from_slice(b"MZ");
         head[0x1fe..0x200].copy_from_slice(&[0x55, 0xaa]);
-        head[MARK.0..][..4].copy_from_slice(MARK.1);
+        head[MAGIC.0..][..4].copy_from_slice(MAGIC.1);
         head[PROTOCOL..][..2].copy_from_slice(&0x020f_u16.to_le_bytes());
         head[KERNEL_VERSION..][..2].copy_from_slice(&0x300_u16.to_le_bytes());
         head[0x500..][..version.len()].copy_from_slice(version.as_bytes());
@@ -102,7 +102,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn what_is_no_image_is_named() {
+    fn the_kind_of_other_files_is_reported() {
         let mut arm = vec![0; 0x40];
         arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
         for (content, is) in [
@@ -112,7 +112,7 @@ pub(crate) mod tests {
             (&arm, "for arm64"),
             (b"MZ", "an EFI program"),
             (b"", "empty"),
-            (b"hello", "no kernel"),
+            (b"hello", "not a kernel"),
         ] {
             let error = release_in(content).unwrap_err().to_string();
             assert!(error.contains(is) && error.contains("expected a bzImage"), "{error}");
@@ -120,7 +120,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_image_is_refused_wherever_it_is_cut_or_changed() {
+    fn truncated_and_modified_images_are_refused() {
         let whole = image("6.1.0-56-cloud-amd64 (x)");
         for length in 0..0x501 {
             assert!(release_in(&whole[..length]).is_err(), "{length}");

@@ -37,18 +37,12 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
 
 /// The tree that contains an image.
 fn tree(image: &Path) -> Option<&Path> {
-    image.ascend(TREE_IMAGE).filter(|tree| tree.join("include/config").is_dir())
+    strip_path_suffix(image, TREE_IMAGE).filter(|tree| tree.join("include/config").is_dir())
 }
 
-trait Ascend {
-    /// The part of a path before `end`.
-    fn ascend(&self, end: &str) -> Option<&Path>;
-}
-
-impl Ascend for Path {
-    fn ascend(&self, end: &str) -> Option<&Path> {
-        if self.ends_with(end) { self.ancestors().nth(Path::new(end).components().count()) } else { None }
-    }
+/// The part of a path before a suffix; none if it has another suffix.
+fn strip_path_suffix<'a>(path: &'a Path, suffix: &str) -> Option<&'a Path> {
+    if path.ends_with(suffix) { path.ancestors().nth(Path::new(suffix).components().count()) } else { None }
 }
 
 /// The tree, if it lists the modules that it built, or the drivers built into the image.
@@ -95,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_is_used_with_what_is_beside_it() {
+    fn an_image_is_used_with_adjacent_modules_and_configuration() {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().canonicalize().unwrap().join(name);
         let found = || kernel("./bzImage", place.path()).unwrap();
@@ -125,7 +119,7 @@ mod tests {
         assert_eq!(booted.identity, alone.identity);
 
         write(&at("bzImage"), [kernel_image(), vec![1]].concat());
-        assert_ne!(found().identity, alone.identity, "it was built anew");
+        assert_ne!(found().identity, alone.identity, "it was rebuilt");
     }
 
     #[test]
@@ -150,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_or_no_kernel_is_refused_with_its_path() {
+    fn missing_files_and_other_files_are_refused_with_their_path() {
         let place = tempfile::tempdir().unwrap();
         write(&place.path().join("vmlinux"), b"\x7fELF\x02\x01");
         for (label, why) in [

@@ -11,7 +11,7 @@ use object::{Object, ObjectSection};
 
 use crate::error::{Error, ModuleError};
 use crate::kernel::Kernel;
-use host::Doing;
+use host::IoContext;
 
 /// A module as the kernel loads it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub struct ModuleFile {
 }
 
 /// Upper bound of a module's size: a compressed file may claim more.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 /// Suffixes of compressed modules; the first is of uncompressed ones.
 const COMPRESSIONS: [&str; 4] = ["", ".xz", ".zst", ".gz"];
 
@@ -34,7 +34,7 @@ const COMPRESSIONS: [&str; 4] = ["", ".xz", ".zst", ".gz"];
 /// The kernel lacks a driver; a module can't be read.
 pub fn modules(kernel: &Kernel, names: &[&str]) -> Result<Vec<ModuleFile>, Error> {
     let Some(directory) = &kernel.modules else { return Ok(Vec::new()) };
-    let mut loading = Loading {
+    let mut loader = Loader {
         kernel,
         directory,
         files: files(directory)?,
@@ -43,12 +43,12 @@ pub fn modules(kernel: &Kernel, names: &[&str]) -> Result<Vec<ModuleFile>, Error
         loaded: Vec::new(),
     };
     for name in names {
-        loading.need(&normal(name))?;
+        loader.load(&normalized(name))?;
     }
-    Ok(loading.loaded)
+    Ok(loader.loaded)
 }
 
-struct Loading<'a> {
+struct Loader<'a> {
     kernel: &'a Kernel,
     directory: &'a Path,
     files: BTreeMap<String, PathBuf>,
@@ -57,8 +57,9 @@ struct Loading<'a> {
     loaded: Vec<ModuleFile>,
 }
 
-impl Loading<'_> {
-    fn need(&mut self, name: &str) -> Result<(), Error> {
+impl Loader<'_> {
+    /// Loads a module after its dependencies.
+    fn load(&mut self, name: &str) -> Result<(), Error> {
         if self.built_in.contains(name) || !self.seen.insert(name.to_owned()) {
             return Ok(());
         }
@@ -71,12 +72,12 @@ impl Loading<'_> {
         let refuse =
             |source| Error::Module { kernel: self.kernel.origin.clone(), module: file.clone(), source };
         let bytes = decompressed(file).map_err(refuse)?;
-        let needs = Needs::parse(&bytes).map_err(refuse)?;
-        for wish in &needs.before {
-            self.wish(wish)?;
+        let dependencies = Dependencies::parse(&bytes).map_err(refuse)?;
+        for name in &dependencies.soft {
+            self.load_soft(name)?;
         }
-        for need in &needs.depends {
-            self.need(need)?;
+        for name in &dependencies.hard {
+            self.load(name)?;
         }
         self.loaded.push(ModuleFile { name: name.to_owned(), bytes });
         Ok(())
@@ -84,36 +85,38 @@ impl Loading<'_> {
 
     /// Loads a soft dependency, which a module wants before it. It may be the name of an algorithm, whose
     /// implementation in the kernel has the suffix `_generic`.
-    fn wish(&mut self, name: &str) -> Result<(), Error> {
+    fn load_soft(&mut self, name: &str) -> Result<(), Error> {
         let algorithm = name.strip_prefix("crypto_").unwrap_or(name);
         let names = [name.to_owned(), algorithm.to_owned(), format!("{algorithm}_generic")];
         match names.into_iter().find(|name| self.files.contains_key(name)) {
-            Some(name) => self.need(&name),
+            Some(name) => self.load(&name),
             None => Ok(()),
         }
     }
 }
 
 /// Dependencies of a module, from its section `.modinfo`.
-struct Needs {
-    depends: Vec<String>,
-    before: Vec<String>,
+struct Dependencies {
+    /// Of `depends`.
+    hard: Vec<String>,
+    /// Of `softdep`, to be loaded before.
+    soft: Vec<String>,
 }
 
-impl Needs {
+impl Dependencies {
     fn parse(bytes: &[u8]) -> Result<Self, ModuleError> {
         let file = object::File::parse(bytes).map_err(ModuleError::NotAnObject)?;
         let section = file.section_by_name(".modinfo").ok_or(ModuleError::NoInfo)?;
         let info = section.data().map_err(ModuleError::NotAnObject)?;
         let info = String::from_utf8_lossy(info);
         let values = |key: &'static str| info.split('\0').filter_map(move |entry| entry.strip_prefix(key));
-        let depends = values("depends=").flat_map(|names| names.split(','));
-        let before = values("softdep=").flat_map(|words| {
+        let hard = values("depends=").flat_map(|names| names.split(','));
+        let soft = values("softdep=").flat_map(|words| {
             let words = words.split_ascii_whitespace().skip_while(|&word| word != "pre:").skip(1);
             words.take_while(|word| !word.ends_with(':'))
         });
-        let named = |name: &str| Some(normal(name)).filter(|name| !name.is_empty());
-        Ok(Self { depends: depends.filter_map(named).collect(), before: before.filter_map(named).collect() })
+        let non_empty = |name: &str| Some(normalized(name)).filter(|name| !name.is_empty());
+        Ok(Self { hard: hard.filter_map(non_empty).collect(), soft: soft.filter_map(non_empty).collect() })
     }
 }
 
@@ -131,18 +134,18 @@ fn files(directory: &Path) -> Result<BTreeMap<String, PathBuf>, Error> {
             }
         }
     } else {
-        look_through(directory, &mut found)?;
+        find_modules(directory, &mut found)?;
     }
     Ok(found)
 }
 
-fn look_through(directory: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
+fn find_modules(directory: &Path, found: &mut BTreeMap<String, PathBuf>) -> Result<(), Error> {
     for entry in fs::read_dir(directory).doing("read the directory", directory)? {
         let entry = entry.doing("read the directory", directory)?;
         let path = entry.path();
         // Links lead to the kernel's source.
-        if entry.file_type().doing("look at", &path)?.is_dir() {
-            look_through(&path, found)?;
+        if entry.file_type().doing("inspect", &path)?.is_dir() {
+            find_modules(&path, found)?;
         } else if let Some(name) = name_of(&path) {
             found.insert(name, path);
         }
@@ -167,11 +170,11 @@ fn lines(file: &Path) -> Result<Vec<String>, Error> {
 fn name_of(path: &Path) -> Option<String> {
     let file = path.file_name()?.to_str()?;
     let names = COMPRESSIONS.iter().find_map(|end| file.strip_suffix(end)?.strip_suffix(".ko"));
-    names.map(normal)
+    names.map(normalized)
 }
 
 /// To the kernel, `-` and `_` in names are the same.
-fn normal(name: &str) -> String {
+fn normalized(name: &str) -> String {
     name.trim().replace('-', "_")
 }
 
@@ -185,11 +188,11 @@ fn decompressed(file: &Path) -> Result<Vec<u8>, ModuleError> {
             Some("gz") => Box::new(flate2::read::GzDecoder::new(opened)),
             _ => Box::new(opened),
         };
-        content.take(MOST_BYTES + 1).read_to_end(&mut bytes)?;
+        content.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
         Ok(bytes)
     };
     let bytes = read().map_err(ModuleError::Read)?;
-    if bytes.len() as u64 > MOST_BYTES { Err(ModuleError::TooLarge) } else { Ok(bytes) }
+    if bytes.len() as u64 > MAX_BYTES { Err(ModuleError::TooLarge) } else { Ok(bytes) }
 }
 
 #[cfg(test)]
@@ -226,9 +229,9 @@ mod tests {
     }
 
     /// A kernel's directory of modules.
-    struct Fake(TempDir);
+    struct Modules(TempDir);
 
-    impl Fake {
+    impl Modules {
         fn new(built_in: &str) -> Self {
             let fake = Self(tempfile::tempdir().unwrap());
             fake.write("modules.builtin", built_in.as_bytes());
@@ -261,8 +264,8 @@ mod tests {
     }
 
     #[test]
-    fn modules_come_after_what_they_need_and_once() {
-        let fake = Fake::new("kernel/fs/ext4/ext4.ko\nkernel/lib/crc-t10dif.ko\n");
+    fn modules_are_loaded_once_and_after_their_dependencies() {
+        let fake = Modules::new("kernel/fs/ext4/ext4.ko\nkernel/lib/crc-t10dif.ko\n");
         fake.write("kernel/a.ko", &module(&["license=GPL", "depends=b-one,c,crc_t10dif", "name=a"]));
         fake.write("kernel/drivers/b_one.ko", &module(&["depends=c"]));
         fake.write("updates/c.ko", &module(&["depends="]));
@@ -279,8 +282,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lacking_is_named() {
-        let fake = Fake::new("");
+    fn a_missing_driver_is_reported() {
+        let fake = Modules::new("");
         fake.write("kernel/a.ko", &module(&["depends=b"]));
         for name in ["b", "a"] {
             let error = fake.load(&[name]).unwrap_err();
@@ -297,7 +300,7 @@ mod tests {
     #[test]
     fn modules_are_decompressed() {
         let plain = module(&["depends="]);
-        let fake = Fake::new("");
+        let fake = Modules::new("");
         let gzip = |level| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
             encoder.write_all(&plain).unwrap();
@@ -314,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_tree_lists_its_modules() {
-        let fake = Fake::new("kernel/fs/ext4/ext4.ko\n");
+        let fake = Modules::new("kernel/fs/ext4/ext4.ko\n");
         fake.write("include/config/auto.conf", b"");
         for name in ["fs/fuse/fuse.ko", "drivers/block/virtio_blk.ko", "old/net.ko", "samples/unlisted.ko"] {
             fake.write(name, &module(&["depends="]));
@@ -331,9 +334,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_module_is_refused() {
+    fn invalid_modules_are_refused() {
         let whole = module(&["depends=b"]);
-        let fake = Fake::new("");
+        let fake = Modules::new("");
         let refused = |name: &str, content: &[u8]| {
             fake.write(name, content);
             let error = fake.load(&["a"]).unwrap_err();

@@ -14,11 +14,11 @@ use crate::kernel::choice::Wanted;
 use crate::kernel::package::Package;
 use crate::kernel::{Kernel, image};
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::Lock;
 use host::files::{entries, remove_tree};
 use host::sha256;
-use host::{Progress, unless_interrupted};
+use host::{Progress, check_interrupted};
 
 /// Record next to the unpacked files. It is written before the directory gets its name, so a named directory is
 /// complete.
@@ -79,8 +79,8 @@ pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, E
     let all = records(cache)?
         .into_iter()
         .map(|(id, record)| (id, Package::named(&record.package, &record.version)));
-    let fitting = all.filter(|(_, package)| wanted.allows(package));
-    let Some((id, _)) = fitting.max_by(|(_, a), (_, b)| wanted.prefer(a, b)) else { return Ok(None) };
+    let matching = all.filter(|(_, package)| wanted.matches(package));
+    let Some((id, _)) = matching.max_by(|(_, a), (_, b)| wanted.compare(a, b)) else { return Ok(None) };
     let found = open(cache, wanted, &id, Lock::shared(&lock_file(cache, &id))?)?;
     if found.is_some() {
         label(cache, wanted, &id)?;
@@ -106,7 +106,7 @@ pub(crate) fn get(
         let _lock = Lock::exclusive_for(&lock_file(cache, &id), &what, progress)?;
         // Another process may have fetched it meanwhile.
         if !cache.kernels().join(&id).is_dir() {
-            unless_interrupted(progress)?;
+            check_interrupted(progress)?;
             let partial = partial(cache, &id);
             remove_tree(&partial)?;
             let outcome = fetch(cache, wanted, package, &id, progress);
@@ -126,8 +126,8 @@ fn fetch(
 ) -> Result<(), Error> {
     let partial = partial(cache, id);
     let (files, tree) = (partial.join("files"), partial.join("tree"));
-    fs::create_dir_all(&files).doing("make the directory", &files)?;
-    fs::create_dir_all(&tree).doing("make the directory", &tree)?;
+    fs::create_dir_all(&files).doing("create the directory", &files)?;
+    fs::create_dir_all(&tree).doing("create the directory", &tree)?;
     let files = apt::download(wanted, package, &files, progress)?;
     progress.step(&format!("unpacking {}", package.name), 0, None);
     let mut sums = Vec::new();
@@ -138,7 +138,7 @@ fn fetch(
     }
     let release = release(&tree).ok_or_else(|| Error::Kernel {
         kernel: id.to_owned(),
-        why: format!("there is no boot/{IMAGE}RELEASE in its package; give the name of another package"),
+        why: format!("its package contains no boot/{IMAGE}RELEASE; name another package"),
     })?;
     let record = Record {
         format: 1,
@@ -155,7 +155,7 @@ fn fetch(
     let opened = fs::File::open(&tree).doing("open", &tree)?;
     rustix::fs::syncfs(&opened).doing("sync", &tree)?;
     let place = cache.kernels().join(id);
-    Ok(fs::rename(&tree, &place).doing("put in place", &place)?)
+    Ok(fs::rename(&tree, &place).doing("rename to", &place)?)
 }
 
 /// The release of the kernel in an unpacked package.
@@ -213,8 +213,8 @@ fn label(cache: &Cache, wanted: &Wanted, id: &str) -> Result<(), Error> {
     let _lock = Lock::exclusive(&cache.lock_file("kernel-labels"))?;
     let new = labels.join(".new");
     let _ = fs::remove_file(&new);
-    symlink(id, &new).doing("make the link", &new)?;
-    Ok(fs::rename(&new, &link).doing("put in place", &link)?)
+    symlink(id, &new).doing("create the link", &new)?;
+    Ok(fs::rename(&new, &link).doing("rename to", &link)?)
 }
 
 /// All kernels of the cache, by package name.
@@ -253,7 +253,7 @@ pub fn remove_kernel(cache: &Cache, wanted: &str) -> Result<Vec<StoredKernel>, E
         found = all.iter().filter(by_package).cloned().collect();
     }
     if found.is_empty() {
-        let why = "nothing that was fetched is so called; `pgdyno kernel list` shows what is there";
+        let why = "no fetched kernel has this name; `pgdyno kernel list` lists the fetched kernels";
         return Err(Error::NoKernel { label: wanted.to_owned(), why: why.to_owned() });
     }
     for kernel in &found {
@@ -266,7 +266,7 @@ fn remove_one(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
     let id = stored.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, &id))? else {
         let what = format!("the kernel {}", stored.kernel.origin);
-        return Err(Error::InUse { what, by: "a pgdyno that runs".to_owned() });
+        return Err(Error::InUse { what, by: "another pgdyno".to_owned() });
     };
     for label in &stored.labels {
         let link = cache.kernel_labels().join(label);
@@ -316,7 +316,7 @@ fn records(cache: &Cache) -> Result<Vec<(String, Record)>, Error> {
     let read = |(id, directory): (String, PathBuf)| match read(&directory) {
         Ok(record) => Some((id, record)),
         Err(error) => {
-            tracing::warn!("left out: {error}");
+            tracing::warn!("ignored: {error}");
             None
         }
     };

@@ -15,16 +15,16 @@ const LINES: usize = 40;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CrashLog {
     /// Source of the messages: a file or a command.
-    pub found: String,
+    pub source: String,
     /// Last lines.
     pub text: String,
 }
 
 impl CrashLog {
     /// Messages of a kernel whose boot was requested at that time; none if it left none.
-    pub fn find(release: &str, asked: Timestamp) -> Option<Self> {
+    pub fn find(release: &str, requested: Timestamp) -> Option<Self> {
         let places = ["/sys/fs/pstore", "/var/lib/systemd/pstore"].map(Path::new);
-        Self::in_pstore(&places, asked.into()).or_else(|| Self::in_journal(release))
+        Self::in_pstore(&places, requested.into()).or_else(|| Self::in_journal(release))
     }
 
     /// Most informative line: that of a panic if there is one, else the last.
@@ -32,22 +32,22 @@ impl CrashLog {
         let lines = || self.text.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = lines().find(|line| line.contains("Kernel panic")).or_else(|| lines().next_back());
         // Without its level and time.
-        line.map_or("", |line| line.rsplit_once("] ").map_or(line, |(_, said)| said))
+        line.map_or("", |line| line.rsplit_once("] ").map_or(line, |(_, message)| message))
     }
 
     /// End of the newest record of the kernel's log. Records come in parts, of which the first is the end.
-    fn in_pstore(places: &[&Path], asked: SystemTime) -> Option<Self> {
+    fn in_pstore(places: &[&Path], requested: SystemTime) -> Option<Self> {
         let mut records: Vec<(SystemTime, PathBuf)> = Vec::new();
         for place in places {
             records_under(place, 3, &mut records);
         }
-        records.retain(|(modified, _)| *modified >= asked);
+        records.retain(|(modified, _)| *modified >= requested);
         let texts = records.into_iter().filter_map(|(modified, path)| {
             let text = String::from_utf8_lossy(&fs::read(&path).ok()?).into_owned();
             Some((text.contains("Kernel panic"), modified, path, text))
         });
         let (.., path, text) = texts.max_by(|a, b| (a.0, a.1, &b.2).cmp(&(b.0, b.1, &a.2)))?;
-        Some(Self { found: path.display().to_string(), text: last_lines(&text) })
+        Some(Self { source: path.display().to_string(), text: last_lines(&text) })
     }
 
     /// End of the log of the previous boot, if it was that kernel's.
@@ -57,7 +57,7 @@ impl CrashLog {
         let output = Command::new(words.next()?).args(words).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let is_its = text.lines().take(5).any(|line| line.contains(&format!("Linux version {release} ")));
-        is_its.then(|| Self { found: format!("`{journalctl}`"), text: last_lines(&text) })
+        is_its.then(|| Self { source: format!("`{journalctl}`"), text: last_lines(&text) })
     }
 }
 
@@ -94,9 +94,9 @@ mod tests {
         fs::write(moved.join("dmesg-erst-2"), "Panic#1 Part2\n<6>[ 1.0] before\n").unwrap();
         fs::write(moved.join("console-1"), "Kernel panic of something else\n").unwrap();
         let places = [Path::new("/no/such/place"), directory.path()];
-        let remains = CrashLog::in_pstore(&places, SystemTime::UNIX_EPOCH).unwrap();
-        assert_eq!(remains.headline(), "Kernel panic - not syncing: no root");
-        assert!(remains.found.ends_with("dmesg-erst-1") && remains.text.contains("Call Trace"));
+        let crash_log = CrashLog::in_pstore(&places, SystemTime::UNIX_EPOCH).unwrap();
+        assert_eq!(crash_log.headline(), "Kernel panic - not syncing: no root");
+        assert!(crash_log.source.ends_with("dmesg-erst-1") && crash_log.text.contains("Call Trace"));
         let later = SystemTime::now() + std::time::Duration::from_secs(60);
         assert_eq!(CrashLog::in_pstore(&places, later), None);
     }

@@ -20,12 +20,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_user_has_there_stays_to_the_letter() {
-        for theirs in ["", "menuentry 'x' {\n}\n", "no newline"] {
-            let ours = with(&with(theirs, "one\n"), "two\n");
-            assert!(ours.contains("two\n") && !ours.contains("one\n"), "{ours}");
-            assert_eq!(without(&ours), theirs);
-            assert_eq!(without(&format!("{ours}more\n")), format!("{theirs}more\n"));
+    fn entries_of_the_user_are_not_changed() {
+        for original in ["", "menuentry 'x' {\n}\n", "no newline"] {
+            let extended = with(&with(original, "one\n"), "two\n");
+            assert!(extended.contains("two\n") && !extended.contains("one\n"), "{extended}");
+            assert_eq!(without(&extended), original);
+            assert_eq!(without(&format!("{extended}more\n")), format!("{original}more\n"));
         }
     }
 }

@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_is_set_and_taken_away_and_all_else_stays() {
+    fn an_entry_is_set_and_removed_and_the_rest_is_unchanged() {
         let before = block("saved_entry=debian\n");
         let set = with_next_entry(&before, Some("pgdyno")).unwrap();
         assert_eq!(set, block("saved_entry=debian\nnext_entry=pgdyno\n"));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_block_takes_no_more() {
+    fn a_full_block_accepts_no_entry() {
         let full = block(&format!("a={}\n", "x".repeat(1024 - 94 - 3 - 3)));
         assert_eq!(full.len(), 1024);
         assert_eq!(with_next_entry(&full, Some("pgdyno")), None);

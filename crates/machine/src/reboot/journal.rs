@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::boot::{Boot, Loader};
 use super::step::Step;
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 
 /// Version of the journal's format, raised with each change.
 const FORMAT: u32 = 1;
@@ -23,7 +23,8 @@ pub struct Journal {
     /// Campaign to continue.
     pub campaign: Campaign,
     /// Kernel that ran before.
-    pub home: Home,
+    #[serde(rename = "home")]
+    pub original: RunningKernel,
     /// Way to boot kernels.
     pub loader: Loader,
     /// Former value of `next_entry`; none if it was missing.
@@ -31,9 +32,10 @@ pub struct Journal {
     /// Whether there was a `custom.cfg`.
     pub(super) had_custom: bool,
     /// Number of requests of each boot, in the order of the first requests.
-    asked: Vec<(Boot, u32)>,
+    #[serde(rename = "asked")]
+    requests: Vec<(Boot, u32)>,
     /// Last requested boot; none before the first, and once its outcome is known.
-    pub last: Option<Asked>,
+    pub last: Option<BootRequest>,
 }
 
 /// A campaign, with what it needs to continue before it has a trial.
@@ -61,9 +63,9 @@ pub struct Campaign {
     pub strict: bool,
 }
 
-/// Kernel that the machine must run in the end.
+/// A running kernel.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Home {
+pub struct RunningKernel {
     /// Release.
     pub release: String,
     /// Kernel command line.
@@ -72,7 +74,7 @@ pub struct Home {
 
 /// A requested boot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct BootRequest {
     /// The boot.
     pub boot: Boot,
     /// Time of the request.
@@ -91,35 +93,35 @@ impl Campaign {
 impl Journal {
     pub(super) fn new(
         campaign: Campaign,
-        home: Home,
+        original: RunningKernel,
         loader: Loader,
         next_entry: Option<String>,
         had_custom: bool,
     ) -> Self {
-        let asked = Vec::new();
-        Self { format: FORMAT, campaign, home, loader, next_entry, had_custom, asked, last: None }
+        let requests = Vec::new();
+        Self { format: FORMAT, campaign, original, loader, next_entry, had_custom, requests, last: None }
     }
 
     /// Records the request of a boot.
-    pub fn ask(&mut self, boot: &Boot) {
-        match self.asked.iter_mut().find(|(asked, _)| asked == boot) {
+    pub fn request(&mut self, boot: &Boot) {
+        match self.requests.iter_mut().find(|(requested, _)| requested == boot) {
             Some((_, count)) => *count += 1,
-            None => self.asked.push((boot.clone(), 1)),
+            None => self.requests.push((boot.clone(), 1)),
         }
-        self.last = Some(Asked { boot: boot.clone(), at: Timestamp::now(), came_up: false });
+        self.last = Some(BootRequest { boot: boot.clone(), at: Timestamp::now(), came_up: false });
     }
 
     /// Withdraws the last request: the user interrupted the run under that boot.
-    pub fn take_back(&mut self) {
+    pub fn withdraw(&mut self) {
         let Some(last) = self.last.take() else { return };
-        if let Some((_, count)) = self.asked.iter_mut().find(|(asked, _)| *asked == last.boot) {
+        if let Some((_, count)) = self.requests.iter_mut().find(|(requested, _)| *requested == last.boot) {
             *count = count.saturating_sub(1);
         }
     }
 
     /// Number of requests of a boot.
-    pub fn times_asked(&self, boot: &Boot) -> u32 {
-        self.asked.iter().find(|(asked, _)| asked == boot).map_or(0, |(_, count)| *count)
+    pub fn times_requested(&self, boot: &Boot) -> u32 {
+        self.requests.iter().find(|(requested, _)| requested == boot).map_or(0, |(_, count)| *count)
     }
 
     pub(super) fn read(file: &Path) -> Result<Option<Self>, Error> {
@@ -129,7 +131,7 @@ impl Journal {
         };
         let journal: Self = serde_json::from_slice(&text).doing("read", file)?;
         if journal.format != FORMAT {
-            let why = format!("it has format {}, and this pgdyno knows {FORMAT}", journal.format);
+            let why = format!("it has format {}, but this pgdyno reads format {FORMAT}", journal.format);
             return Ok(Err(io::Error::other(why)).doing("read", file)?);
         }
         Ok(Some(journal))
@@ -138,7 +140,7 @@ impl Journal {
     /// Step that writes the journal to disk.
     pub(super) fn write(&self, file: &Path) -> Result<Step, Error> {
         let text = serde_json::to_string_pretty(self).doing("write", file)?;
-        let what = "the journal of what is to be put back".to_owned();
+        let what = "the journal of what must be restored".to_owned();
         Ok(Step::Write { path: file.to_owned(), what, text })
     }
 }

@@ -7,12 +7,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::boot::{Boot, Loader};
-use super::journal::{Campaign, Home, Journal};
+use super::journal::{Campaign, Journal, RunningKernel};
 use super::step::Step;
 use super::{custom, grub_cfg, grubenv, unit};
 use crate::error::Error;
 use crate::kernel::debian_version;
-use host::Doing;
+use host::IoContext;
 
 /// Makes a kernel that panics, or an initramfs that finds no root, reboot after that many seconds; otherwise both wait
 /// for an operator.
@@ -24,7 +24,7 @@ const IN_MEMORY: [&str; 2] = ["tmpfs", "ramfs"];
 
 /// An installed kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledKernel {
     /// Release.
     pub release: String,
     image: PathBuf,
@@ -48,15 +48,15 @@ pub struct Prepared {
 
 impl Boot {
     /// Whether this boot is running: its release, with every argument on the command line.
-    pub fn is_up(&self, running: &Home) -> bool {
-        let there: Vec<&str> = running.command_line.split_whitespace().collect();
-        self.release == running.release && self.args.split_whitespace().all(|arg| there.contains(&arg))
+    pub fn is_up(&self, running: &RunningKernel) -> bool {
+        let present: Vec<&str> = running.command_line.split_whitespace().collect();
+        self.release == running.release && self.args.split_whitespace().all(|arg| present.contains(&arg))
     }
 }
 
 impl Machine {
     /// This machine.
-    pub fn here() -> Self {
+    pub fn local() -> Self {
         Self::at(Path::new("/"))
     }
 
@@ -69,19 +69,19 @@ impl Machine {
     ///
     /// # Errors
     /// `/proc` can't be read.
-    pub fn running(&self) -> Result<Home, Error> {
+    pub fn running(&self) -> Result<RunningKernel, Error> {
         let read = |path: PathBuf| fs::read_to_string(&path).doing("read", &path);
-        Ok(Home {
+        Ok(RunningKernel {
             release: read(self.path("proc/sys/kernel/osrelease"))?.trim().to_owned(),
             command_line: read(self.path("proc/cmdline"))?.trim().to_owned(),
         })
     }
 
-    /// Installed kernels, those with an image in `/boot` and modules, newest last.
+    /// Installed kernels: those with an image in `/boot` and modules, newest last.
     ///
     /// # Errors
     /// The directories can't be read.
-    pub fn installed(&self) -> Result<Vec<Installed>, Error> {
+    pub fn installed(&self) -> Result<Vec<InstalledKernel>, Error> {
         let modules = self.path("lib/modules");
         let mut found = Vec::new();
         let entries = match fs::read_dir(&modules) {
@@ -95,7 +95,7 @@ impl Machine {
             let initrd = boot(format!("initrd.img-{release}"))
                 .or_else(|| boot(format!("initramfs-{release}.img")))
                 .or_else(|| boot(format!("initrd-{release}")));
-            found.push(Installed { release, image, initrd });
+            found.push(InstalledKernel { release, image, initrd });
         }
         found.sort_by(|a, b| debian_version::compare(&a.release, &b.release));
         Ok(found)
@@ -123,22 +123,21 @@ impl Machine {
     ) -> Result<Prepared, Error> {
         if let Some(other) = self.journal()? {
             return Err(refuse(format!(
-                "the campaign {} in {} goes through kernels on this machine already; `pgdyno kernel restore` ends that",
+                "the campaign {} in {} already boots kernels on this machine; `pgdyno kernel restore` ends it",
                 other.campaign.name,
                 other.campaign.store.display()
             )));
         }
         if !self.path("run/systemd/system").is_dir() {
             return Err(refuse(
-                "systemd does not run this machine (it would be process 1), and nothing else is known that could go on \
-                 with the campaign after a boot"
+                "systemd is not process 1 of this machine, and pgdyno requires it to continue the campaign after a boot"
                     .to_owned(),
             ));
         }
         for path in [&campaign.store, &program.to_owned()] {
             if self.file_system(path)?.is_some_and(|(kind, _)| IN_MEMORY.contains(&kind.as_str())) {
                 let path = path.display();
-                return Err(refuse(format!("{path} is in memory, and would not outlive a boot")));
+                return Err(refuse(format!("{path} is in memory and would not survive a boot")));
             }
         }
         let loader = self.loader(by)?;
@@ -159,7 +158,7 @@ impl Machine {
             journal.write(&self.journal_file())?,
             Step::Write {
                 path: self.unit(),
-                what: "the systemd unit that goes on after each boot".to_owned(),
+                what: "the systemd unit that continues the campaign after each boot".to_owned(),
                 text: unit::text(&journal.campaign, program, environment),
             },
             // The link that `systemctl enable` creates; the running systemd need not know of it.
@@ -173,9 +172,9 @@ impl Machine {
     /// # Errors
     /// The kernel is not installed, or the boot loader has no entry of it.
     pub fn boot(&self, journal: &Journal, boot: &Boot) -> Result<Vec<Step>, Error> {
-        if let Some(odd) = boot.args.chars().find(|&c| "'\"\\".contains(c) || c.is_control()) {
+        if let Some(invalid) = boot.args.chars().find(|&c| "'\"\\".contains(c) || c.is_control()) {
             return Err(refuse(format!(
-                "the kernel arguments {} can't be given to a boot loader: {odd:?} is in them",
+                "the kernel arguments {} can't be passed to a boot loader: they contain {invalid:?}",
                 boot.args
             )));
         }
@@ -194,7 +193,7 @@ impl Machine {
                 let text = fs::read_to_string(self.path(&path)).doing("read", &path)?;
                 let entry = grub_cfg::entry_of(&text, &boot.release, &args).ok_or_else(|| {
                     refuse(format!(
-                        "{} has no entry of the kernel {}; `update-grub` makes it",
+                        "{} has no entry of the kernel {}; run `update-grub`",
                         path.display(),
                         boot.release
                     ))
@@ -211,7 +210,7 @@ impl Machine {
                 steps.push(systemctl("reboot"));
             }
             Loader::Kexec => {
-                let own = journal.home.command_line.split_whitespace();
+                let own = journal.original.command_line.split_whitespace();
                 let own = own.filter(|arg| !arg.starts_with("BOOT_IMAGE=") && !arg.starts_with("initrd="));
                 let line = own.chain(args).collect::<Vec<_>>().join(" ");
                 let mut command =
@@ -234,11 +233,11 @@ impl Machine {
         if journal.loader == Loader::Grub {
             let grub = self.grub()?;
             let path = self.path(grub.join("custom.cfg"));
-            let theirs = custom::without(&self.custom()?);
-            steps.push(if theirs.is_empty() && !journal.had_custom {
+            let text = custom::without(&self.custom()?);
+            steps.push(if text.is_empty() && !journal.had_custom {
                 Step::Remove { path }
             } else {
-                Step::Write { path, what: "without the entry of pgdyno".to_owned(), text: theirs }
+                Step::Write { path, what: "without pgdyno's entry".to_owned(), text }
             });
             steps.push(Step::NextEntry {
                 grubenv: self.path(grub.join("grubenv")),
@@ -256,8 +255,8 @@ impl Machine {
     ///
     /// # Errors
     /// It can't be written.
-    pub fn note(&self, journal: &Journal) -> Result<(), Error> {
-        super::carry_out(&[journal.write(&self.journal_file())?])
+    pub fn write_journal(&self, journal: &Journal) -> Result<(), Error> {
+        super::execute(&[journal.write(&self.journal_file())?])
     }
 
     /// Sets a boot's kernel parameters, which the next boot resets.
@@ -271,7 +270,7 @@ impl Machine {
             } else {
                 self.path("proc/sys").join(name.replace('.', "/"))
             };
-            fs::write(&path, value).doing("set a kernel parameter by", &path)?;
+            fs::write(&path, value).doing("set the kernel parameter", &path)?;
         }
         Ok(())
     }
@@ -309,14 +308,14 @@ impl Machine {
         let text = fs::read_to_string(&config).doing("read", &config)?;
         let directory = grub.display();
         if !grub_cfg::boots_once(&text) {
-            return Err(refuse(format!("{directory}/grub.cfg reads no next_entry or no custom.cfg")));
+            return Err(refuse(format!("{directory}/grub.cfg does not read next_entry or custom.cfg")));
         }
         if !self.has(&grub.join("grubenv")) {
-            return Err(refuse(format!("there is no {directory}/grubenv (`grub-editenv create` makes it)")));
+            return Err(refuse(format!("there is no {directory}/grubenv (run `grub-editenv create`)")));
         }
         // If it can't write, it would boot the same entry forever.
         let (kind, device) = self.file_system(&grub)?.unwrap_or_default();
-        let is_plain = !["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().any(|odd| device.starts_with(odd));
+        let is_plain = !["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().any(|start| device.starts_with(start));
         if !GRUB_WRITES.contains(&kind.as_str()) || !is_plain {
             return Err(refuse(format!(
                 "GRUB can't write {directory}/grubenv, which is on {device} ({kind})"
@@ -344,9 +343,9 @@ impl Machine {
     /// Kind and device of the file system of a path; none if the kernel does not report it.
     fn file_system(&self, path: &Path) -> Result<Option<(String, String)>, Error> {
         // A missing path will be on the file system of its parent.
-        let there = path.ancestors().map(|path| self.path(path)).find(|path| path.exists());
-        let there = there.unwrap_or_else(|| self.path("/"));
-        let device = fs::metadata(&there).doing("look at", &there)?.dev();
+        let existing = path.ancestors().map(|path| self.path(path)).find(|path| path.exists());
+        let existing = existing.unwrap_or_else(|| self.path("/"));
+        let device = fs::metadata(&existing).doing("inspect", &existing)?.dev();
         let number = format!("{}:{}", rustix::fs::major(device), rustix::fs::minor(device));
         let mounts = self.path("proc/self/mountinfo");
         let text = fs::read_to_string(&mounts).doing("read", &mounts)?;

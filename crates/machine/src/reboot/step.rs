@@ -9,7 +9,7 @@ use std::process::Command;
 
 use super::grubenv;
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 
 /// A change of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl fmt::Display for Step {
                 write!(f, "set next_entry={entry} in {}", grubenv.display())
             }
             Self::NextEntry { grubenv, entry: None } => {
-                write!(f, "take next_entry out of {}", grubenv.display())
+                write!(f, "remove next_entry from {}", grubenv.display())
             }
             Self::Run { command } => write!(f, "run {}", shell(command)),
         }
@@ -78,20 +78,20 @@ fn shell(command: &[String]) -> String {
 ///
 /// # Errors
 /// The first step that fails; those before it have been executed.
-pub fn carry_out(steps: &[Step]) -> Result<(), Error> {
-    steps.iter().try_for_each(Step::carry_out)
+pub fn execute(steps: &[Step]) -> Result<(), Error> {
+    steps.iter().try_for_each(Step::execute)
 }
 
 impl Step {
-    fn carry_out(&self) -> Result<(), Error> {
+    fn execute(&self) -> Result<(), Error> {
         match self {
             Self::Write { path, text, .. } => write(path, text),
             Self::Link { path, to } => {
                 let directory = directory(path);
-                fs::create_dir_all(directory).doing("make", directory)?;
+                fs::create_dir_all(directory).doing("create the directory", directory)?;
                 match symlink(to, path) {
                     Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                        Ok(Err(error).doing("make the link", path)?)
+                        Ok(Err(error).doing("create the link", path)?)
                     }
                     _ => sync(directory),
                 }
@@ -109,16 +109,16 @@ impl Step {
 
 fn write(path: &Path, text: &str) -> Result<(), Error> {
     let directory = directory(path);
-    fs::create_dir_all(directory).doing("make", directory)?;
+    fs::create_dir_all(directory).doing("create the directory", directory)?;
     let default = fs::Permissions::from_mode(0o644);
     let mut file = tempfile::Builder::new()
         .prefix(".pgdyno-")
-        .permissions(fs::metadata(path).map_or(default, |there| there.permissions()))
+        .permissions(fs::metadata(path).map_or(default, |existing| existing.permissions()))
         .tempfile_in(directory)
-        .doing("make a file in", directory)?;
+        .doing("create a file in", directory)?;
     file.write_all(text.as_bytes()).doing("write", path)?;
     file.as_file().sync_all().doing("sync", path)?;
-    file.persist(path).map_err(|error| error.error).doing("put in place", path)?;
+    file.persist(path).map_err(|error| error.error).doing("rename to", path)?;
     sync(directory)
 }
 
@@ -126,7 +126,7 @@ fn write(path: &Path, text: &str) -> Result<(), Error> {
 fn set_next_entry(path: &Path, entry: Option<&str>) -> Result<(), Error> {
     let before = fs::read_to_string(path).doing("read", path)?;
     let after = grubenv::with_next_entry(&before, entry)
-        .ok_or_else(|| io::Error::other("there is no room for an entry in it"))
+        .ok_or_else(|| io::Error::other("it has no space for an entry"))
         .doing("write", path)?;
     if after == before {
         return Ok(());

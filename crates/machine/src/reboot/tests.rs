@@ -7,16 +7,16 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use tempfile::TempDir;
 
 use super::*;
-use crate::reboot::{Sysctl, carry_out};
+use crate::reboot::{Sysctl, execute};
 
 const OLD: &str = "6.1.0-56-cloud-amd64";
 const NEW: &str = "6.12.117+deb12-cloud-amd64";
 
-struct Box {
+struct Fixture {
     directory: TempDir,
 }
 
-impl Box {
+impl Fixture {
     fn new() -> Self {
         let machine = Self { directory: tempfile::tempdir().unwrap() };
         machine.write("proc/sys/kernel/osrelease", &format!("{NEW}\n"));
@@ -71,7 +71,7 @@ impl Box {
         self.machine().prepare(campaign, &[boot(OLD, "")], by, Path::new("/pgdyno"), &environment)
     }
 
-    fn why_not(&self, by: Option<Loader>) -> String {
+    fn refusal(&self, by: Option<Loader>) -> String {
         self.prepare(by).unwrap_err().to_string()
     }
 
@@ -111,9 +111,9 @@ fn files_only(steps: &[Step]) -> Vec<Step> {
 }
 
 #[test]
-fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
+fn a_machine_is_restored_to_its_initial_state() {
     for custom in [None, Some("menuentry 'mine' {\n}\n")] {
-        let machine = Box::new();
+        let machine = Fixture::new();
         if let Some(custom) = custom {
             machine.write("boot/grub/custom.cfg", custom);
         }
@@ -128,17 +128,17 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
         assert_eq!(
             machine.printed(&steps),
             [
-                "write /var/lib/pgdyno/kernels-by-reboot.json: the journal of what is to be put back",
-                "write /etc/systemd/system/pgdyno-campaign.service: the systemd unit that goes on after each boot",
+                "write /var/lib/pgdyno/kernels-by-reboot.json: the journal of what must be restored",
+                "write /etc/systemd/system/pgdyno-campaign.service: the systemd unit that continues the campaign after each boot",
                 "link /etc/systemd/system/multi-user.target.wants/pgdyno-campaign.service to \
                  /etc/systemd/system/pgdyno-campaign.service",
             ]
         );
         assert_eq!(machine.files(), before, "planning changes nothing");
-        carry_out(&files_only(&steps)).unwrap();
-        let asked = boot(OLD, "mitigations=off");
-        journal.ask(&asked);
-        let steps = machine.machine().boot(&journal, &asked).unwrap();
+        execute(&files_only(&steps)).unwrap();
+        let requested = boot(OLD, "mitigations=off");
+        journal.request(&requested);
+        let steps = machine.machine().boot(&journal, &requested).unwrap();
         assert_eq!(
             machine.printed(&steps)[1..],
             [
@@ -147,7 +147,7 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
                 "run systemctl reboot",
             ]
         );
-        carry_out(&files_only(&steps)).unwrap();
+        execute(&files_only(&steps)).unwrap();
         let files = machine.files();
         let entry = &files["boot/grub/custom.cfg"];
         assert!(entry.starts_with(custom.unwrap_or_default()), "{entry}");
@@ -159,18 +159,18 @@ fn a_machine_is_as_it_was_found_when_all_has_been_done_and_undone() {
             "boot/grub/grubenv",
             &files["boot/grub/grubenv"].replace("next_entry=pgdyno-kernel\n", "next_entry=\n#############"),
         );
-        carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
+        execute(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);
         assert_eq!(mode(), custom.map(|_| 0o600));
         // Restoring twice is harmless.
-        carry_out(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
+        execute(&files_only(&machine.machine().restore(&journal).unwrap())).unwrap();
         assert_eq!(machine.files(), before);
     }
 }
 
 #[test]
-fn the_unit_goes_on_with_the_run() {
-    let steps = Box::new().prepare(None).unwrap().steps;
+fn the_unit_continues_the_run() {
+    let steps = Fixture::new().prepare(None).unwrap().steps;
     let unit = steps.iter().find_map(|step| match step {
         Step::Write { path, text, .. } if path.extension().is_some_and(|end| end == "service") => Some(text),
         _ => None,
@@ -187,44 +187,44 @@ fn the_unit_goes_on_with_the_run() {
 }
 
 #[test]
-fn what_stands_in_the_way_is_reported_before_anything_is_changed() {
-    let machine = Box::new();
+fn obstacles_are_reported_before_anything_is_changed() {
+    let machine = Fixture::new();
     machine.mounted("btrfs", "/dev/vda1");
-    let why = machine.why_not(None);
+    let why = machine.refusal(None);
     assert!(why.contains("GRUB can't write /boot/grub/grubenv, which is on /dev/vda1 (btrfs)"), "{why}");
     assert!(why.contains("apt-get install kexec-tools"), "{why}");
     machine.mounted("ext4", "/dev/mapper/vg-root");
-    assert!(machine.why_not(Some(Loader::Grub)).contains("/dev/mapper/vg-root"));
+    assert!(machine.refusal(Some(Loader::Grub)).contains("/dev/mapper/vg-root"));
     machine.mounted("tmpfs", "tmpfs");
-    assert!(machine.why_not(None).contains("would not outlive a boot"));
+    assert!(machine.refusal(None).contains("would not survive a boot"));
 
-    let machine = Box::new();
+    let machine = Fixture::new();
     fs::remove_file(machine.directory.path().join(format!("boot/vmlinuz-{OLD}"))).unwrap();
-    assert!(machine.why_not(None).contains("is not installed"));
+    assert!(machine.refusal(None).contains("is not installed"));
 
-    let machine = Box::new();
+    let machine = Fixture::new();
     let grub = include_str!("grub_cfg/debian-12.cfg").replace(OLD, "6.1.0-1");
     machine.write("boot/grub/grub.cfg", &grub);
-    assert!(machine.why_not(None).contains("`update-grub` makes it"));
+    assert!(machine.refusal(None).contains("run `update-grub`"));
 
-    let machine = Box::new();
+    let machine = Fixture::new();
     fs::remove_dir_all(machine.directory.path().join("run/systemd")).unwrap();
-    assert!(machine.why_not(None).contains("systemd does not run this machine"));
+    assert!(machine.refusal(None).contains("systemd is not process 1 of this machine"));
 
-    let machine = Box::new();
-    carry_out(&files_only(&machine.prepare(None).unwrap().steps)).unwrap();
-    let why = machine.why_not(None);
+    let machine = Fixture::new();
+    execute(&files_only(&machine.prepare(None).unwrap().steps)).unwrap();
+    let why = machine.refusal(None);
     assert!(why.contains("the campaign kernels in /store") && why.contains("pgdyno kernel restore"), "{why}");
 }
 
 #[test]
-fn kexec_boots_with_the_first_command_line_and_what_is_asked_for() {
-    let machine = Box::new();
+fn kexec_boots_with_the_original_command_line_and_the_requested_arguments() {
+    let machine = Fixture::new();
     machine.mounted("btrfs", "/dev/vda1");
     machine.write("usr/sbin/kexec", "");
     let mut journal = machine.prepare(None).unwrap().journal;
     assert_eq!(journal.loader, Loader::Kexec);
-    journal.ask(&boot(OLD, "quiet panic=1"));
+    journal.request(&boot(OLD, "quiet panic=1"));
     let steps = machine.machine().boot(&journal, &boot(OLD, "a=1 panic=1")).unwrap();
     assert_eq!(
         machine.printed(&steps)[1..],
@@ -239,29 +239,31 @@ fn kexec_boots_with_the_first_command_line_and_what_is_asked_for() {
 
 #[test]
 fn a_kernel_is_up_when_release_and_arguments_are() {
-    let running =
-        |release: &str, line: &str| Home { release: release.to_owned(), command_line: line.to_owned() };
-    let asked = boot(OLD, "mitigations=off nosmt");
-    assert!(asked.is_up(&running(OLD, "root=/dev/vda1 mitigations=off panic=10 nosmt")));
-    assert!(!asked.is_up(&running(OLD, "root=/dev/vda1 mitigations=off")));
-    assert!(!asked.is_up(&running(NEW, "mitigations=off nosmt")));
+    let running = |release: &str, line: &str| RunningKernel {
+        release: release.to_owned(),
+        command_line: line.to_owned(),
+    };
+    let requested = boot(OLD, "mitigations=off nosmt");
+    assert!(requested.is_up(&running(OLD, "root=/dev/vda1 mitigations=off panic=10 nosmt")));
+    assert!(!requested.is_up(&running(OLD, "root=/dev/vda1 mitigations=off")));
+    assert!(!requested.is_up(&running(NEW, "mitigations=off nosmt")));
 }
 
 #[test]
-fn boots_are_counted_and_those_that_the_user_ended_are_not() {
-    let mut journal = Box::new().prepare(None).unwrap().journal;
-    let asked = boot(OLD, "");
-    journal.ask(&asked);
-    journal.ask(&asked);
-    assert_eq!(journal.times_asked(&asked), 2);
-    journal.take_back();
-    assert_eq!((journal.times_asked(&asked), journal.last), (1, None));
-    assert_eq!(Box::new().prepare(None).unwrap().journal.times_asked(&boot(OLD, "quiet")), 0);
+fn boots_are_counted_except_withdrawn_ones() {
+    let mut journal = Fixture::new().prepare(None).unwrap().journal;
+    let requested = boot(OLD, "");
+    journal.request(&requested);
+    journal.request(&requested);
+    assert_eq!(journal.times_requested(&requested), 2);
+    journal.withdraw();
+    assert_eq!((journal.times_requested(&requested), journal.last), (1, None));
+    assert_eq!(Fixture::new().prepare(None).unwrap().journal.times_requested(&boot(OLD, "quiet")), 0);
 }
 
 #[test]
 fn parameters_are_set_by_name_and_by_path() {
-    let machine = Box::new();
+    let machine = Fixture::new();
     machine.write("proc/sys/vm/swappiness", "60");
     machine.write("sys/kernel/mm/transparent_hugepage/enabled", "always");
     let mut boot = boot(OLD, "");

@@ -18,7 +18,7 @@ pub(super) fn text(campaign: &Campaign, program: &Path, environment: &BTreeMap<S
         .collect();
     format!(
         "[Unit]\n\
-         Description=pgdyno goes on with the campaign {name} under another kernel\n\
+         Description=pgdyno continues the campaign {name} under another kernel\n\
          After=network.target local-fs.target systemd-pstore.service\n\
          RequiresMountsFor={mount}\n\
          \n\

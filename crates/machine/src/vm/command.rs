@@ -6,11 +6,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use host::{Cache, Doing, Progress};
+use host::{Cache, IoContext, Progress};
 use model::machine::Acceleration;
 
-use super::guest::{Job, Orders};
-use super::{Frame, Hardware, Kvm, Root, Vm, VmError, works_here};
+use super::guest::{GuestConfig, Job};
+use super::{Frame, Hardware, Initramfs, Kvm, Vm, VmError, probe_kvm};
 use crate::kernel::Kernel;
 
 /// Modules for this machine's files: their bus, and file systems.
@@ -36,7 +36,7 @@ pub struct VmCommand {
     /// Memory, in bytes.
     pub memory_bytes: u64,
     /// Longest silence until the guest counts as hung.
-    pub patience: std::time::Duration,
+    pub silence_timeout: std::time::Duration,
 }
 
 /// Files in a guest.
@@ -73,15 +73,15 @@ impl VmCommand {
     ) -> Result<u8, VmError> {
         let acceleration = match self.acceleration {
             Some(acceleration) => acceleration,
-            None => match works_here(cache, &kernel.image, program)? {
+            None => match probe_kvm(cache, &kernel.image, program)? {
                 Kvm::Works => Acceleration::Kvm,
                 Kvm::Fails(_) => Acceleration::Tcg,
             },
         };
         let words = if self.words.is_empty() { vec![DEFAULT_COMMAND.to_owned()] } else { self.words };
-        let mut root = Root::new(cache.directory())?;
+        let mut root = Initramfs::new(cache.directory())?;
         let mut modules = Vec::new();
-        let mut orders = Orders::new(Job::Command(words.clone()));
+        let mut config = GuestConfig::new(Job::Command(words.clone()));
         match self.files {
             GuestFiles::Command => {
                 let applets = pack_busybox(&mut root, progress)?;
@@ -90,23 +90,23 @@ impl VmCommand {
                 {
                     root.program(&found, None)?;
                 }
-                orders.variables.push(("PATH".to_owned(), GUEST_PATH.to_owned()));
+                config.variables.push(("PATH".to_owned(), GUEST_PATH.to_owned()));
             }
             GuestFiles::Host => {
-                orders.host_root = true;
-                orders.directory = env::current_dir().doing("find the directory", Path::new("."))?;
-                orders.variables = environment();
+                config.host_root = true;
+                config.directory = env::current_dir().doing("find the directory", Path::new("."))?;
+                config.variables = environment();
                 modules = crate::modules(kernel, &HOST_MODULES)?;
             }
         }
-        orders.pack(&mut root, program, &modules)?;
+        config.pack(&mut root, program, &modules)?;
         let hardware = Hardware {
             acceleration,
             cpus: self.cpus,
             memory_bytes: self.memory_bytes,
             disk: None,
             host_files: self.files == GuestFiles::Host,
-            patience: Some(self.patience),
+            silence_timeout: Some(self.silence_timeout),
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &self.kernel_args)?;
         let mut failed = None;
@@ -131,9 +131,11 @@ fn environment() -> Vec<(String, String)> {
 }
 
 /// Packs busybox under all its names, if it is installed.
-fn pack_busybox(root: &mut Root, progress: &dyn Progress) -> Result<BTreeSet<String>, VmError> {
+fn pack_busybox(root: &mut Initramfs, progress: &dyn Progress) -> Result<BTreeSet<String>, VmError> {
     let Some(busybox) = find("busybox") else {
-        progress.notice("without busybox (package busybox-static), the virtual machine has only the command");
+        progress.notice(
+            "busybox (package busybox-static) is not installed: the virtual machine has only the command",
+        );
         return Ok(BTreeSet::new());
     };
     let listed = Command::new(&busybox).arg("--list").output().doing("run", &busybox)?;

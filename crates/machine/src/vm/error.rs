@@ -11,7 +11,7 @@ use crate::error::Error;
 #[non_exhaustive]
 pub enum VmError {
     /// No emulator is installed.
-    #[error("{program} is not installed, and kernels run in it: install the package {package}")]
+    #[error("{program}, which runs the kernels, is not installed: install the package {package}")]
     NoEmulator {
         /// Name of the emulator.
         program: &'static str,
@@ -25,15 +25,15 @@ pub enum VmError {
         why: String,
     },
     /// This machine's files can't be served to the guest.
-    #[error("the virtual machine can't have this machine's files: {why}")]
+    #[error("this machine's files can't be shared with the virtual machine: {why}")]
     HostFiles {
         /// The missing or refused part.
         why: String,
     },
     /// The guest's memory is too small for its initial file system.
     #[error(
-        "{memory} of memory are too little for the virtual machine: with what it has in memory it needs {needed}; give it more, \
-         or, in a campaign, have the data on a disk with storage = \"virtio\""
+        "{memory} of memory is too little for the virtual machine, whose files in memory need {needed}; give it more, or, in a \
+         campaign, put the data on a disk with storage = \"virtio\""
     )]
     Memory {
         /// Requested memory.
@@ -52,7 +52,7 @@ pub enum VmError {
         console: String,
     },
     /// The guest stopped responding.
-    #[error("the virtual machine hangs {when}: it said nothing for {seconds} s; {}", end_of(console))]
+    #[error("the virtual machine hangs {when}: no message for {seconds} s; {}", end_of(console))]
     Hung {
         /// Stage that it had reached.
         when: &'static str,
@@ -68,7 +68,7 @@ pub enum VmError {
     #[error("interrupted")]
     Interrupted,
     /// A file of the guest can't be read or created.
-    #[error("a file for the virtual machine: {0}")]
+    #[error("a file of the virtual machine can't be used: {0}")]
     File(#[from] io::Error),
     /// The guest's files could not be packed.
     #[error(transparent)]
@@ -80,7 +80,7 @@ pub enum VmError {
 
 fn end_of(console: &str) -> String {
     match console {
-        "" => "there is nothing on its console".to_owned(),
+        "" => "its console is empty".to_owned(),
         lines => format!("the end of its console:\n{lines}"),
     }
 }

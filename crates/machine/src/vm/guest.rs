@@ -19,27 +19,27 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::kernel::ModuleFile;
-use crate::vm::initramfs::Root;
+use crate::vm::initramfs::Initramfs;
 use crate::vm::link::{Frame, MAX_BYTES};
 use crate::vm::virtiofs::TAG;
-use host::Doing;
+use host::IoContext;
 
 /// Path of pgdyno in a guest.
 pub const PROGRAM: &str = "/pgdyno";
-/// Orders for the first process.
-const ORDERS: &str = "/orders.json";
+/// File with the configuration of a guest.
+const CONFIG: &str = "/orders.json";
 /// Directory of the modules to load, in the order of their names.
 const MODULES: &str = "/modules";
 /// Serial port of the link to the host; the first port is the console.
 const LINK: &str = "/dev/ttyS1";
 /// Interval of [`Frame::Alive`], in the guest's time.
-const ALIVE_EVERY: Duration = Duration::from_millis(500);
+const ALIVE_INTERVAL: Duration = Duration::from_millis(500);
 /// Device of the guest's disk.
 const DISK: &str = "/dev/vda";
 
-/// Orders for a guest.
+/// Configuration of a guest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Orders {
+pub struct GuestConfig {
     /// Job.
     pub job: Job,
     /// Host name: that of the host.
@@ -64,10 +64,11 @@ pub enum Job {
     /// A command with its arguments.
     Command(Vec<String>),
     /// A command of pgdyno's own, with these arguments.
-    Own(Vec<String>),
+    #[serde(rename = "Own")]
+    Pgdyno(Vec<String>),
 }
 
-impl Orders {
+impl GuestConfig {
     /// A job and nothing else.
     pub fn new(job: Job) -> Self {
         let hostname = rustix::system::uname().nodename().to_string_lossy().into_owned();
@@ -82,12 +83,12 @@ impl Orders {
         }
     }
 
-    /// Packs these orders, pgdyno and the standard directories for a guest. `modules` are the kernel's modules in
+    /// Packs this configuration, pgdyno and the standard directories for a guest. `modules` are the kernel's modules in
     /// loading order.
     ///
     /// # Errors
     /// Something can't be packed.
-    pub fn pack(&self, root: &mut Root, program: &Path, modules: &[ModuleFile]) -> Result<(), Error> {
+    pub fn pack(&self, root: &mut Initramfs, program: &Path, modules: &[ModuleFile]) -> Result<(), Error> {
         for directory in ["/proc", "/sys", "/dev", "/run", "/root", "/mnt", "/etc", "/bin", MODULES] {
             root.directory(Path::new(directory), 0o755)?;
         }
@@ -96,8 +97,8 @@ impl Orders {
         for (at, ModuleFile { name, bytes }) in modules.iter().enumerate() {
             root.file(&Path::new(MODULES).join(format!("{at:02}-{name}.ko")), 0o600, bytes)?;
         }
-        let text = serde_json::to_vec(self).doing("write", Path::new(ORDERS))?;
-        root.file(Path::new(ORDERS), 0o600, &text)
+        let text = serde_json::to_vec(self).doing("write", Path::new(CONFIG))?;
+        root.file(Path::new(CONFIG), 0o600, &text)
     }
 }
 
@@ -112,20 +113,20 @@ impl Guest {
     ///
     /// # Errors
     /// Something standard can't be set up. If the link is up, this reports the error to the host and does not return.
-    pub fn begin() -> Result<(Self, Orders), Error> {
-        mount_usual(Path::new("/"))?;
+    pub fn start() -> Result<(Self, GuestConfig), Error> {
+        mount_standard(Path::new("/"))?;
         let guest = Self { link: Arc::new(Mutex::new(open_link()?)) };
         guest.send_frame(&Frame::Up);
-        match guest.furnish() {
-            Ok(orders) => {
+        match guest.set_up() {
+            Ok(config) => {
                 let alive = guest.clone();
                 thread::spawn(move || {
                     loop {
-                        thread::sleep(ALIVE_EVERY);
+                        thread::sleep(ALIVE_INTERVAL);
                         alive.send_frame(&Frame::Alive);
                     }
                 });
-                Ok((guest, orders))
+                Ok((guest, config))
             }
             Err(error) => {
                 guest.send_frame(&Frame::Failed(error.to_string()));
@@ -134,7 +135,7 @@ impl Guest {
         }
     }
 
-    fn furnish(&self) -> Result<Orders, Error> {
+    fn set_up(&self) -> Result<GuestConfig, Error> {
         // By default, a tmpfs may use half of the memory; here it is the only file system. If this is not a tmpfs, it
         // has no limit.
         let _ = rustix::mount::mount_remount("/", MountFlags::empty(), "size=95%");
@@ -149,24 +150,24 @@ impl Guest {
             let opened = File::open(&file).doing("open", &file)?;
             rustix::system::finit_module(&opened, c"", 0).doing("load the module", &file)?;
         }
-        let orders = Path::new(ORDERS);
-        let text = fs::read(orders).doing("read", orders)?;
-        let orders: Orders = serde_json::from_slice(&text).doing("read", orders)?;
+        let file = Path::new(CONFIG);
+        let text = fs::read(file).doing("read", file)?;
+        let config: GuestConfig = serde_json::from_slice(&text).doing("read", file)?;
         // Only used to find a trial.
-        let _ = rustix::system::sethostname(orders.hostname.as_bytes());
-        if orders.host_root {
+        let _ = rustix::system::sethostname(config.hostname.as_bytes());
+        if config.host_root {
             enter_host_root()?;
         }
-        if let Some(at) = &orders.disk_at {
-            fs::create_dir_all(at).doing("make the directory", at)?;
+        if let Some(at) = &config.disk_at {
+            fs::create_dir_all(at).doing("create the directory", at)?;
             mount(DISK, at, "ext4", MountFlags::empty(), c"").doing("mount the disk at", at)?;
         }
-        for (file, value) in &orders.sysctl {
+        for (file, value) in &config.sysctl {
             fs::write(file, value).doing("set the kernel parameter", file)?;
         }
-        let directory = &orders.directory;
-        std::env::set_current_dir(directory).doing("go to the directory", directory)?;
-        Ok(orders)
+        let directory = &config.directory;
+        std::env::set_current_dir(directory).doing("change to the directory", directory)?;
+        Ok(config)
     }
 
     /// Sends a frame to the host. Errors are ignored: there is nobody else to report them to.
@@ -191,9 +192,9 @@ impl Guest {
         // An empty file is sent, too.
         let mut rest = content.as_slice();
         loop {
-            let (now, later) = rest.split_at(rest.len().min(MAX_BYTES));
-            self.send_frame(&Frame::File(under.to_owned(), now.to_vec()));
-            rest = later;
+            let (part, remaining) = rest.split_at(rest.len().min(MAX_BYTES));
+            self.send_frame(&Frame::File(under.to_owned(), part.to_vec()));
+            rest = remaining;
             if rest.is_empty() {
                 return Ok(());
             }
@@ -213,7 +214,7 @@ impl Guest {
 }
 
 /// Mounts the standard file systems below a root.
-fn mount_usual(root: &Path) -> Result<(), Error> {
+fn mount_standard(root: &Path) -> Result<(), Error> {
     for (what, at, options) in [
         ("proc", "proc", ""),
         ("sysfs", "sys", ""),
@@ -222,7 +223,7 @@ fn mount_usual(root: &Path) -> Result<(), Error> {
         ("tmpfs", "run", "mode=755"),
     ] {
         let at = root.join(at);
-        fs::create_dir_all(&at).doing("make the directory", &at)?;
+        fs::create_dir_all(&at).doing("create the directory", &at)?;
         mount_new(what, what, &at, options)?;
     }
     Ok(())
@@ -234,25 +235,24 @@ fn enter_host_root() -> Result<(), Error> {
     let [files, memory, root] = ["/host/files", "/host/memory", "/host/root"].map(Path::new);
     let [upper, work] = ["upper", "work"].map(|name| memory.join(name));
     for directory in [files, memory, root] {
-        fs::create_dir_all(directory).doing("make the directory", directory)?;
+        fs::create_dir_all(directory).doing("create the directory", directory)?;
     }
-    mount(TAG, files, "virtiofs", MountFlags::RDONLY, c"")
-        .doing("mount by virtiofs this machine's files at", files)?;
+    mount(TAG, files, "virtiofs", MountFlags::RDONLY, c"").doing("mount this machine's files at", files)?;
     mount_new("tmpfs", "tmpfs", memory, "mode=755")?;
     for directory in [&upper, &work] {
-        fs::create_dir(directory).doing("make the directory", directory)?;
+        fs::create_dir(directory).doing("create the directory", directory)?;
     }
     let layers = [("lowerdir", files), ("upperdir", &upper), ("workdir", &work)];
     let options = layers.map(|(name, path)| format!("{name}={}", path.display())).join(",");
     mount_new("overlay", "overlay", root, &options)?;
     // If root does not serve them, files belong to nobody here, and setuid programs would run as nobody.
-    if fs::metadata(files).doing("look at", files)?.uid() != 0 {
-        rustix::mount::mount_remount(root, MountFlags::NOSUID, c"").doing("mount again", root)?;
+    if fs::metadata(files).doing("inspect", files)?.uid() != 0 {
+        rustix::mount::mount_remount(root, MountFlags::NOSUID, c"").doing("remount", root)?;
     }
-    mount_usual(root)?;
+    mount_standard(root)?;
     // pivot_root(2) can't replace the root of an initramfs.
-    std::env::set_current_dir(root).doing("go to the directory", root)?;
-    Ok(mount_move(".", "/").and_then(|()| chroot(".")).doing("make a root of", root)?)
+    std::env::set_current_dir(root).doing("change to the directory", root)?;
+    Ok(mount_move(".", "/").and_then(|()| chroot(".")).doing("change the root to", root)?)
 }
 
 fn mount_new(what: &str, source: &str, at: &Path, options: &str) -> Result<(), Error> {
@@ -267,8 +267,8 @@ fn mount_new(what: &str, source: &str, at: &Path, options: &str) -> Result<(), E
 fn open_link() -> Result<File, Error> {
     let path = Path::new(LINK);
     let file = OpenOptions::new().read(true).write(true).open(path).doing("open", path)?;
-    let mut terminal = tcgetattr(&file).doing("look at", path)?;
+    let mut terminal = tcgetattr(&file).doing("inspect", path)?;
     terminal.make_raw();
-    tcsetattr(&file, OptionalActions::Now, &terminal).doing("set up", path)?;
+    tcsetattr(&file, OptionalActions::Now, &terminal).doing("configure", path)?;
     Ok(file)
 }

@@ -10,29 +10,29 @@ use std::path::{Path, PathBuf};
 use cpio::newc::{Builder, ModeFileType, trailer};
 
 use crate::error::Error;
-use crate::vm::programs::{bare, libraries, libraries_of_all};
-use host::Doing;
+use crate::vm::programs::{libraries, libraries_of_all, strip};
+use host::IoContext;
 
 /// Files for a guest: paths there and here are the same unless stated otherwise.
-pub struct Root {
+pub struct Initramfs {
     out: BufWriter<File>,
     bytes: u64,
     inode: u32,
     /// Paths in it.
-    has: BTreeSet<PathBuf>,
+    packed: BTreeSet<PathBuf>,
 }
 
 /// Default owner.
 const ROOT: (u32, u32) = (0, 0);
 
-impl Root {
+impl Initramfs {
     /// An empty one, in an unnamed file in `directory`, which is removed when it is closed.
     ///
     /// # Errors
     /// No file can be created there.
     pub fn new(directory: &Path) -> Result<Self, Error> {
-        let file = tempfile::tempfile_in(directory).doing("make a file in", directory)?;
-        Ok(Self { out: BufWriter::with_capacity(1 << 20, file), bytes: 0, inode: 0, has: BTreeSet::new() })
+        let file = tempfile::tempfile_in(directory).doing("create a file in", directory)?;
+        Ok(Self { out: BufWriter::with_capacity(1 << 20, file), bytes: 0, inode: 0, packed: BTreeSet::new() })
     }
 
     /// Size of its content in bytes.
@@ -49,7 +49,7 @@ impl Root {
     }
 
     fn owned_directory(&mut self, path: &Path, mode: u32, owner: (u32, u32)) -> Result<(), Error> {
-        if path == Path::new("/") || self.has.contains(path) {
+        if path == Path::new("/") || self.packed.contains(path) {
             return Ok(());
         }
         if let Some(above) = path.parent() {
@@ -97,10 +97,10 @@ impl Root {
     }
 
     fn loadable(&mut self, from: &Path, at: &Path) -> Result<(), Error> {
-        if self.has.contains(at) {
+        if self.packed.contains(at) {
             return Ok(());
         }
-        let content = bare(fs::read(from).doing("read", from)?);
+        let content = strip(fs::read(from).doing("read", from)?);
         self.file(at, 0o755, &content)
     }
 
@@ -110,7 +110,7 @@ impl Root {
     /// # Errors
     /// Something in it can't be read.
     pub fn tree(&mut self, from: &Path, at: &Path, wanted: &dyn Fn(&Path) -> bool) -> Result<(), Error> {
-        let meta = fs::metadata(from).doing("look at", from)?;
+        let meta = fs::metadata(from).doing("inspect", from)?;
         self.owned_directory(at, meta.mode() & 0o7777, (meta.uid(), meta.gid()))?;
         let mut entries = fs::read_dir(from)
             .and_then(|entries| entries.collect::<io::Result<Vec<_>>>())
@@ -121,7 +121,7 @@ impl Root {
             if !wanted(&path) {
                 continue;
             }
-            let meta = entry.metadata().doing("look at", &path)?;
+            let meta = entry.metadata().doing("inspect", &path)?;
             if meta.is_dir() {
                 self.tree(&path, &at, wanted)?;
             } else if meta.is_symlink() {
@@ -140,7 +140,7 @@ impl Root {
         let is_program = meta.len() > 4 && file.read_exact(&mut magic).is_ok() && magic == *b"\x7fELF";
         file.rewind().doing("read", from)?;
         if is_program {
-            let content = bare(fs::read(from).doing("read", from)?);
+            let content = strip(fs::read(from).doing("read", from)?);
             return self.put(at, mode, owner, &mut content.as_slice(), content.len() as u64);
         }
         self.put(at, mode, owner, &mut file.take(meta.len()), meta.len())
@@ -154,7 +154,7 @@ impl Root {
         content: &mut impl Read,
         length: u64,
     ) -> Result<(), Error> {
-        if self.has.contains(path) {
+        if self.packed.contains(path) {
             return Ok(());
         }
         if let Some(above) = path.parent() {
@@ -173,11 +173,11 @@ impl Root {
         length: u64,
     ) -> Result<(), Error> {
         let too_large =
-            || io::Error::other("an initramfs has no files of 4 GB and more: use storage = \"virtio\"");
+            || io::Error::other("an initramfs can't contain files of 4 GB or more: use storage = \"virtio\"");
         let size = u32::try_from(length).map_err(|_| too_large()).doing("pack", path)?;
         self.inode += 1;
         self.bytes += length;
-        self.has.insert(path.to_owned());
+        self.packed.insert(path.to_owned());
         let name = path.to_string_lossy();
         let builder = Builder::new(name.trim_start_matches('/')).ino(self.inode).nlink(1).uid(uid).gid(gid);
         let mut writer = builder.mode(mode).set_mode_file_type(kind).write(&mut self.out, size);
@@ -185,7 +185,7 @@ impl Root {
             if copied == length {
                 writer.finish().map(|_| ())
             } else {
-                Err(io::Error::other("it has become shorter meanwhile"))
+                Err(io::Error::other("it was truncated meanwhile"))
             }
         });
         Ok(written.doing("pack", path)?)
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_packed_is_what_cpio_reads() {
+    fn packed_files_are_read_by_cpio() {
         let place = tempfile::tempdir().unwrap();
         let from = place.path().join("from");
         fs::create_dir_all(from.join("sub")).unwrap();
@@ -212,7 +212,7 @@ mod tests {
         fs::write(from.join("empty"), b"").unwrap();
         fs::write(from.join("left"), b"left out").unwrap();
         fs::set_permissions(from.join("empty"), fs::Permissions::from_mode(0o600)).unwrap();
-        let mut root = Root::new(place.path()).unwrap();
+        let mut root = Initramfs::new(place.path()).unwrap();
         root.tree(&from, Path::new("/data/x"), &|path| !path.ends_with("left")).unwrap();
         root.file(Path::new("/etc/passwd"), 0o644, b"root").unwrap();
         root.link(Path::new("/bin/sh"), Path::new("busybox")).unwrap();

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_is_read_and_what_is_no_frame_is_refused() {
+    fn written_frames_are_read_and_invalid_ones_refused() {
         let all = [
             Frame::Up,
             Frame::Alive,

@@ -10,19 +10,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::vm::error::VmError;
-use crate::vm::guest::{Job, Orders};
-use crate::vm::initramfs::Root;
+use crate::vm::guest::{GuestConfig, Job};
+use crate::vm::initramfs::Initramfs;
 use crate::vm::qemu::{Hardware, Vm, emulator};
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 
 /// Time limit of a boot, which takes a second or two with KVM.
-const BOOTS_WITHIN: Duration = Duration::from_secs(20);
+const BOOT_TIMEOUT: Duration = Duration::from_secs(20);
 const MEMORY_BYTES: u64 = 512 << 20;
 
 /// `kvm.json`: the result, and the conditions under which it is valid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Answer {
+struct ProbeResult {
     /// The host's kernel and its boot: others may differ.
     boot: String,
     emulator: String,
@@ -56,36 +56,36 @@ enum ProbeError {
 ///
 /// # Errors
 /// No emulator; the result can't be stored.
-pub fn works_here(cache: &Cache, kernel: &Path, program: &Path) -> Result<Kvm, VmError> {
+pub fn probe_kvm(cache: &Cache, kernel: &Path, program: &Path) -> Result<Kvm, VmError> {
     let emulator = emulator()?;
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let file = cache.directory().join("kvm.json");
-    let known = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<Answer>(&text).ok());
-    let answer = match known {
+    let known = fs::read(&file).ok().and_then(|text| serde_json::from_slice::<ProbeResult>(&text).ok());
+    let result = match known {
         Some(known) if known.boot == boot && known.emulator == emulator => known,
         _ => {
-            let tried = try_it(cache, kernel, program);
+            let tried = try_boot(cache, kernel, program);
             let why = tried.as_ref().err().map(ToString::to_string).unwrap_or_default();
-            let answer = Answer { boot, emulator, works: tried.is_ok(), why };
-            let text = serde_json::to_vec_pretty(&answer).doing("write", &file)?;
+            let result = ProbeResult { boot, emulator, works: tried.is_ok(), why };
+            let text = serde_json::to_vec_pretty(&result).doing("write", &file)?;
             fs::write(&file, text).doing("write", &file)?;
-            answer
+            result
         }
     };
-    Ok(if answer.works { Kvm::Works } else { Kvm::Fails(answer.why) })
+    Ok(if result.works { Kvm::Works } else { Kvm::Fails(result.why) })
 }
 
-fn try_it(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), ProbeError> {
+fn try_boot(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), ProbeError> {
     fs::OpenOptions::new().read(true).write(true).open("/dev/kvm").map_err(ProbeError::Device)?;
-    let mut root = Root::new(cache.directory())?;
-    Orders::new(Job::Probe).pack(&mut root, program, &[])?;
+    let mut root = Initramfs::new(cache.directory())?;
+    GuestConfig::new(Job::Probe).pack(&mut root, program, &[])?;
     let hardware = Hardware {
         acceleration: Acceleration::Kvm,
         cpus: 1,
         memory_bytes: MEMORY_BYTES,
         disk: None,
         host_files: false,
-        patience: Some(BOOTS_WITHIN),
+        silence_timeout: Some(BOOT_TIMEOUT),
     };
     match Vm::boot(kernel, root, hardware, "")?.run(&|| false, |_| ())? {
         0 => Ok(()),

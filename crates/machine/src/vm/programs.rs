@@ -10,7 +10,7 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 
 /// Shared libraries of a program, by the paths at which the dynamic linker finds them here.
 pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
@@ -51,7 +51,7 @@ fn paths(dependencies: &str) -> BTreeSet<PathBuf> {
 
 /// A program without anything after its last segment: symbols and debug information, which are most of it. A file other
 /// than 64-bit ELF is unchanged.
-pub(crate) fn bare(mut bytes: Vec<u8>) -> Vec<u8> {
+pub(crate) fn strip(mut bytes: Vec<u8>) -> Vec<u8> {
     let Some(end) = end_of_segments(&bytes) else { return bytes };
     bytes.truncate(end);
     // The section header table is gone: e_shoff, and e_shnum with e_shstrndx. Source: elf(5).
@@ -78,23 +78,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bare_program_runs_and_is_smaller() {
+    fn a_stripped_program_runs_and_is_smaller() {
         let own = std::env::current_exe().unwrap();
         let whole = fs::read(&own).unwrap();
-        let bare = bare(whole.clone());
-        assert!(bare.len() < whole.len() / 2, "{} of {}", bare.len(), whole.len());
+        let stripped = strip(whole.clone());
+        assert!(stripped.len() < whole.len() / 2, "{} of {}", stripped.len(), whole.len());
         let place = tempfile::tempdir().unwrap();
         let copy = place.path().join("copy");
-        fs::write(&copy, bare).unwrap();
+        fs::write(&copy, stripped).unwrap();
         fs::set_permissions(&copy, fs::Permissions::from_mode(0o755)).unwrap();
         let listed = Command::new(&copy).arg("--list").output().unwrap();
-        assert!(String::from_utf8_lossy(&listed.stdout).contains("a_bare_program_runs"));
+        assert!(String::from_utf8_lossy(&listed.stdout).contains("a_stripped_program_runs"));
     }
 
     #[test]
-    fn what_is_no_program_stays_as_it_is() {
+    fn other_files_are_not_changed() {
         for text in [b"#!/bin/sh".to_vec(), b"\x7fELF\x02\x01".to_vec(), vec![0; 64], Vec::new()] {
-            assert_eq!(bare(text.clone()), text);
+            assert_eq!(strip(text.clone()), text);
         }
     }
 

@@ -16,23 +16,23 @@ use rustix::process::Signal;
 
 use crate::vm::descriptor::by_descriptor;
 use crate::vm::error::VmError;
-use crate::vm::initramfs::Root;
+use crate::vm::initramfs::Initramfs;
 use crate::vm::link::Frame;
 use crate::vm::virtiofs::{HostFiles, TAG};
-use host::process::{keep_open, spawn};
+use host::process::{inherit_fd, spawn};
 
 /// Longest silence until a guest counts as hung; a working one reports all the time.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
+pub(crate) const DEFAULT_SILENCE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Interval between checks for an interruption.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Lines of the console that an error quotes.
 const CONSOLE_LINES: usize = 25;
 
 /// Stage of a guest that has not reported.
-const BEFORE: &str = "before its first process ran";
+const BEFORE_START: &str = "before its first process ran";
 
 /// Least memory that a guest needs in addition to its file system.
-const LEAST_MEMORY_BYTES: u64 = 192 << 20;
+const MIN_MEMORY_BYTES: u64 = 192 << 20;
 
 /// Hardware of a guest.
 pub struct Hardware {
@@ -47,7 +47,7 @@ pub struct Hardware {
     /// Whether it can read this machine's files.
     pub host_files: bool,
     /// Longest silence until it is killed; none for the default, three minutes.
-    pub patience: Option<Duration>,
+    pub silence_timeout: Option<Duration>,
 }
 
 /// A running guest. It is killed when this is dropped, and by the kernel when this process dies.
@@ -59,7 +59,7 @@ pub struct Vm {
     /// Files that QEMU opens through this process's descriptors.
     _files: (File, Option<(File, Storage)>),
     host_files: Option<HostFiles>,
-    patience: Duration,
+    silence_timeout: Duration,
     /// The command line of the emulator, for the record.
     command_line: Vec<String>,
 }
@@ -73,7 +73,7 @@ pub fn emulator() -> Result<String, VmError> {
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let version = text.split("version ").nth(1).and_then(|rest| rest.split_whitespace().next());
     let version =
-        version.ok_or_else(|| VmError::Start { why: format!("{PROGRAM} --version said {text:?}") })?;
+        version.ok_or_else(|| VmError::Start { why: format!("{PROGRAM} --version printed {text:?}") })?;
     Ok(format!("QEMU {version}"))
 }
 
@@ -98,9 +98,14 @@ impl Vm {
     ///
     /// # Errors
     /// [`VmError`]: its files can't be packed, there is no emulator, or it does not start.
-    pub fn boot(kernel: &Path, root: Root, hardware: Hardware, kernel_args: &str) -> Result<Self, VmError> {
+    pub fn boot(
+        kernel: &Path,
+        root: Initramfs,
+        hardware: Hardware,
+        kernel_args: &str,
+    ) -> Result<Self, VmError> {
         // While it is unpacked, it is in memory twice.
-        let needed = (2 * root.bytes() + LEAST_MEMORY_BYTES).next_multiple_of(1 << 20);
+        let needed = (2 * root.bytes() + MIN_MEMORY_BYTES).next_multiple_of(1 << 20);
         if hardware.memory_bytes < needed {
             let (memory, needed) = (Size::from_bytes(hardware.memory_bytes), Size::from_bytes(needed));
             return Err(VmError::Memory { memory, needed });
@@ -113,7 +118,7 @@ impl Vm {
         if hardware.host_files {
             let (served, socket) = HostFiles::serve()?;
             arguments.extend(sharing(&socket, hardware.memory_bytes));
-            keep_open(&mut command, socket);
+            inherit_fd(&mut command, socket);
             host_files = Some(served);
         }
         command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -123,22 +128,22 @@ impl Vm {
             thread::spawn(move || {
                 loop {
                     let frame = Frame::read(&mut output);
-                    let goes_on = matches!(frame, Ok(Some(_)));
+                    let is_frame = matches!(frame, Ok(Some(_)));
                     let sent = match frame {
                         Ok(Some(frame)) => sender.send(Ok(frame)),
                         Ok(None) => break,
                         Err(error) => sender.send(Err(error)),
                     };
-                    if !goes_on || sent.is_err() {
+                    if !is_frame || sent.is_err() {
                         break;
                     }
                 }
             });
         }
-        let patience = hardware.patience.unwrap_or(PATIENCE);
+        let silence_timeout = hardware.silence_timeout.unwrap_or(DEFAULT_SILENCE_TIMEOUT);
         let command_line = std::iter::once(PROGRAM.to_owned()).chain(arguments).collect();
         let _files = (packed, hardware.disk);
-        Ok(Self { child, frames, console, _files, host_files, patience, command_line })
+        Ok(Self { child, frames, console, _files, host_files, silence_timeout, command_line })
     }
 
     /// The emulator's command line. Unnamed files are shown by their descriptors.
@@ -153,9 +158,9 @@ impl Vm {
     pub fn run(
         &mut self,
         interrupted: &dyn Fn() -> bool,
-        mut hear: impl FnMut(Frame),
+        mut on_frame: impl FnMut(Frame),
     ) -> Result<u8, VmError> {
-        let mut when = BEFORE;
+        let mut when = BEFORE_START;
         let mut last_output = Instant::now();
         loop {
             if interrupted() {
@@ -166,12 +171,12 @@ impl Vm {
                 let _ = self.child.kill();
                 return Err(self.ended(when, ""));
             }
-            match self.frames.recv_timeout(LOOK_EVERY) {
+            match self.frames.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(Frame::Exit(code))) => return Ok(code),
                 Ok(Ok(frame)) => {
                     last_output = Instant::now();
-                    when = "while it was at work";
-                    hear(frame);
+                    when = "while it was running";
+                    on_frame(frame);
                 }
                 Ok(Err(error)) => {
                     // The link is broken. QEMU may have ended by itself.
@@ -179,8 +184,8 @@ impl Vm {
                     return Err(self.ended(when, &error.to_string()));
                 }
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended(when, "")),
-                Err(RecvTimeoutError::Timeout) if last_output.elapsed() > self.patience => {
-                    let seconds = self.patience.as_secs();
+                Err(RecvTimeoutError::Timeout) if last_output.elapsed() > self.silence_timeout => {
+                    let seconds = self.silence_timeout.as_secs();
                     return Err(VmError::Hung { when, seconds, console: self.console_tail() });
                 }
                 Err(RecvTimeoutError::Timeout) => {}
@@ -189,7 +194,7 @@ impl Vm {
     }
 
     /// Error of a guest that ended, or sent an invalid message.
-    fn ended(&mut self, when: &'static str, talked: &str) -> VmError {
+    fn ended(&mut self, when: &'static str, link_error: &str) -> VmError {
         let status = match self.child.wait() {
             Ok(status) if status.success() => String::new(),
             Ok(status) => format!("{PROGRAM}: {status}"),
@@ -200,21 +205,21 @@ impl Vm {
             // If it can't be read, the error has the rest.
             let _ = stderr.read_to_string(&mut output);
         }
-        let mut complaints = vec![output];
+        let mut errors = vec![output];
         // Its messages about the end of the emulator are not the cause.
         if let Some(files) = &mut self.host_files
             && let Some(status) = files.failure()
         {
-            complaints.extend([format!("virtiofsd: {status}"), files.stderr()]);
+            errors.extend([format!("virtiofsd: {status}"), files.stderr()]);
         }
-        let complaints = joined(&complaints);
+        let errors = joined(&errors);
         let console = self.console_tail();
-        if when == BEFORE && console.is_empty() && !complaints.is_empty() {
-            return VmError::Start { why: complaints };
+        if when == BEFORE_START && console.is_empty() && !errors.is_empty() {
+            return VmError::Start { why: errors };
         }
         let panicked = console.lines().find(|line| line.contains("Kernel panic"));
-        let output = joined(&[panicked.unwrap_or_default(), talked, &complaints, &status]);
-        let what = if output.is_empty() { "it switched itself off".to_owned() } else { output };
+        let causes = joined(&[panicked.unwrap_or_default(), link_error, &errors, &status]);
+        let what = if causes.is_empty() { "it powered off".to_owned() } else { causes };
         VmError::Ended { when, what, console }
     }
 
@@ -267,7 +272,7 @@ fn arguments(
     hardware: &Hardware,
     kernel_args: &str,
 ) -> Vec<String> {
-    let counted = hardware.acceleration == Acceleration::Icount;
+    let is_counted = hardware.acceleration == Acceleration::Icount;
     let acceleration = match hardware.acceleration {
         Acceleration::Kvm => "kvm",
         // With a single thread, interrupts occur between the same instructions each time.
@@ -309,7 +314,7 @@ fn arguments(
     ]
     .map(str::to_owned)
     .to_vec();
-    if counted {
+    if is_counted {
         // One instruction takes one nanosecond; if all processes wait, time advances at once.
         all.extend(["-icount", "shift=0,sleep=off", "-rtc", "clock=vm"].map(str::to_owned));
     }

@@ -16,7 +16,7 @@ use rustix::thread::UnshareFlags;
 
 use crate::vm::descriptor::by_descriptor;
 use crate::vm::error::VmError;
-use host::process::{keep_open, spawn};
+use host::process::{inherit_fd, spawn};
 
 /// Tag by which the guest mounts them.
 pub(crate) const TAG: &str = "host";
@@ -43,16 +43,16 @@ impl HostFiles {
     pub(crate) fn serve() -> Result<(Self, OwnedFd), VmError> {
         let is_root = geteuid().is_root();
         let (program, options) = installed(&PLACES, is_root)?;
-        let (listener, socket) = connected()?;
+        let (listener, socket) = socket_pair()?;
         let stderr = tempfile::tempfile()?;
         let mut command = Command::new(program);
         command.args(options).arg(format!("--fd={}", listener.as_raw_fd()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone()?);
-        keep_open(&mut command, listener);
-        only_read(&mut command, (!is_root).then(|| (geteuid(), getegid())));
+        inherit_fd(&mut command, listener);
+        make_read_only(&mut command, (!is_root).then(|| (geteuid(), getegid())));
         let child = spawn(command, Signal::KILL).map_err(|error| {
             refused(format!(
-                "{program} did not start with all file systems read-only ({error}); this needs Linux 5.12 and the right to make \
+                "{program} did not start with all file systems read-only ({error}); this needs Linux 5.12 and the right to create \
                  a mount namespace"
             ))
         })?;
@@ -92,7 +92,7 @@ fn installed<'a>(
 ) -> Result<(&'a str, &'a [&'a str]), VmError> {
     match places.iter().find(|(program, _)| Path::new(program).is_file()) {
         Some((OF_QEMU, _)) if !is_root => Err(refused(format!(
-            "{OF_QEMU} works for root only; a newer virtiofsd, of the package virtiofsd in Debian 13, works for others, too"
+            "{OF_QEMU} requires root; newer versions of virtiofsd, such as the package virtiofsd of Debian 13, do not"
         ))),
         Some(found) => Ok(*found),
         None => Err(refused(
@@ -104,7 +104,7 @@ fn installed<'a>(
 
 /// A listening socket, and a connection pending on it. Their path was inaccessible to other users, and is already
 /// removed.
-fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
+fn socket_pair() -> io::Result<(OwnedFd, OwnedFd)> {
     let own = Permissions::from_mode(0o700);
     let directory = tempfile::Builder::new().prefix("pgdyno-").permissions(own).tempdir()?;
     // A socket's path has 107 bytes at most.
@@ -118,7 +118,7 @@ fn connected() -> io::Result<(OwnedFd, OwnedFd)> {
 
 /// Makes every file system read-only for a command, for any user. Without root, this needs a user namespace, in which
 /// files of other users and groups belong to nobody.
-fn only_read(command: &mut Command, not_root: Option<(Uid, Gid)>) {
+fn make_read_only(command: &mut Command, not_root: Option<(Uid, Gid)>) {
     let maps = not_root.map(|(user, group)| {
         [
             (c"/proc/self/uid_map", format!("{user} {user} 1")),
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_virtiofsd_is_reported_with_its_package() {
         let none = installed(&[("/no/virtiofsd", &[])], true).unwrap_err().to_string();
         assert!(none.contains("install the package virtiofsd (in Debian 12, qemu-system-common)"), "{none}");
         let own = std::env::current_exe().unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_can_not_write_whoever_it_is() {
+    fn no_user_can_write_to_read_only_file_systems() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("file");
         std::fs::write(&file, "old").unwrap();
@@ -191,7 +191,7 @@ mod tests {
                 }
             }
             let own = (!geteuid().is_root()).then(|| (geteuid(), getegid()));
-            only_read(&mut command, user.map(|id| (Uid::from_raw(id), Gid::from_raw(id))).or(own));
+            make_read_only(&mut command, user.map(|id| (Uid::from_raw(id), Gid::from_raw(id))).or(own));
             let output = command.output().unwrap();
             let stderr = String::from_utf8_lossy(&output.stderr);
             assert_eq!(String::from_utf8_lossy(&output.stdout), "old", "{user:?}: {stderr}");

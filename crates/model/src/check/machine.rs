@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Checked;
+use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::Factor;
 use crate::factor::cache::CacheState;
@@ -15,7 +15,7 @@ use crate::value::{Spanned, SpecError};
 /// Reason why a cell can't run, and its place in the text.
 type Obstacle = (String, Option<Range<usize>>);
 
-impl Checked<'_> {
+impl CheckedCampaign<'_> {
     /// The distinct kernels of the cells.
     pub(crate) fn kernels(&self, cells: &[Cell]) -> Vec<KernelSpec> {
         let mut kernels: Vec<KernelSpec> = Vec::new();
@@ -28,21 +28,25 @@ impl Checked<'_> {
     }
 
     /// Rejects cells that a virtual machine can't run, and levels of virtual machines and kernels that no cell has.
-    pub(crate) fn bootable(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
+    pub(crate) fn check_virtual_machines(
+        &self,
+        cells: &[Cell],
+        servers: &[ServerSpec],
+    ) -> Result<(), SpecError> {
         for cell in cells.iter().filter(|cell| cell.acceleration.is_virtual()) {
             if let Some((message, at)) = self.obstacle(cell, servers)? {
                 return Err(SpecError {
                     message,
                     at,
                     help: Some(
-                        "leave it out for kernels in virtual machines, by `exclude` or a `[[matrix]]` of its own, or \
+                        "leave it out for kernels in virtual machines, by `exclude` or a separate `[[matrix]]`, or \
                          boot the machine itself into the kernel: `acceleration = [\"none\"]`"
                             .to_owned(),
                     ),
                 });
             }
         }
-        self.none_in_vain(cells)
+        self.reject_unused_levels(cells)
     }
 
     /// Reason why a cell can't run in a virtual machine, with its place in the text.
@@ -52,18 +56,17 @@ impl Checked<'_> {
             .any(|server| server.name == cell.server && matches!(server.source, Source::Dsn(_)));
         if is_external {
             let table = self.campaign.servers.keys().find(|name| *name.get_ref() == cell.server);
-            let message =
-                format!("the server \"{}\" runs already, and not in a virtual machine", cell.server);
+            let message = format!("the server \"{}\" already runs, outside the virtual machine", cell.server);
             return Ok(Some((message, table.map(Spanned::span))));
         }
         if !cell.disk.is_none() {
-            let message = "a disk can't be limited in a virtual machine: `storage` says which disk there is";
+            let message = "a disk can't be limited in a virtual machine: `storage` selects its disk";
             let place = self.place(Factor::Disk, cell)?;
             return Ok(Some((message.to_owned(), place)));
         }
         if cell.pin != Processors::none() {
             let message =
-                "`pin` names processors of the machine itself: `cpus` says how many a virtual machine has";
+                "`pin` names processors of the machine itself: `cpus` sets the number in a virtual machine";
             let place = self.place(Factor::Pin, cell)?;
             return Ok(Some((message.to_owned(), place)));
         }
@@ -74,24 +77,24 @@ impl Checked<'_> {
         }
         if let Some(cpus) = cell.cpus.filter(|cpus| cell.acceleration == Acceleration::Icount && *cpus != 1) {
             let message = format!(
-                "instructions are counted on one processor: {cpus} can't be had with the acceleration `icount`"
+                "the acceleration `icount` counts instructions on one processor: {cpus} are not available"
             );
             return Ok(Some((message, self.place(Factor::Cpus, cell)?)));
         }
         if let Some(profile) = &self.campaign.profile {
-            let message = "virtual machines have no perf, and no profile can be taken in them";
+            let message = "profiles are not available in virtual machines, which have no perf";
             return Ok(Some((message.to_owned(), Some(profile.span()))));
         }
         let hooks = &self.campaign.hooks;
         let hook = [("before_trial", &hooks.before_trial), ("after_trial", &hooks.after_trial)];
         let hook = hook.into_iter().find_map(|(name, hook)| Some((name, hook.as_ref()?)));
         let Some((name, hook)) = hook else { return Ok(None) };
-        let message = format!("`{name}` is a command of this machine, and the trial runs in a virtual one");
+        let message = format!("`{name}` is a command on this machine, but the trial runs in a virtual one");
         Ok(Some((message, Some(hook.span()))))
     }
 
     /// Rejects levels that no cell has: the running kernel accepts none of them.
-    fn none_in_vain(&self, cells: &[Cell]) -> Result<(), SpecError> {
+    fn reject_unused_levels(&self, cells: &[Cell]) -> Result<(), SpecError> {
         let machine =
             [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
         for factor in machine {
@@ -101,9 +104,9 @@ impl Checked<'_> {
                 }
                 let help = match factor {
                     Factor::Cpus | Factor::Storage => {
-                        "expected a virtual machine: a `kernel` that is named, and an `acceleration` other than `none`"
+                        "expected a virtual machine: a named `kernel` with an `acceleration` other than `none`"
                     }
-                    _ => "expected a `kernel` that is named: the one that runs is taken as it is",
+                    _ => "expected a named `kernel`: the running one is used as it is",
                 };
                 return Err(SpecError {
                     message: format!("no cell has this level of the factor `{}`", factor.name()),
@@ -149,7 +152,7 @@ mod tests {
     use crate::spec::Campaign;
     use crate::value::SpecError;
 
-    const TWO: &str = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+    const TWO_KERNELS: &str = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                        kernel = ['host', '6.12']\n";
 
     fn plan(text: &str) -> Result<Plan, SpecError> {
@@ -165,26 +168,26 @@ mod tests {
     }
 
     /// Message, place and help.
-    fn refused(text: &str) -> (String, String, String) {
+    fn rejection(text: &str) -> (String, String, String) {
         let error = plan(text).unwrap_err();
         let at = error.at.clone().map(|at| text[at].to_owned()).unwrap_or_default();
         (error.message, at, error.help.unwrap_or_default())
     }
 
     #[test]
-    fn a_kernel_that_is_named_counts_instructions_on_one_processor_with_its_data_in_memory() {
-        let cells = plan(TWO).unwrap().cells;
+    fn a_named_kernel_defaults_to_icount_one_processor_and_memory() {
+        let cells = plan(TWO_KERNELS).unwrap().cells;
         assert_eq!((cells[0].kernel.as_deref(), cells[0].acceleration), (None, Acceleration::None));
         assert_eq!((cells[0].cpus, cells[0].storage.to_string().as_str()), (None, "host"));
         assert_eq!((cells[1].kernel.as_deref(), cells[1].acceleration), (Some("6.12"), Acceleration::Icount));
         assert_eq!((cells[1].cpus, cells[1].storage.to_string().as_str()), (Some(1), "memory"));
-        assert_eq!(machines(TWO), ["", "kernel 6.12 acceleration icount"]);
+        assert_eq!(machines(TWO_KERNELS), ["", "kernel 6.12 acceleration icount"]);
     }
 
     #[test]
-    fn levels_of_virtual_machines_make_no_further_cells_of_the_kernel_that_runs() {
+    fn levels_of_virtual_machines_add_no_cells_of_the_running_kernel() {
         let text = format!(
-            "{TWO}acceleration = ['none', 'kvm']\nkernel_args = ['none', 'mitigations=off']\nsysctl = ['default', 'calm']\n\
+            "{TWO_KERNELS}acceleration = ['none', 'kvm']\nkernel_args = ['none', 'mitigations=off']\nsysctl = ['default', 'calm']\n\
              cpus = ['host', 4]\nstorage = ['memory', 'virtio-none-native']\n\
              [sysctls.calm]\n'vm.swappiness' = 1\n'/sys/block/vda/queue/scheduler' = 'none'\n"
         );
@@ -202,12 +205,12 @@ mod tests {
         );
         assert_eq!(last.sysctl.values["vm.swappiness"], "1");
         assert_eq!(last.sysctl.values["/sys/block/vda/queue/scheduler"], "none");
-        assert_eq!(cells[0], plan(TWO).unwrap().cells[0]);
+        assert_eq!(cells[0], plan(TWO_KERNELS).unwrap().cells[0]);
     }
 
     #[test]
-    fn what_only_kernels_that_are_named_can_have_is_refused_of_the_one_that_runs() {
-        let host = TWO.replace(", '6.12'", "");
+    fn levels_of_named_kernels_are_rejected_for_the_running_one() {
+        let host = TWO_KERNELS.replace(", '6.12'", "");
         for (given, level) in [
             ("kernel_args = ['quiet']", "'quiet'"),
             ("cpus = [2]", "2"),
@@ -216,54 +219,54 @@ mod tests {
             ("sysctl = ['calm']\n[sysctls.calm]\n'vm.swappiness' = 1", "'calm'"),
             ("include = [{ server = '18', workload = 'select-only', clients = 1, cpus = 2 }]", "2"),
         ] {
-            let (message, at, help) = refused(&format!("{host}{given}\n"));
+            let (message, at, help) = rejection(&format!("{host}{given}\n"));
             assert!(message.starts_with("no cell has this level"), "{message}");
             assert_eq!(at, level, "{given}");
-            assert!(help.contains("a `kernel` that is named"), "{help}");
+            assert!(help.contains("a named `kernel`"), "{help}");
         }
         // Defaults are not shown.
         let defaults = "kernel_args = ['']\ncpus = ['host']\nstorage = ['host']\nacceleration = ['none']\n\
                      sysctl = ['default']\n";
         assert_eq!(machines(&format!("{host}{defaults}")), [""]);
         // A kernel on the machine itself has its own command line and parameters, but no other disk.
-        let booted = TWO.replace("'host', ", "") + "acceleration = ['none']\n";
+        let booted = TWO_KERNELS.replace("'host', ", "") + "acceleration = ['none']\n";
         assert_eq!(
             machines(&format!("{booted}kernel_args = ['quiet']\n")),
             ["kernel 6.12 kernel_args quiet"]
         );
-        assert_eq!(refused(&format!("{booted}storage = ['virtio']\n")).1, "'virtio'");
+        assert_eq!(rejection(&format!("{booted}storage = ['virtio']\n")).1, "'virtio'");
     }
 
     #[test]
-    fn what_can_not_be_had_in_a_virtual_machine_is_refused_with_the_reason() {
+    fn combinations_not_available_in_virtual_machines_are_rejected() {
         for (given, place, reason) in [
-            ("disk = ['slow']\n[disks.slow]\nread_iops = 10", "'slow'", "`storage` says which disk"),
-            ("pin = ['one']\n[pins.one]\ndriver = '0'", "'one'", "`cpus` says how many"),
+            ("disk = ['slow']\n[disks.slow]\nread_iops = 10", "'slow'", "`storage` selects its disk"),
+            ("pin = ['one']\n[pins.one]\ndriver = '0'", "'one'", "`cpus` sets the number"),
             ("cache = ['cold']", "'cold'", "`storage = [\"virtio\"]`"),
-            ("cpus = [1, 2]", "2", "counted on one processor"),
-            ("[profile]\nhz = 99", "[profile]", "no profile"),
-            ("[hooks]\nbefore_trial = 'true'", "'true'", "a command of this machine"),
-            ("[servers.'18']\ndsn = 'host=x'", "'18'", "runs already"),
+            ("cpus = [1, 2]", "2", "counts instructions on one processor"),
+            ("[profile]\nhz = 99", "[profile]", "which have no perf"),
+            ("[hooks]\nbefore_trial = 'true'", "'true'", "a command on this machine"),
+            ("[servers.'18']\ndsn = 'host=x'", "'18'", "already runs"),
         ] {
-            let (message, at, help) = refused(&format!("{TWO}{given}\n"));
+            let (message, at, help) = rejection(&format!("{TWO_KERNELS}{given}\n"));
             assert!(message.contains(reason), "{message}");
             assert!(at.starts_with(place), "{given}: {at}");
             assert!(help.contains("acceleration = [\"none\"]"), "{help}");
         }
         // Excluded from the product, they do not affect the others.
-        let text = format!("{TWO}cpus = [1, 2]\nacceleration = ['icount', 'kvm']\n");
+        let text = format!("{TWO_KERNELS}cpus = [1, 2]\nacceleration = ['icount', 'kvm']\n");
         let text = format!("{text}exclude = [{{ acceleration = 'icount', cpus = 2 }}]\n");
         assert_eq!(machines(&text).len(), 4);
-        assert_eq!(machines(&format!("{TWO}cache = ['cold']\nstorage = ['virtio']\n")).len(), 2);
-        assert!(plan(&format!("{TWO}[hooks]\nbefore_campaign = 'true'\n")).is_ok());
-        let host = TWO.replace(", '6.12'", "");
+        assert_eq!(machines(&format!("{TWO_KERNELS}cache = ['cold']\nstorage = ['virtio']\n")).len(), 2);
+        assert!(plan(&format!("{TWO_KERNELS}[hooks]\nbefore_campaign = 'true'\n")).is_ok());
+        let host = TWO_KERNELS.replace(", '6.12'", "");
         assert!(plan(&format!("{host}[profile]\n")).is_ok());
     }
 
     #[test]
-    fn a_driver_has_no_more_threads_than_its_virtual_machine_has_processors_unless_stated() {
+    fn threads_default_to_at_most_the_processors_of_the_virtual_machine() {
         let threads = |more: &str| {
-            let text = format!("{TWO}{more}[run]\nthreads = 4\n");
+            let text = format!("{TWO_KERNELS}{more}[run]\nthreads = 4\n");
             plan(&text).unwrap().cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()
         };
         assert_eq!(threads(""), [4, 1]);
@@ -274,7 +277,7 @@ mod tests {
     #[test]
     fn kernels_are_versions_packages_and_paths() {
         let kernels = ["6.12", "linux-image-6.12.*-cloud-amd64", "./linux/bzImage", "/boot/vmlinuz"];
-        let text = TWO.replace(
+        let text = TWO_KERNELS.replace(
             "'6.12'",
             "'6.12', 'linux-image-6.12.*-cloud-amd64', './linux/bzImage', '/boot/vmlinuz'",
         );
@@ -289,15 +292,15 @@ mod tests {
         for (label, expected) in
             [("any", "\"host\""), ("6 12", "a version"), ("a/b,c", "without commas"), ("", "a path")]
         {
-            let (_, at, help) = refused(&TWO.replace("6.12", label));
+            let (_, at, help) = rejection(&TWO_KERNELS.replace("6.12", label));
             assert_eq!(at, format!("'{label}'"));
             assert!(help.contains(expected), "{help}");
         }
     }
 
     #[test]
-    fn parameters_have_names_as_sysctl_has_them() {
-        let with = |line: &str| format!("{TWO}[sysctls.x]\n{line}\n");
+    fn kernel_parameters_are_named_as_in_sysctl() {
+        let with = |line: &str| format!("{TWO_KERNELS}[sysctls.x]\n{line}\n");
         for good in ["'kernel.sched_autogroup_enabled' = 0", "'/sys/kernel/mm/ksm/run' = '0'"] {
             assert!(plan(&with(good)).is_ok(), "{good}");
         }
@@ -308,30 +311,32 @@ mod tests {
             "'/sys/' = 1",
             "'vm.' = 1",
         ] {
-            let (_, at, help) = refused(&with(wrong));
+            let (_, at, help) = rejection(&with(wrong));
             assert!(wrong.starts_with(&at), "{at}");
             assert!(help.contains("\"vm.swappiness\""), "{help}");
         }
-        assert!(refused(&with("'vm.swappiness' = true")).2.contains("whole number"));
-        assert!(refused(&with("vm.swappiness = 1")).2.contains("in quotes"));
-        assert_eq!(refused(&format!("{TWO}[sysctls.default]\n")).1, "default");
-        assert_eq!(refused(&format!("{TWO}sysctl = ['calm']\n")).1, "'calm'");
+        assert!(rejection(&with("'vm.swappiness' = true")).2.contains("whole number"));
+        assert!(rejection(&with("vm.swappiness = 1")).2.contains("in quotes"));
+        assert_eq!(rejection(&format!("{TWO_KERNELS}[sysctls.default]\n")).1, "default");
+        assert_eq!(rejection(&format!("{TWO_KERNELS}sysctl = ['calm']\n")).1, "'calm'");
     }
 
     #[test]
-    fn storage_and_arguments_are_what_qemu_and_a_kernel_take() {
+    fn storage_and_arguments_are_checked() {
         assert!(
-            refused(&format!("{TWO}storage = ['virtio-writeback-native']\n")).0.contains("can't be with")
+            rejection(&format!("{TWO_KERNELS}storage = ['virtio-writeback-native']\n"))
+                .0
+                .contains("not available")
         );
-        assert!(refused(&format!("{TWO}storage = ['nvme']\n")).2.contains("directsync"));
-        assert!(refused(&format!("{TWO}kernel_args = [\"a\\nb\"]\n")).2.contains("printable"));
-        let text = format!("{TWO}[run]\ncompare = 'acceleration'\n");
-        assert_eq!(refused(&text).1, "'acceleration'");
-        assert!(refused(&format!("{TWO}acceleration = ['hvf']\n")).2.contains("\"icount\""));
-        assert!(refused(&format!("{TWO}cpus = [0]\n")).2.contains("from 1 to 255"));
-        assert!(refused(&format!("{TWO}cpus = ['all']\n")).2.contains("\"host\""));
+        assert!(rejection(&format!("{TWO_KERNELS}storage = ['nvme']\n")).2.contains("directsync"));
+        assert!(rejection(&format!("{TWO_KERNELS}kernel_args = [\"a\\nb\"]\n")).2.contains("printable"));
+        let text = format!("{TWO_KERNELS}[run]\ncompare = 'acceleration'\n");
+        assert_eq!(rejection(&text).1, "'acceleration'");
+        assert!(rejection(&format!("{TWO_KERNELS}acceleration = ['hvf']\n")).2.contains("\"icount\""));
+        assert!(rejection(&format!("{TWO_KERNELS}cpus = [0]\n")).2.contains("from 1 to 255"));
+        assert!(rejection(&format!("{TWO_KERNELS}cpus = ['all']\n")).2.contains("\"host\""));
         assert_eq!(
-            machines(&format!("{TWO}storage = ['virtio']\n"))[1],
+            machines(&format!("{TWO_KERNELS}storage = ['virtio']\n"))[1],
             "kernel 6.12 acceleration icount storage virtio-writeback-threads"
         );
     }

@@ -11,11 +11,11 @@ const OTHER_MEMORY_BYTES: u64 = 32 << 20;
 const SESSION_BYTES: u64 = 2 << 20;
 
 /// Warning that the memory of a cell, by estimate, may be too small for its server to start or to survive.
-pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
+pub(crate) fn small_memory_warning(cell: &Cell) -> Option<String> {
     let limit = cell.memory.bytes()?;
     let buffers = match cell.settings.values.get("shared_buffers") {
         None => DEFAULT_SHARED_BUFFERS,
-        Some(value) => buffers_of(value)?,
+        Some(value) => parse_shared_buffers(value)?,
     };
     let others = OTHER_MEMORY_BYTES + SESSION_BYTES * u64::from(cell.clients);
     (limit < buffers.bytes().saturating_add(others)).then(|| {
@@ -30,7 +30,7 @@ pub(crate) fn too_tight(cell: &Cell) -> Option<String> {
 }
 
 /// Parses a value of `shared_buffers`: without a unit, a number of 8 kB blocks.
-fn buffers_of(value: &str) -> Option<Size> {
+fn parse_shared_buffers(value: &str) -> Option<Size> {
     let blocks = || value.trim().parse::<u64>().ok()?.checked_mul(8192).map(Size::from_bytes);
     value.parse().ok().or_else(blocks)
 }
@@ -46,11 +46,11 @@ mod tests {
             "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [4]\nmemory = ['{memory}']\n\
              settings = ['s']\n[settings.s]\n{buffers}\n"
         );
-        too_tight(&Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
+        small_memory_warning(&Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap().cells[0])
     }
 
     #[test]
-    fn memory_below_the_buffers_and_what_is_beside_them_is_reported() {
+    fn memory_below_the_buffers_and_other_memory_is_reported() {
         assert_eq!(warning("none", ""), None);
         assert_eq!(warning("512MB", ""), None);
         let text = warning("128MB", "").unwrap();

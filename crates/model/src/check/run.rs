@@ -2,24 +2,24 @@
 
 use strum::VariantArray;
 
-use super::Checked;
+use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
-use crate::profile::{AROUND_OFF_CPU_US, Profile, Unwinding};
+use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
 use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
-use crate::value::{Spanned, SpecError, in_range, one_of, whole, word};
+use crate::value::{Spanned, SpecError, in_range, integer, one_of, word};
 
 /// Initial and maximum trials per cell, if their number is determined during the campaign.
-const ADAPTIVE: (u32, u32) = (5, 20);
+const DEFAULT_ADAPTIVE: (u32, u32) = (5, 20);
 
 /// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
-const EFFECT: f64 = 0.05;
+const DEFAULT_EFFECT: f64 = 0.05;
 
-impl Checked<'_> {
+impl CheckedCampaign<'_> {
     /// Run settings, with defaults for those left out.
     pub(crate) fn run_settings(&self, cells: &[Cell], drawn_seed: u64) -> Result<RunSettings, SpecError> {
         let run = &self.campaign.run;
@@ -33,7 +33,7 @@ impl Checked<'_> {
                 if named == Factor::Acceleration {
                     return Err(SpecError::at(
                         given,
-                        "what virtual machines measure is not compared with what others do",
+                        "results in virtual machines are not comparable with others",
                         "expected another factor, such as `kernel`",
                     ));
                 }
@@ -58,13 +58,13 @@ impl Checked<'_> {
             },
             seed: match &run.seed {
                 None => drawn_seed,
-                Some(given) => whole(given, "seed", 0, i64::MAX)? as u64,
+                Some(given) => integer(given, "seed", 0, i64::MAX)? as u64,
             },
             compare,
-            effect: run.effect.as_ref().map_or(EFFECT, |given| given.get_ref().0),
+            effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
             retries: match &run.retries {
                 None => 2,
-                Some(given) => whole(given, "retries", 0, spec::MAX_RETRIES)? as u32,
+                Some(given) => integer(given, "retries", 0, spec::MAX_RETRIES)? as u32,
             },
             vacuum: match &run.vacuum {
                 None => Vacuum::None,
@@ -78,12 +78,12 @@ impl Checked<'_> {
     /// Metrics collected during each load.
     pub(crate) fn collect(&self) -> Result<Collect, SpecError> {
         let spec::Collect { metrics_hz, waits_hz, statements, buffers } = &self.campaign.collect;
-        let rate = |name: &str, given: &Option<Spanned<f64>>, default: f64, most: f64| match given {
+        let rate = |name: &str, given: &Option<Spanned<f64>>, default: f64, max: f64| match given {
             None => Ok(default),
-            Some(given) if (0.0..=most).contains(given.get_ref()) => Ok(*given.get_ref()),
+            Some(given) if (0.0..=max).contains(given.get_ref()) => Ok(*given.get_ref()),
             Some(given) => {
-                let message = format!("`{name}` is {}", given.get_ref());
-                let expected = format!("expected how often a second, from 0 (never) to {most}");
+                let message = format!("{name} = {} is out of range", given.get_ref());
+                let expected = format!("expected a number per second, from 0 (never) to {max}");
                 Err(SpecError::at(given, message, expected))
             }
         };
@@ -104,19 +104,19 @@ impl Checked<'_> {
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(|duration| *duration < asked) {
                 return Err(SpecError::at(
                     given,
-                    format!("{asked} of profile do not fit a measured window of {shorter}"),
-                    "expected no more than the shortest window; left out, it is all of it",
+                    format!("a profile of {asked} does not fit a measured window of {shorter}"),
+                    "expected at most the shortest window; the default is the whole window",
                 ));
             }
         }
         if let Some(given) = off_cpu {
             let asked = duration::check(given)?;
-            let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + AROUND_OFF_CPU_US);
+            let too_short = |duration: &Span| duration.us() < 2 * (asked.us() + OFF_CPU_SETUP_US);
             if let Some(shorter) = cells.iter().map(|cell| cell.duration).find(too_short) {
                 return Err(SpecError::at(
                     given,
-                    format!("{asked} of off-CPU profile do not fit a measured window of {shorter}"),
-                    "expected at most half of the shortest window, less a second for the start",
+                    format!("an off-CPU profile of {asked} does not fit a measured window of {shorter}"),
+                    "expected at most half of the shortest window, minus a second for the start",
                 ));
             }
         }
@@ -126,7 +126,7 @@ impl Checked<'_> {
         Ok(Some(Profile {
             hz: match hz {
                 None => Profile::DEFAULT_HZ,
-                Some(given) => whole(given, "hz", 1, spec::MAX_PROFILE_HZ)? as u32,
+                Some(given) => integer(given, "hz", 1, spec::MAX_PROFILE_HZ)? as u32,
             },
             callgraph: match callgraph {
                 None => None,
@@ -144,8 +144,8 @@ impl Checked<'_> {
         match thresholds.all().into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
             Some((name, value)) => Err(SpecError::at(
                 given,
-                format!("`{name}` is {value}"),
-                "expected a number that is not negative",
+                format!("{name} = {value} is out of range"),
+                "expected a number of at least 0",
             )),
             None => Ok(thresholds),
         }
@@ -172,8 +172,8 @@ fn repeats(given: &Spanned<spec::Repeats>) -> Result<Repeats, SpecError> {
     let min = min
         .map(|min| in_range(given, min, "repeats.min", spec::MIN_ADAPTIVE, spec::MAX_REPEATS))
         .transpose()?;
-    let min = min.map_or(ADAPTIVE.0, |min| min as u32);
+    let min = min.map_or(DEFAULT_ADAPTIVE.0, |min| min as u32);
     let max =
         max.map(|max| in_range(given, max, "repeats.max", i64::from(min), spec::MAX_REPEATS)).transpose()?;
-    Ok(Repeats { min, max: max.map_or(ADAPTIVE.1.max(min), |max| max as u32), until_ci })
+    Ok(Repeats { min, max: max.map_or(DEFAULT_ADAPTIVE.1.max(min), |max| max as u32), until_ci })
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::Checked;
+use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
@@ -10,7 +10,7 @@ use crate::server::{Build, Dsn, ServerSpec, Source, is_version};
 use crate::spec;
 use crate::value::{Spanned, SpecError, word};
 
-impl Checked<'_> {
+impl CheckedCampaign<'_> {
     /// The servers of the cells, in that order.
     pub(crate) fn servers(&self, cells: &[Cell]) -> Result<Vec<ServerSpec>, SpecError> {
         let mut servers: Vec<ServerSpec> = Vec::new();
@@ -32,7 +32,11 @@ impl Checked<'_> {
     }
 
     /// Rejects cells that require what their servers don't support.
-    pub(crate) fn possible(&self, cells: &[Cell], servers: &[ServerSpec]) -> Result<(), SpecError> {
+    pub(crate) fn check_server_support(
+        &self,
+        cells: &[Cell],
+        servers: &[ServerSpec],
+    ) -> Result<(), SpecError> {
         for cell in cells {
             let server = servers.iter().find(|server| server.name == cell.server);
             if !server.is_some_and(|server| matches!(server.source, Source::Dsn(_))) {
@@ -40,7 +44,7 @@ impl Checked<'_> {
             }
             let what = match (cell.cache, &cell.pin.server) {
                 (CacheState::Cold, _) => "`cache = [\"cold\"]` needs a restart",
-                (_, Some(_)) => "a pin of the server needs its processes",
+                (_, Some(_)) => "pinning the server needs access to its processes",
                 _ if cell.memory != MemoryLimit::NONE => {
                     "`memory` needs a server that pgdyno starts within its limit"
                 }
@@ -49,11 +53,9 @@ impl Checked<'_> {
             };
             let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
             return Err(SpecError {
-                message: format!("{what}, and the server \"{}\" is not pgdyno's own", cell.server),
+                message: format!("{what}, but pgdyno does not own the server \"{}\"", cell.server),
                 at: table.map(|(name, _)| name.span()),
-                help: Some(
-                    "leave this combination out, by `exclude` or a `[[matrix]]` of its own".to_owned(),
-                ),
+                help: Some("leave this combination out, by `exclude` or a separate `[[matrix]]`".to_owned()),
             });
         }
         Ok(())
@@ -63,9 +65,9 @@ impl Checked<'_> {
 /// Parses a server's table: one kind of source, and only the keys of that kind.
 pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<ServerSpec, SpecError> {
     let given = table.get_ref();
-    let only_with = |key: &str, of: &str, place: Option<std::ops::Range<usize>>, is_so: bool| match place {
-        Some(at) if !is_so => Err(SpecError {
-            message: format!("`{key}` is for a server with `{of}`"),
+    let only_with = |key: &str, other: &str, at: Option<std::ops::Range<usize>>, is_given: bool| match at {
+        Some(at) if !is_given => Err(SpecError {
+            message: format!("`{key}` requires `{other}`"),
             at: Some(at),
             help: Some("leave it out".to_owned()),
         }),
@@ -104,18 +106,18 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
         (None, None, None, Some(dsn)) if has_password(dsn.get_ref()) => {
             return Err(SpecError::at(
                 dsn,
-                "a password in a campaign would be in every bundle",
-                "leave it out: the password file (~/.pgpass) and PGPASSWORD are read",
+                "a password in a campaign would be stored in every bundle",
+                "leave it out: the password file (~/.pgpass) and PGPASSWORD are used",
             ));
         }
         (None, None, None, Some(dsn)) => Source::Dsn(Dsn {
             conninfo: dsn.get_ref().clone(),
-            may_set: allow.is_some_and(|given| *given.get_ref()),
+            can_change_settings: allow.is_some_and(|given| *given.get_ref()),
         }),
         _ => {
             return Err(SpecError::at(
                 table,
-                format!("it is not said where the server \"{name}\" comes from"),
+                format!("the server \"{name}\" has no source, or several"),
                 "expected exactly one of `version`, `bin`, `source` and `dsn`",
             ));
         }

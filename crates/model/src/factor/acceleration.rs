@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, words};
+use super::{Axis, Column, LevelError, Place, parse_word, word_schema};
 use crate::definitions::Definitions;
 use crate::machine;
 use crate::value::{Spanned, SpecError, word};
@@ -17,13 +17,13 @@ impl Axis for Acceleration {
     type Stored = String;
 
     const KEY: &'static str = "acceleration";
-    const SENTENCE: &'static str = "what executes a kernel's instructions: `icount`, `tcg`, `kvm`; `none`: the machine itself, when it runs that kernel";
+    const DESCRIPTION: &'static str = "what executes a kernel's instructions: `icount`, `tcg`, `kvm`; `none`: the machine itself, when it runs that kernel";
     const DEFAULT_RULE: Option<&'static str> = Some("`[\"icount\"]` of named kernels, else `[\"none\"]`");
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("acceleration", "factor acceleration: none, kvm, tcg, icount");
 
     fn schema() -> Value {
-        words::<machine::Acceleration>()
+        word_schema::<machine::Acceleration>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<machine::Acceleration, SpecError> {
@@ -31,7 +31,7 @@ impl Axis for Acceleration {
     }
 
     fn parse(text: &str) -> Result<machine::Acceleration, LevelError> {
-        named(Self::KEY, text)
+        parse_word(Self::KEY, text)
     }
 
     fn show(level: &machine::Acceleration) -> String {
@@ -47,7 +47,7 @@ impl Axis for Acceleration {
     }
 
     fn from_stored(stored: String) -> Result<machine::Acceleration, LevelError> {
-        named(Self::KEY, &stored)
+        parse_word(Self::KEY, &stored)
     }
 
     fn absent() -> Option<machine::Acceleration> {

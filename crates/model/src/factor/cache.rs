@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use super::{Axis, Column, LevelError, Place, named, words};
+use super::{Axis, Column, LevelError, Place, parse_word, word_schema};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, word};
 
@@ -53,12 +53,12 @@ impl Axis for Cache {
     type Stored = String;
 
     const KEY: &'static str = "cache";
-    const SENTENCE: &'static str = "`warm`: tables and indexes have been read into the server's buffers, as far as they fit; `cold`: the server was restarted, and its files dropped from the system's page cache; `as-is`: whatever is there";
+    const DESCRIPTION: &'static str = "`warm`: tables and indexes have been read into the server's buffers, as far as they fit; `cold`: the server was restarted, and its files dropped from the system's page cache; `as-is`: whatever is there";
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("cache", "factor cache: warm, cold, as-is");
 
     fn schema() -> Value {
-        words::<CacheState>()
+        word_schema::<CacheState>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<CacheState, SpecError> {
@@ -66,7 +66,7 @@ impl Axis for Cache {
     }
 
     fn parse(text: &str) -> Result<CacheState, LevelError> {
-        named(Self::KEY, text)
+        parse_word(Self::KEY, text)
     }
 
     fn show(level: &CacheState) -> String {
@@ -82,6 +82,6 @@ impl Axis for Cache {
     }
 
     fn from_stored(stored: String) -> Result<CacheState, LevelError> {
-        named(Self::KEY, &stored)
+        parse_word(Self::KEY, &stored)
     }
 }

@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, whole};
+use crate::value::{Spanned, SpecError, integer};
 
 /// Maximum number of clients: above PostgreSQL's own limit on connections.
-const MOST: i64 = 262_143;
+const MAX_CLIENTS: i64 = 262_143;
 
 /// The factor `clients`.
 #[derive(Clone, Copy, Debug)]
@@ -20,22 +20,22 @@ impl Axis for Clients {
     type Stored = u32;
 
     const KEY: &'static str = "clients";
-    const SENTENCE: &'static str = "numbers of clients";
+    const DESCRIPTION: &'static str = "numbers of clients";
     const PLACE: Place = Place::Row;
     const IS_NUMBER: bool = true;
     const REQUIRED: Option<&'static str> = Some("clients = [1, 4, 16]");
-    const COLUMN: Column = Column::whole("clients", "factor clients: number of clients");
+    const COLUMN: Column = Column::integer("clients", "factor clients: number of clients");
 
     fn schema() -> Value {
-        whole_numbers(MOST)
+        integer_schema(MAX_CLIENTS)
     }
 
     fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
-        whole(given, Self::KEY, 1, MOST).map(|number| number as u32)
+        integer(given, Self::KEY, 1, MAX_CLIENTS).map(|number| number as u32)
     }
 
     fn parse(text: &str) -> Result<u32, LevelError> {
-        count(Self::KEY, text)
+        parse_count(Self::KEY, text)
     }
 
     fn show(level: &u32) -> String {
@@ -47,7 +47,7 @@ impl Axis for Clients {
     }
 
     fn figure(level: &u32) -> Figure {
-        Figure::Whole((*level).into())
+        Figure::Integer((*level).into())
     }
 
     fn to_stored(level: &u32) -> Option<u32> {

@@ -3,13 +3,13 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
 use crate::machine::{self, HOST};
-use crate::value::{Spanned, SpecError, whole};
+use crate::value::{Spanned, SpecError, integer};
 
 /// Maximum number of CPUs: the limit of QEMU's default machine for x86.
-const MOST: i64 = 255;
+const MAX_CPUS: i64 = 255;
 
 /// The factor `cpus`.
 #[derive(Clone, Copy, Debug)]
@@ -21,23 +21,23 @@ impl Axis for Cpus {
     type Stored = u32;
 
     const KEY: &'static str = "cpus";
-    const SENTENCE: &'static str =
+    const DESCRIPTION: &'static str =
         "numbers of processors of the virtual machine, or `host`: as many as the machine has";
     const DEFAULT_RULE: Option<&'static str> = Some("`[1]` with `icount`, else `[\"host\"]`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::whole(
+    const COLUMN: Column = Column::integer(
         "cpus",
         "factor cpus: processors of the virtual machine; null for all of the machine's",
     );
 
     fn schema() -> Value {
-        json!({ "anyOf": [whole_numbers(MOST), { "const": HOST }] })
+        json!({ "anyOf": [integer_schema(MAX_CPUS), { "const": HOST }] })
     }
 
     fn check(given: &Spanned<machine::Cpus>, _: &Definitions<'_>) -> Result<Option<u32>, SpecError> {
         let number = given.get_ref().0.map(|number| Spanned::new(given.span(), number));
-        let number = number.map(|number| whole(&number, Self::KEY, 1, MOST)).transpose()?;
+        let number = number.map(|number| integer(&number, Self::KEY, 1, MAX_CPUS)).transpose()?;
         Ok(number.map(|number| number as u32))
     }
 
@@ -45,7 +45,7 @@ impl Axis for Cpus {
         if text == HOST {
             return Ok(None);
         }
-        count(Self::KEY, text).map(Some)
+        parse_count(Self::KEY, text).map(Some)
     }
 
     fn show(level: &Option<u32>) -> String {
@@ -61,7 +61,7 @@ impl Axis for Cpus {
     }
 
     fn figure(level: &Option<u32>) -> Figure {
-        level.map_or(Figure::Null, |cpus| Figure::Whole(cpus.into()))
+        level.map_or(Figure::Null, |cpus| Figure::Integer(cpus.into()))
     }
 
     fn to_stored(level: &Option<u32>) -> Option<u32> {

@@ -6,7 +6,7 @@ use super::{Axis, Column, LevelError, Place};
 use crate::definitions::{self, Definitions};
 use crate::limits::DiskLimit;
 use crate::units::Throughput;
-use crate::value::{Spanned, SpecError, whole};
+use crate::value::{Spanned, SpecError, integer};
 
 /// The factor `disk`.
 #[derive(Clone, Copy, Debug)]
@@ -18,7 +18,7 @@ impl Axis for Disk {
     type Stored = DiskLimit;
 
     const KEY: &'static str = "disk";
-    const SENTENCE: &'static str = "names of `[disks.…]`, and `none`";
+    const DESCRIPTION: &'static str = "names of `[disks.…]`, and `none`";
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("disk", "factor disk: name of the disk in the campaign");
 
@@ -73,14 +73,14 @@ pub(crate) fn parse_table(name: &str, table: &Spanned<definitions::Disk>) -> Res
         Some(given) if given.get_ref().0.bytes() > 0 => Ok(Some(given.get_ref().0.bytes())),
         Some(given) => Err(SpecError::at(
             given,
-            format!("nothing could be {what} at all"),
-            "expected a size in a second, such as \"100MB/s\"",
+            format!("nothing could be {what} with a limit of 0"),
+            "expected a size per second, such as \"100MB/s\"",
         )),
     };
     let requests = |given: &Option<Spanned<i64>>, what: &str| {
         given
             .as_ref()
-            .map(|given| whole(given, what, 1, definitions::MAX_IOPS).map(|number| number as u64))
+            .map(|given| integer(given, what, 1, definitions::MAX_IOPS).map(|number| number as u64))
             .transpose()
     };
     let limit = DiskLimit {

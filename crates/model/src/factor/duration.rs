@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
+use super::{Axis, Column, Figure, LevelError, Place, duration_schema, parse_duration};
 use crate::definitions::Definitions;
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
 
 /// Minimum length of the window.
-const LEAST_US: u64 = 100_000;
+const MIN_DURATION_US: u64 = 100_000;
 
 /// The factor `duration`.
 #[derive(Clone, Copy, Debug)]
@@ -20,15 +20,15 @@ impl Axis for Duration {
     type Stored = u64;
 
     const KEY: &'static str = "duration";
-    const SENTENCE: &'static str =
+    const DESCRIPTION: &'static str =
         "lengths of the measured window: a number and `us`, `ms`, `s`, `min` or `h`";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.duration`");
     const PLACE: Place = Place::Condition;
-    const STORED: &'static str = "duration_us";
-    const COLUMN: Column = Column::whole("duration_us", "factor duration: requested length of the window");
+    const STORED_KEY: &'static str = "duration_us";
+    const COLUMN: Column = Column::integer("duration_us", "factor duration: requested length of the window");
 
     fn schema() -> Value {
-        lengths()
+        duration_schema()
     }
 
     fn check(given: &Spanned<Span>, _: &Definitions<'_>) -> Result<Span, SpecError> {
@@ -36,7 +36,7 @@ impl Axis for Duration {
     }
 
     fn parse(text: &str) -> Result<Span, LevelError> {
-        length(text)
+        parse_duration(text)
     }
 
     fn show(level: &Span) -> String {
@@ -44,7 +44,7 @@ impl Axis for Duration {
     }
 
     fn figure(level: &Span) -> Figure {
-        Figure::Whole(level.us())
+        Figure::Integer(level.us())
     }
 
     fn to_stored(level: &Span) -> Option<u64> {
@@ -58,7 +58,7 @@ impl Axis for Duration {
 
 /// Accepts a measurable length.
 pub(crate) fn check(given: &Spanned<Span>) -> Result<Span, SpecError> {
-    if given.get_ref().us() >= LEAST_US {
+    if given.get_ref().us() >= MIN_DURATION_US {
         return Ok(*given.get_ref());
     }
     Err(SpecError::at(

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{ANY, Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, plain};
+use crate::value::{Spanned, SpecError, check_name};
 
 /// The factor `host`.
 #[derive(Clone, Copy, Debug)]
@@ -16,7 +16,7 @@ impl Axis for Host {
     type Stored = String;
 
     const KEY: &'static str = "host";
-    const SENTENCE: &'static str = "names of hosts on which trials run, or `any`";
+    const DESCRIPTION: &'static str = "names of hosts on which trials run, or `any`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("host", "factor host: requested host, or any");
 
@@ -24,7 +24,7 @@ impl Axis for Host {
         if given.get_ref() == ANY {
             return Ok(None);
         }
-        plain(given, "label")?;
+        check_name(given, "label")?;
         Ok(Some(given.get_ref().clone()))
     }
 

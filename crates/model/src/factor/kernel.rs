@@ -8,7 +8,7 @@ use crate::machine::HOST;
 use crate::value::{Spanned, SpecError};
 
 /// Maximum length of a kernel's path.
-const LONGEST_PATH: usize = 1024;
+const MAX_PATH_LENGTH: usize = 1024;
 
 /// The factor `kernel`.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ impl Axis for Kernel {
     type Stored = String;
 
     const KEY: &'static str = "kernel";
-    const SENTENCE: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
+    const DESCRIPTION: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("kernel", "factor kernel: requested kernel, or host");
 
@@ -32,23 +32,23 @@ impl Axis for Kernel {
         if label == ANY {
             return Err(SpecError::at(
                 given,
-                "\"any\" is no kernel",
-                format!("expected \"{HOST}\", which is the kernel that runs, or kernels such as \"6.12\""),
+                "\"any\" is not a kernel",
+                format!("expected \"{HOST}\", which is the running kernel, or kernels such as \"6.12\""),
             ));
         }
         let is_path = label.contains('/');
-        let fits = |c: char| {
+        let is_allowed = |c: char| {
             if is_path {
                 !c.is_control() && c != ','
             } else {
                 c.is_ascii_alphanumeric() || "-_.+~*?".contains(c)
             }
         };
-        let longest = if is_path { LONGEST_PATH } else { 100 };
-        if label.is_empty() || label.len() > longest || !label.chars().all(fits) {
+        let max_length = if is_path { MAX_PATH_LENGTH } else { 100 };
+        if label.is_empty() || label.len() > max_length || !label.chars().all(is_allowed) {
             return Err(SpecError::at(
                 given,
-                format!("\"{label}\" can't be a kernel"),
+                format!("\"{label}\" is not a valid kernel"),
                 "expected a version such as \"6.12\", a package such as \"linux-image-6.12.*-cloud-amd64\", \
                  or a path with a `/` and without commas",
             ));

@@ -8,7 +8,7 @@ use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError};
 
 /// Maximum length of the arguments; the kernel's own limit is larger.
-const LONGEST: usize = 1024;
+const MAX_LENGTH: usize = 1024;
 /// The level without arguments.
 const NONE: &str = "none";
 
@@ -22,7 +22,7 @@ impl Axis for KernelArgs {
     type Stored = String;
 
     const KEY: &'static str = "kernel_args";
-    const SENTENCE: &'static str = "arguments on a kernel's command line in addition to the needed ones (`\"mitigations=off\"`), or `none`";
+    const DESCRIPTION: &'static str = "arguments on a kernel's command line in addition to the needed ones (`\"mitigations=off\"`), or `none`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column =
         Column::text("kernel_args", "factor kernel_args: additions to the kernel command line, or none");
@@ -33,11 +33,13 @@ impl Axis for KernelArgs {
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<String, SpecError> {
         let args = given.get_ref().trim();
-        if args.len() > LONGEST || args.chars().any(|c| !c.is_ascii() || c.is_ascii_control()) {
+        if args.len() > MAX_LENGTH || args.chars().any(|c| !c.is_ascii() || c.is_ascii_control()) {
             return Err(SpecError::at(
                 given,
-                "this can't be on a kernel's command line",
-                format!("expected at most {LONGEST} printable ASCII characters, such as \"mitigations=off\""),
+                "invalid arguments for a kernel's command line",
+                format!(
+                    "expected at most {MAX_LENGTH} printable ASCII characters, such as \"mitigations=off\""
+                ),
             ));
         }
         Ok(if args == NONE { String::new() } else { args.to_owned() })

@@ -10,7 +10,7 @@ use crate::units::Size;
 use crate::value::{Spanned, SpecError};
 
 /// Minimum memory limit of a server.
-const LEAST_BYTES: u64 = 8 << 20;
+const MIN_BYTES: u64 = 8 << 20;
 
 /// The factor `memory`.
 #[derive(Clone, Copy, Debug)]
@@ -22,11 +22,11 @@ impl Axis for Memory {
     type Stored = u64;
 
     const KEY: &'static str = "memory";
-    const SENTENCE: &'static str = "limit of the server's memory, its page cache included: a number and `kB`, `MB`, `GB` or `TB` as in PostgreSQL's settings (`\"512MB\"`), or `none`";
+    const DESCRIPTION: &'static str = "limit of the server's memory, its page cache included: a number and `kB`, `MB`, `GB` or `TB` as in PostgreSQL's settings (`\"512MB\"`), or `none`";
     const PLACE: Place = Place::Condition;
-    const STORED: &'static str = "memory_bytes";
+    const STORED_KEY: &'static str = "memory_bytes";
     const COLUMN: Column =
-        Column::whole("memory_bytes", "factor memory: memory limit of the server; null for none");
+        Column::integer("memory_bytes", "factor memory: memory limit of the server; null for none");
 
     fn schema() -> Value {
         json!({ "type": "string", "pattern": "^(none|[0-9]+(\\.[0-9]+)? ?(B|kB|MB|GB|TB))$" })
@@ -34,7 +34,7 @@ impl Axis for Memory {
 
     fn check(given: &Spanned<MemoryLimit>, _: &Definitions<'_>) -> Result<MemoryLimit, SpecError> {
         match given.get_ref().bytes() {
-            Some(bytes) if bytes < LEAST_BYTES => Err(SpecError::at(
+            Some(bytes) if bytes < MIN_BYTES => Err(SpecError::at(
                 given,
                 format!("memory of {} is too little for any server", given.get_ref()),
                 "expected at least \"8MB\", or \"none\"",
@@ -60,7 +60,7 @@ impl Axis for Memory {
     }
 
     fn figure(level: &MemoryLimit) -> Figure {
-        level.bytes().map_or(Figure::Null, Figure::Whole)
+        level.bytes().map_or(Figure::Null, Figure::Integer)
     }
 
     fn to_stored(level: &MemoryLimit) -> Option<u64> {

@@ -34,7 +34,7 @@ impl Axis for Pin {
     type Stored = Processors;
 
     const KEY: &'static str = "pin";
-    const SENTENCE: &'static str = "names of `[pins.…]`, and `none`";
+    const DESCRIPTION: &'static str = "names of `[pins.…]`, and `none`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("pin", "factor pin: name of the pin in the campaign");
 
@@ -110,12 +110,12 @@ fn cpus(given: &Spanned<String>) -> Result<String, SpecError> {
 /// one.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
     /// The most that Linux can be built for.
-    const MOST: u32 = 8192;
+    const MAX_CPUS: u32 = 8192;
     let mut cpus = Vec::new();
     for part in text.split(',') {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        if first > last || last >= MOST {
+        if first > last || last >= MAX_CPUS {
             return None;
         }
         cpus.extend(first..=last);
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn processors_are_listed_as_for_taskset() {
+    fn cpu_lists_are_parsed_as_by_taskset() {
         assert_eq!(cpu_list("0-2, 8,1").unwrap(), [0, 1, 2, 8]);
         for wrong in ["", "a", "3-1", "-1", "1,,2", "99999"] {
             assert_eq!(cpu_list(wrong), None, "{wrong}");

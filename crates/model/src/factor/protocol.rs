@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, words};
+use super::{Axis, Column, LevelError, Place, parse_word, word_schema};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, word};
 use crate::workload;
@@ -17,12 +17,12 @@ impl Axis for Protocol {
     type Stored = String;
 
     const KEY: &'static str = "protocol";
-    const SENTENCE: &'static str = "how statements are sent: `simple`, `extended`, `prepared`";
+    const DESCRIPTION: &'static str = "how statements are sent: `simple`, `extended`, `prepared`";
     const PLACE: Place = Place::Title;
     const COLUMN: Column = Column::text("protocol", "factor protocol: simple, extended, prepared");
 
     fn schema() -> Value {
-        words::<workload::Protocol>()
+        word_schema::<workload::Protocol>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<workload::Protocol, SpecError> {
@@ -30,7 +30,7 @@ impl Axis for Protocol {
     }
 
     fn parse(text: &str) -> Result<workload::Protocol, LevelError> {
-        named(Self::KEY, text)
+        parse_word(Self::KEY, text)
     }
 
     fn show(level: &workload::Protocol) -> String {
@@ -46,6 +46,6 @@ impl Axis for Protocol {
     }
 
     fn from_stored(stored: String) -> Result<workload::Protocol, LevelError> {
-        named(Self::KEY, &stored)
+        parse_word(Self::KEY, &stored)
     }
 }

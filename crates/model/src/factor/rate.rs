@@ -18,11 +18,11 @@ impl Axis for Rate {
     type Stored = f64;
 
     const KEY: &'static str = "rate";
-    const SENTENCE: &'static str = "transactions begun in a second by all clients together, spaced by chance; `\"max\"`: the next as soon as the last has ended";
+    const DESCRIPTION: &'static str = "transactions started per second by all clients together, at random intervals; `\"max\"`: as many as possible";
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
     const COLUMN: Column =
-        Column::real("rate_per_s", "factor rate: transactions begun per second; null for max");
+        Column::real("rate_per_s", "factor rate: transactions started per second; null for max");
 
     fn schema() -> Value {
         json!({ "oneOf": [{ "type": "number", "minimum": 0.001 }, { "const": "max" }] })
@@ -36,10 +36,10 @@ impl Axis for Rate {
         if text == units::Rate::MAX.to_string() {
             return Ok(units::Rate::MAX);
         }
-        text.parse().ok().and_then(units::Rate::per_second).ok_or_else(|| LevelError::NoLevel {
+        text.parse().ok().and_then(units::Rate::per_second).ok_or_else(|| LevelError::UnknownLevel {
             factor: Self::KEY,
             text: text.to_owned(),
-            expected: "transactions a second, max".to_owned(),
+            expected: "a number of transactions per second, or max".to_owned(),
         })
     }
 
@@ -64,7 +64,7 @@ impl Axis for Rate {
     }
 
     fn from_stored(stored: f64) -> Result<units::Rate, LevelError> {
-        units::Rate::per_second(stored).ok_or(LevelError::NoRate(stored))
+        units::Rate::per_second(stored).ok_or(LevelError::InvalidRate(stored))
     }
 
     fn absent() -> Option<units::Rate> {

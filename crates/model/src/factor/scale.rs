@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, whole};
+use crate::value::{Spanned, SpecError, integer};
 
 /// The highest scale at which account numbers fit the integer columns of pgbench's tables.
-const MOST: i64 = 21_474;
+const MAX_SCALE: i64 = 21_474;
 
 /// The factor `scale`.
 #[derive(Clone, Copy, Debug)]
@@ -20,21 +20,21 @@ impl Axis for Scale {
     type Stored = u32;
 
     const KEY: &'static str = "scale";
-    const SENTENCE: &'static str = "pgbench scale factors";
+    const DESCRIPTION: &'static str = "pgbench scale factors";
     const PLACE: Place = Place::Title;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::whole("scale", "factor scale: pgbench's scale factor");
+    const COLUMN: Column = Column::integer("scale", "factor scale: pgbench's scale factor");
 
     fn schema() -> Value {
-        whole_numbers(MOST)
+        integer_schema(MAX_SCALE)
     }
 
     fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
-        whole(given, Self::KEY, 1, MOST).map(|number| number as u32)
+        integer(given, Self::KEY, 1, MAX_SCALE).map(|number| number as u32)
     }
 
     fn parse(text: &str) -> Result<u32, LevelError> {
-        count(Self::KEY, text)
+        parse_count(Self::KEY, text)
     }
 
     fn show(level: &u32) -> String {
@@ -50,7 +50,7 @@ impl Axis for Scale {
     }
 
     fn figure(level: &u32) -> Figure {
-        Figure::Whole((*level).into())
+        Figure::Integer((*level).into())
     }
 
     fn to_stored(level: &u32) -> Option<u32> {

@@ -42,7 +42,7 @@ impl Axis for Settings {
     type Stored = SettingsVariant;
 
     const KEY: &'static str = "settings";
-    const SENTENCE: &'static str = "names of `[settings.…]`, and `default`";
+    const DESCRIPTION: &'static str = "names of `[settings.…]`, and `default`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("settings", "factor settings: name of the settings in the campaign");
 
@@ -64,7 +64,7 @@ impl Axis for Settings {
                 return Err(SpecError::at(
                     &this,
                     format!("the settings \"{name}\" inherit from themselves"),
-                    "expected no circle",
+                    "expected no cycle",
                 ));
             }
             from.push(defined.get_ref());
@@ -138,16 +138,16 @@ fn no_settings(given: &Spanned<String>, definitions: &Definitions<'_>) -> SpecEr
 fn inherited(value: &Spanned<toml::Value>) -> Result<Spanned<String>, SpecError> {
     match value.get_ref() {
         toml::Value::String(name) => Ok(Spanned::new(value.span(), name.clone())),
-        _ => Err(SpecError::at(value, "`inherits` names other settings", "expected a string")),
+        _ => Err(SpecError::at(value, "`inherits` must be the name of other settings", "expected a string")),
     }
 }
 
 fn setting_name(name: &str, value: &Spanned<toml::Value>) -> Result<String, SpecError> {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
-    if name.is_empty() || !name.chars().all(plain) {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.');
+    if name.is_empty() || !name.chars().all(is_allowed) {
         return Err(SpecError::at(
             value,
-            format!("`{name}` can't be the name of a server setting"),
+            format!("`{name}` is not a valid name of a server setting"),
             "expected letters, digits, `_` and `.`, as in postgresql.conf",
         ));
     }
@@ -166,7 +166,7 @@ fn setting_value(value: &Spanned<toml::Value>) -> Result<String, SpecError> {
         toml::Value::Boolean(false) => Ok("off".to_owned()),
         _ => Err(SpecError::at(
             value,
-            "this can't be the value of a server setting",
+            "invalid value of a server setting",
             "expected a string without line breaks, a number, or true or false",
         )),
     }

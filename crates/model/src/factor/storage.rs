@@ -17,7 +17,7 @@ impl Axis for Storage {
     type Stored = String;
 
     const KEY: &'static str = "storage";
-    const SENTENCE: &'static str =
+    const DESCRIPTION: &'static str =
         "where the data of a virtual machine are: `memory`, `virtio`, or `virtio-CACHE-AIO`";
     const DEFAULT_RULE: Option<&'static str> = Some("`[\"memory\"]` in a virtual machine");
     const PLACE: Place = Place::Condition;
@@ -25,8 +25,8 @@ impl Axis for Storage {
 
     fn schema() -> Value {
         let caches = names::<DiskCache>().join("|");
-        let ways = names::<DiskAio>().join("|");
-        json!({ "type": "string", "pattern": format!("^(host|memory|virtio(-({caches})-({ways}))?)$") })
+        let methods = names::<DiskAio>().join("|");
+        json!({ "type": "string", "pattern": format!("^(host|memory|virtio(-({caches})-({methods}))?)$") })
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<machine::Storage, SpecError> {
@@ -35,7 +35,7 @@ impl Axis for Storage {
                 Err(SpecError::at(
                     given,
                     format!(
-                        "asynchronous I/O of the kernel (`native`) can't be with the cache mode `{}`",
+                        "native asynchronous I/O (`native`) is not available with the cache mode `{}`",
                         cache.as_str()
                     ),
                     "expected `none` or `directsync` as the cache mode, or `threads` or `io_uring`",
@@ -44,9 +44,9 @@ impl Axis for Storage {
             Ok(storage) => Ok(storage),
             Err(_) => Err(SpecError::at(
                 given,
-                format!("there is no storage \"{}\"", given.get_ref()),
+                format!("there is not a storage \"{}\"", given.get_ref()),
                 "expected \"memory\", \"virtio\", or \"virtio-CACHE-AIO\" with QEMU's cache modes (none, writeback, \
-                 writethrough, directsync, unsafe) and ways of I/O (threads, native, io_uring)",
+                 writethrough, directsync, unsafe) and I/O methods (threads, native, io_uring)",
             )),
         }
     }

@@ -20,7 +20,7 @@ impl Axis for Sysctl {
     type Stored = SettingsVariant;
 
     const KEY: &'static str = "sysctl";
-    const SENTENCE: &'static str = "names of `[sysctls.…]`, and `default`";
+    const DESCRIPTION: &'static str = "names of `[sysctls.…]`, and `default`";
     const PLACE: Place = Place::Column;
     const COLUMN: Column =
         Column::text("sysctl", "factor sysctl: name of the kernel parameters in the campaign");
@@ -93,21 +93,21 @@ pub(crate) fn check_table(name: &Spanned<String>, definitions: &Definitions<'_>)
 /// Checks a parameter: `vm.swappiness` or `/sys/kernel/mm/transparent_hugepage/enabled`.
 fn parameter_name(given: &Spanned<String>) -> Result<String, SpecError> {
     let name = given.get_ref();
-    let fits = |part: &str| {
-        let plain = |c: char| c.is_ascii_alphanumeric() || "-_:@".contains(c);
-        part.starts_with(plain) && part.chars().all(|c| plain(c) || c == '.')
+    let is_valid_part = |part: &str| {
+        let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_:@".contains(c);
+        part.starts_with(is_allowed) && part.chars().all(|c| is_allowed(c) || c == '.')
     };
-    let is_it = match name.strip_prefix("/sys/") {
-        Some(path) => path.split('/').all(fits),
-        None => name.contains('.') && name.split('.').all(fits),
+    let is_valid = match name.strip_prefix("/sys/") {
+        Some(path) => path.split('/').all(is_valid_part),
+        None => name.contains('.') && name.split('.').all(is_valid_part),
     };
-    if is_it {
+    if is_valid {
         return Ok(name.clone());
     }
     Err(SpecError::at(
         given,
-        format!("`{name}` can't be the name of a kernel parameter"),
-        "expected a name in quotes as sysctl has it, such as \"vm.swappiness\", or a path below /sys/",
+        format!("`{name}` is not a valid name of a kernel parameter"),
+        "expected sysctl's name in quotes, such as \"vm.swappiness\", or a path below /sys/",
     ))
 }
 
@@ -117,7 +117,7 @@ fn parameter_value(name: &Spanned<String>, value: &Spanned<toml::Value>) -> Resu
         toml::Value::Integer(number) => Ok(number.to_string()),
         _ => Err(SpecError::at(
             value,
-            format!("this can't be the value of the kernel parameter `{}`", name.get_ref()),
+            format!("invalid value of the kernel parameter `{}`", name.get_ref()),
             "expected a whole number or a string without line breaks",
         )),
     }

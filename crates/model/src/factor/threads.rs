@@ -3,12 +3,12 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::{Axis, Column, Figure, LevelError, Place, count, whole_numbers};
+use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, whole};
+use crate::value::{Spanned, SpecError, integer};
 
 /// Maximum number of driver threads.
-pub(crate) const MOST: i64 = 1024;
+pub(crate) const MAX_THREADS: i64 = 1024;
 
 /// The factor `threads`.
 #[derive(Clone, Copy, Debug)]
@@ -20,22 +20,22 @@ impl Axis for Threads {
     type Stored = u32;
 
     const KEY: &'static str = "threads";
-    const SENTENCE: &'static str = "event-loop threads of the driver, never more than clients";
+    const DESCRIPTION: &'static str = "event-loop threads of the driver, never more than clients";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.threads`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::whole("threads", "factor threads: driver threads");
+    const COLUMN: Column = Column::integer("threads", "factor threads: driver threads");
 
     fn schema() -> Value {
-        whole_numbers(MOST)
+        integer_schema(MAX_THREADS)
     }
 
     fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
-        whole(given, Self::KEY, 1, MOST).map(|number| number as u32)
+        integer(given, Self::KEY, 1, MAX_THREADS).map(|number| number as u32)
     }
 
     fn parse(text: &str) -> Result<u32, LevelError> {
-        count(Self::KEY, text)
+        parse_count(Self::KEY, text)
     }
 
     fn show(level: &u32) -> String {
@@ -51,7 +51,7 @@ impl Axis for Threads {
     }
 
     fn figure(level: &u32) -> Figure {
-        Figure::Whole((*level).into())
+        Figure::Integer((*level).into())
     }
 
     fn to_stored(level: &u32) -> Option<u32> {

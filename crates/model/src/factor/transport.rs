@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, LevelError, Place, named, words};
+use super::{Axis, Column, LevelError, Place, parse_word, word_schema};
 use crate::definitions::Definitions;
 use crate::value::{Spanned, SpecError, word};
 use crate::workload;
@@ -17,12 +17,12 @@ impl Axis for Transport {
     type Stored = String;
 
     const KEY: &'static str = "transport";
-    const SENTENCE: &'static str = "what carries them: `unix`, `tcp`";
+    const DESCRIPTION: &'static str = "what carries them: `unix`, `tcp`";
     const PLACE: Place = Place::Title;
     const COLUMN: Column = Column::text("transport", "factor transport: unix, tcp");
 
     fn schema() -> Value {
-        words::<workload::Transport>()
+        word_schema::<workload::Transport>()
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<workload::Transport, SpecError> {
@@ -30,7 +30,7 @@ impl Axis for Transport {
     }
 
     fn parse(text: &str) -> Result<workload::Transport, LevelError> {
-        named(Self::KEY, text)
+        parse_word(Self::KEY, text)
     }
 
     fn show(level: &workload::Transport) -> String {
@@ -46,6 +46,6 @@ impl Axis for Transport {
     }
 
     fn from_stored(stored: String) -> Result<workload::Transport, LevelError> {
-        named(Self::KEY, &stored)
+        parse_word(Self::KEY, &stored)
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Axis, Column, Figure, LevelError, Place, length, lengths};
+use super::{Axis, Column, Figure, LevelError, Place, duration_schema, parse_duration};
 use crate::definitions::Definitions;
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
@@ -17,14 +17,14 @@ impl Axis for Warmup {
     type Stored = u64;
 
     const KEY: &'static str = "warmup";
-    const SENTENCE: &'static str = "lengths of the load before the window, not counted";
+    const DESCRIPTION: &'static str = "lengths of the load before the window, not counted";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.warmup`");
     const PLACE: Place = Place::Condition;
-    const STORED: &'static str = "warmup_us";
-    const COLUMN: Column = Column::whole("warmup_us", "factor warmup: load before the window");
+    const STORED_KEY: &'static str = "warmup_us";
+    const COLUMN: Column = Column::integer("warmup_us", "factor warmup: load before the window");
 
     fn schema() -> Value {
-        lengths()
+        duration_schema()
     }
 
     fn check(given: &Spanned<Span>, _: &Definitions<'_>) -> Result<Span, SpecError> {
@@ -32,7 +32,7 @@ impl Axis for Warmup {
     }
 
     fn parse(text: &str) -> Result<Span, LevelError> {
-        length(text)
+        parse_duration(text)
     }
 
     fn show(level: &Span) -> String {
@@ -40,7 +40,7 @@ impl Axis for Warmup {
     }
 
     fn figure(level: &Span) -> Figure {
-        Figure::Whole(level.us())
+        Figure::Integer(level.us())
     }
 
     fn to_stored(level: &Span) -> Option<u64> {

@@ -15,7 +15,7 @@ impl Axis for Workload {
     type Stored = String;
 
     const KEY: &'static str = "workload";
-    const SENTENCE: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
+    const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
     const PLACE: Place = Place::Title;
     const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
     const COLUMN: Column = Column::text("workload", "factor workload: name of the workload");
@@ -25,18 +25,18 @@ impl Axis for Workload {
         definitions: &Definitions<'_>,
     ) -> Result<workload::Workload, SpecError> {
         let named = definitions.workloads.iter().find(|(name, _)| name.get_ref() == given.get_ref());
-        let Some((_, table)) = named else { return known(given, definitions) };
+        let Some((_, table)) = named else { return known_workload(given, definitions) };
         let builtin = table.builtin.as_ref();
         let found = builtin
-            .filter(|_| !table.says_how())
+            .filter(|_| !table.configures_clients())
             .and_then(|builtin| workload::Workload::builtin(builtin.get_ref()))
             .or_else(|| definitions.known_workloads.get(given.get_ref()));
         match (found, builtin) {
             (Some(workload), _) => Ok(workload),
-            (None, Some(builtin)) => known(builtin, definitions),
+            (None, Some(builtin)) => known_workload(builtin, definitions),
             (None, None) => Err(SpecError::at(
                 given,
-                format!("the workload \"{}\" does nothing", given.get_ref()),
+                format!("the workload \"{}\" has no scripts", given.get_ref()),
                 "expected `builtin`, `directory`, `script` or `scripts` in its table",
             )),
         }
@@ -51,8 +51,8 @@ impl Axis for Workload {
     }
 
     fn identity(level: &workload::Workload) -> String {
-        match level.mark() {
-            Some(mark) => format!("{} ({mark})", level.name()),
+        match level.content_hash() {
+            Some(hash) => format!("{} ({hash})", level.name()),
             None => level.name().to_owned(),
         }
     }
@@ -67,7 +67,10 @@ impl Axis for Workload {
 }
 
 /// The workload of a name: pgbench's, or one whose scripts were read.
-fn known(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<workload::Workload, SpecError> {
+fn known_workload(
+    given: &Spanned<String>,
+    definitions: &Definitions<'_>,
+) -> Result<workload::Workload, SpecError> {
     let name = given.get_ref();
     let found = workload::Workload::builtin(name).or_else(|| definitions.known_workloads.get(name));
     found.ok_or_else(|| {

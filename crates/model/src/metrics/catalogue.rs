@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn each_metric_is_there_once_and_found_by_its_name() {
+    fn metric_names_are_unique() {
         let mut names = BTreeSet::new();
         for metric in all() {
             assert!(names.insert(metric.name), "twice: {}", metric.name);
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn names_have_a_source_and_every_metric_a_meaning_and_an_origin() {
+    fn every_metric_has_a_group_meaning_and_source() {
         for metric in all() {
             let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
             let mut parts = metric.name.split('.');
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn lost_time_and_failures_are_better_low_and_levels_are_undecided() {
+    fn directions_of_improvement_are_known() {
         for (name, better) in [
             ("psi.io_full_us", Better::Lower),
             ("pg.database.deadlocks", Better::Lower),

@@ -29,12 +29,12 @@ pub struct Point {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics(pub Vec<Series>);
 
-static NOTHING: Metrics = Metrics(Vec::new());
+static EMPTY: Metrics = Metrics(Vec::new());
 
 /// No readings.
 impl Default for &Metrics {
     fn default() -> Self {
-        &NOTHING
+        &EMPTY
     }
 }
 
@@ -61,7 +61,7 @@ impl Metrics {
 }
 
 /// Maximum distance of a time from the first or last reading that still stands for it.
-const REACH_US: i64 = 50_000;
+const MAX_EXTRAPOLATION_US: i64 = 50_000;
 
 impl Series {
     /// A series of a metric in the catalogue.
@@ -87,7 +87,7 @@ impl Series {
                 break;
             }
         }
-        Some(self.at(to_us)? - self.at(from_us)?)
+        Some(self.value_at(to_us)? - self.value_at(from_us)?)
     }
 
     /// Mean of a gauge's readings between two times, inclusive; none for a counter, and without readings.
@@ -96,7 +96,7 @@ impl Series {
             return None;
         }
         let (mut sum, mut count) = (0.0, 0.0);
-        for value in self.within(from_us, to_us) {
+        for value in self.values_between(from_us, to_us) {
             sum += value;
             count += 1.0;
         }
@@ -105,21 +105,21 @@ impl Series {
 
     /// The largest reading between two times, inclusive.
     pub fn max(&self, from_us: i64, to_us: i64) -> Option<f64> {
-        self.within(from_us, to_us).reduce(f64::max)
+        self.values_between(from_us, to_us).reduce(f64::max)
     }
 
     /// The smallest reading between two times, inclusive.
     pub fn min(&self, from_us: i64, to_us: i64) -> Option<f64> {
-        self.within(from_us, to_us).reduce(f64::min)
+        self.values_between(from_us, to_us).reduce(f64::min)
     }
 
-    fn within(&self, from_us: i64, to_us: i64) -> impl Iterator<Item = f64> {
-        let span = from_us.saturating_sub(REACH_US)..=to_us.saturating_add(REACH_US);
+    fn values_between(&self, from_us: i64, to_us: i64) -> impl Iterator<Item = f64> {
+        let span = from_us.saturating_sub(MAX_EXTRAPOLATION_US)..=to_us.saturating_add(MAX_EXTRAPOLATION_US);
         self.points.iter().filter(move |point| span.contains(&point.at_us)).filter_map(|point| point.value)
     }
 
     /// Its value at a time, interpolated linearly between the readings before and after it.
-    fn at(&self, at_us: i64) -> Option<f64> {
+    fn value_at(&self, at_us: i64) -> Option<f64> {
         let mut known = self.points.iter().filter_map(|point| Some((point.at_us, point.value?)));
         let mut before: Option<(i64, f64)> = None;
         let after = known.find(|&(time, value)| {
@@ -131,8 +131,8 @@ impl Series {
         match (before, after) {
             (_, Some((time, value))) if time == at_us => Some(value),
             (Some((t0, v0)), Some((t1, v1))) => Some(v0 + (v1 - v0) * (at_us - t0) as f64 / (t1 - t0) as f64),
-            (Some((time, value)), None) if at_us - time <= REACH_US => Some(value),
-            (None, Some((time, value))) if time - at_us <= REACH_US => Some(value),
+            (Some((time, value)), None) if at_us - time <= MAX_EXTRAPOLATION_US => Some(value),
+            (None, Some((time, value))) if time - at_us <= MAX_EXTRAPOLATION_US => Some(value),
             _ => None,
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_is_of_the_span_that_is_asked_for() {
+    fn growth_is_computed_for_the_requested_span() {
         let read = [(-1_000_000, Some(0.0)), (1_000_000, Some(20.0)), (3_000_000, Some(60.0))];
         let counter = series(Kind::Counter, &read);
         assert_eq!(counter.growth(0, 2_000_000), Some(30.0));
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_reading_is_passed_over_and_a_reset_makes_growth_unknown() {
+    fn failed_readings_are_skipped_and_growth_over_a_reset_is_unknown() {
         let failed = series(Kind::Counter, &[(0, Some(1.0)), (1_000_000, None), (2_000_000, Some(5.0))]);
         assert_eq!(failed.growth(0, 2_000_000), Some(4.0));
         let reset = series(Kind::Counter, &[(0, Some(9.0)), (1_000_000, Some(2.0)), (2_000_000, Some(12.0))]);

@@ -48,7 +48,7 @@ inline_schemas! {
 fn factor_properties(property: impl Fn(Factor) -> Value) -> Map<String, Value> {
     let with_sentence = |factor: Factor| {
         let mut schema = property(factor);
-        schema["description"] = factor.sentence().into();
+        schema["description"] = factor.description().into();
         (factor.name().to_owned(), schema)
     };
     Factor::ALL.into_iter().map(with_sentence).collect()

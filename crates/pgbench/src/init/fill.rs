@@ -60,7 +60,7 @@ impl Table {
 }
 
 /// Generates the rows on the client: branches, tellers and accounts in this order, because of foreign keys.
-pub(crate) fn on_the_client(
+pub(crate) fn generate_on_client(
     task: &Initialization,
     server: &mut Server,
     console: &Console,
@@ -188,7 +188,7 @@ impl<'a> Progress<'a> {
 }
 
 /// The statements with which the server generates the rows.
-pub(crate) fn on_the_server(scale: u32) -> [String; 3] {
+pub(crate) fn server_side_statements(scale: u32) -> [String; 3] {
     let rows = |table: Table| table.rows(scale);
     [
         format!(

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn account_numbers_are_wide_from_pgbenchs_threshold_on() {
+    fn account_numbers_are_bigint_from_scale_20000() {
         let narrow = create(&Initialization { scale: 19_999, ..task() });
         let wide = create(&Initialization { scale: 20_000, ..task() });
         assert!(narrow[2].contains("(aid    int not null"), "{narrow:?}");

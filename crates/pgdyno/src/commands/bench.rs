@@ -81,7 +81,7 @@ impl BenchArgs {
         let interrupt = Interrupt::default();
         let first = interrupt.clone();
         interrupt::on_first_signal(move |_| first.request(), interrupt::exit)
-            .context("could not watch for Ctrl-C")?;
+            .context("could not handle Ctrl-C")?;
         let mut progress = (!quiet).then(LoadProgress::new);
         let view = progress.as_mut().map(|progress| progress as &mut dyn LiveView);
         let Outcome { report, teardown } = bench::run(plan, &interrupt, view, &mut io::stderr());

@@ -75,11 +75,11 @@ fn observe() -> anyhow::Result<Facts> {
 /// Width without a terminal, and maximum width, in columns.
 const WIDTH: usize = 100;
 /// Minimum width for wrapping text, in columns.
-const LEAST_WIDTH: usize = 60;
+const MIN_WIDTH: usize = 60;
 
 /// The style of standard output: colours on a terminal unless `NO_COLOR` is set (no-color.org).
 fn style_of_stdout() -> Style {
     let columns = tcgetwinsize(std::io::stdout()).map_or(0, |size| usize::from(size.ws_col));
-    let width = if columns == 0 { WIDTH } else { columns.clamp(LEAST_WIDTH, WIDTH) };
+    let width = if columns == 0 { WIDTH } else { columns.clamp(MIN_WIDTH, WIDTH) };
     Style { width, colours: in_colour() }
 }

@@ -3,7 +3,7 @@
 use std::io;
 
 use clap::Args;
-use driver::Ended;
+use driver::ServeOutcome;
 
 use crate::exit::Exit;
 
@@ -14,9 +14,9 @@ pub(crate) struct DriverArgs {}
 impl DriverArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match driver::serve(io::stdin(), io::stdout()) {
-            Ended::Finished => Ok(Exit::Ok),
+            ServeOutcome::Finished => Ok(Exit::Ok),
             // The runner knows the reason, or has ended.
-            Ended::Failed | Ended::Abandoned => Ok(Exit::Error),
+            ServeOutcome::Failed | ServeOutcome::Abandoned => Ok(Exit::Error),
         }
     }
 }

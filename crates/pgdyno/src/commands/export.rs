@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use analysis::select::{Selector, trials_of_any};
 use clap::{Args, ValueEnum};
-use report::export_files::{Export, FileFormat, Written};
+use report::export_files::{Export, ExportOutcome, FileFormat};
 use report::export_tables::Table;
 use store::Store;
 
@@ -110,13 +110,13 @@ impl ExportArgs {
         let interrupt = interrupt::flag()?;
         let export = self.export()?;
         match export.write(&store, &trials, &|| interrupt.load(Ordering::Relaxed)) {
-            Ok(Written::Whole(files)) => {
+            Ok(ExportOutcome::Complete(files)) => {
                 for file in files {
                     note(&format!("{}: {} rows of {}\n", file.path, file.rows, file.table.name()));
                 }
                 Ok(Exit::Ok)
             }
-            Ok(Written::Interrupted) => {
+            Ok(ExportOutcome::Interrupted) => {
                 note("interrupted: nothing was written\n");
                 Ok(Exit::Interrupted)
             }
@@ -134,10 +134,10 @@ impl ExportArgs {
         if tables.is_empty() {
             tables = Table::ALL.to_vec();
         }
-        let by_ending = FileFormat::by_ending(&self.output);
-        let format = self.format.map(FileFormat::from).or(by_ending).unwrap_or(FileFormat::Parquet);
+        let from_extension = FileFormat::from_extension(&self.output);
+        let format = self.format.map(FileFormat::from).or(from_extension).unwrap_or(FileFormat::Parquet);
         let is_file = self.output == Path::new("-")
-            || (!self.output.is_dir() && (by_ending.is_some() || self.output.exists()));
+            || (!self.output.is_dir() && (from_extension.is_some() || self.output.exists()));
         if let (true, [first, second, ..]) = (is_file, tables.as_slice()) {
             return Err(Usage(format!(
                 "error: {} is one file, and there are several tables ({}, {}, …): name one with --table, or a directory",

@@ -8,24 +8,26 @@ use machine::vm::guest::{Guest, Job};
 
 use crate::exit::Exit;
 
-/// Run as the first process of a virtual machine: execute its orders and power it off
+/// Run as the first process of a virtual machine: run its job and power it off
 #[derive(Debug, Args)]
 pub(crate) struct GuestArgs {}
 
 impl GuestArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         if std::process::id() != 1 {
-            bail!("this is for the first process of a virtual machine, which `pgdyno kernel boot` starts");
+            bail!(
+                "`pgdyno guest` is only for the first process of a virtual machine; use `pgdyno kernel boot`"
+            );
         }
-        let (guest, orders) = Guest::begin()?;
-        for (name, value) in &orders.variables {
+        let (guest, config) = Guest::start()?;
+        for (name, value) in &config.variables {
             // SAFETY: the only other thread so far does not read the environment.
             unsafe { std::env::set_var(name, value) };
         }
-        let code = match &orders.job {
+        let code = match &config.job {
             Job::Probe => 0,
             Job::Command(words) => guest.run(words),
-            Job::Own(words) => match trial(&guest, words) {
+            Job::Pgdyno(words) => match trial(&guest, words) {
                 Ok(()) => 0,
                 Err(error) => {
                     guest.send_frame(&Frame::Failed(format!("{error:#}")));
@@ -38,6 +40,6 @@ impl GuestArgs {
 }
 
 fn trial(guest: &Guest, words: &[String]) -> anyhow::Result<()> {
-    let [id] = words else { bail!("an order has the id of one trial, not {words:?}") };
-    Ok(runner::guest::run_order(guest, id, &Cache::open()?)?)
+    let [id] = words else { bail!("expected the id of one trial, not {words:?}") };
+    Ok(runner::guest::run_job(guest, id, &Cache::open()?)?)
 }

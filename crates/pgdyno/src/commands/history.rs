@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use analysis::compare::Gate;
-use analysis::history::{Decision, Over, Request, history};
+use analysis::history::{Decision, HistoryAxis, Request, history};
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
@@ -108,12 +108,12 @@ enum OverName {
 }
 
 impl OverName {
-    fn get(self) -> Over {
+    fn get(self) -> HistoryAxis {
         match self {
-            Self::Version => Over::Version,
-            Self::Commit => Over::Commit,
-            Self::Kernel => Over::Kernel,
-            Self::Date => Over::Date,
+            Self::Version => HistoryAxis::Version,
+            Self::Commit => HistoryAxis::Commit,
+            Self::Kernel => HistoryAxis::Kernel,
+            Self::Date => HistoryAxis::Date,
         }
     }
 }

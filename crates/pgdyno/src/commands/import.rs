@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use import::{Import, Persisted, Request, Source};
+use import::{Import, Request, Source, StoredImport};
 use model::factor::Factor;
 use plaintext::table::Format;
 use report::imports::{Document, table};
@@ -89,8 +89,8 @@ impl TargetArgs {
     fn persist(self, import: &Import) -> anyhow::Result<Exit> {
         let store = Store::open(&self.store.root())?;
         let request = Request { name: self.name, tags: self.tag, again: self.again };
-        let Persisted { run, is_continued } = import.persist(&store, request)?;
-        if is_continued {
+        let StoredImport { run, is_resumed } = import.persist(&store, request)?;
+        if is_resumed {
             note(&format!("continued run {}, whose import was interrupted\n", run.id));
         }
         if !import.unused.is_empty() {

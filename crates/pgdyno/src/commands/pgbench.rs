@@ -13,7 +13,7 @@ use signal_hook::low_level::emulate_default_handler;
 use crate::exit::Exit;
 use crate::interrupt;
 
-/// Be pgbench: its options, scripts, output and logs, on pgdyno's driver
+/// Run as pgbench: its options, scripts, output and logs, with pgdyno's driver
 ///
 /// `pgdyno pgbench --help` shows the options; docs/pgbench-differences.md lists the differences and their reasons. pgdyno
 /// called by the name pgbench is the same.

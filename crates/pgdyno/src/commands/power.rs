@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use analysis::power::{ALPHA, DEFAULT_EFFECTS, POWER, Question, SelectedNoise};
 use analysis::select::Selector;
 use clap::Args;
-use model::units::{NotAShare, Share};
+use model::units::{ParseShareError, Share};
 use plaintext::table::Format;
 use report::power::text;
 use runner::HostContext;
@@ -94,7 +94,7 @@ impl PowerArgs {
 enum ShareError {
     /// Not a share.
     #[error(transparent)]
-    Invalid(#[from] NotAShare),
+    Invalid(#[from] ParseShareError),
     /// Outside the range.
     #[error("expected {0}")]
     OutOfRange(&'static str),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use analysis::profile::{Difference, Kind, Profile, ProfileError, groups_of, profile};
+use analysis::profile::{Difference, Kind, Profile, ProfileError, parse_groups, profile};
 use analysis::select::{RunSelection, Selector};
 use anyhow::Context;
 use clap::Args;
@@ -119,14 +119,14 @@ impl ProfileArgs {
         if exit == Exit::Ok {
             self.show(&store, &RunSelection::Run(run.id), groups)?;
         } else {
-            note(&format!("no usable trial, and so no profile: pgdyno explain run:{}\n", run.id));
+            note(&format!("no profile, because no trial is usable: pgdyno explain run:{}\n", run.id));
         }
         Ok(exit)
     }
 
     fn show(&self, store: &Store, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
         if self.off_cpu && self.selectors.len() > 1 {
-            return Err(Usage("error: --off-cpu shows one profile, and two are named".to_owned()).into());
+            return Err(Usage("error: --off-cpu accepts a single selector".to_owned()).into());
         }
         let latest = [Selector::default()];
         let selectors = if self.selectors.is_empty() { &latest } else { self.selectors.as_slice() };
@@ -181,7 +181,7 @@ impl ProfileArgs {
         }
         if self.folded || self.function.is_some() {
             let option = if self.folded { "--folded" } else { "--function" };
-            return Err(Usage(format!("error: {option} shows one profile, and two are named")).into());
+            return Err(Usage(format!("error: {option} accepts a single selector")).into());
         }
         let differences = Difference::between(before, after, groups)?;
         match self.format.get() {
@@ -193,7 +193,7 @@ impl ProfileArgs {
 
 fn read_groups(file: &Path) -> anyhow::Result<Groups> {
     let text = fs::read_to_string(file).with_context(|| format!("could not read {}", file.display()))?;
-    Ok(groups_of(&text, &file.display().to_string())?)
+    Ok(parse_groups(&text, &file.display().to_string())?)
 }
 
 fn write(file: &Path, text: &str) -> anyhow::Result<()> {

@@ -90,7 +90,7 @@ fn conclude(published: &Published) -> Exit {
         ));
         return Exit::Interrupted;
     }
-    note(&format!("{} published, {known} there already\n", counted(*copied, "trial")));
+    note(&format!("{} published, {known} already present\n", counted(*copied, "trial")));
     Exit::Ok
 }
 

@@ -52,7 +52,7 @@ impl ServeArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
         let token = self.token()?;
-        let listener = TcpListener::bind(self.listen).map_err(|error| self.not_bound(&error))?;
+        let listener = TcpListener::bind(self.listen).map_err(|error| self.listen_error(&error))?;
         let address = listener.local_addr().context("could not determine the address")?;
         let generated = match &token {
             None if !address.ip().is_loopback() => {
@@ -85,10 +85,12 @@ impl ServeArgs {
             (None, None) => return Ok(None),
         };
         let token = Token::new(text.trim());
-        token.map(Some).map_err(|error| Usage(format!("error: {origin} has no token: {error}")).into())
+        token
+            .map(Some)
+            .map_err(|error| Usage(format!("error: {origin} does not contain a token: {error}")).into())
     }
 
-    fn not_bound(&self, error: &std::io::Error) -> anyhow::Error {
+    fn listen_error(&self, error: &std::io::Error) -> anyhow::Error {
         let advice = match error.kind() {
             ErrorKind::AddrInUse => {
                 "another program uses that port, perhaps another `pgdyno serve`: stop it, or choose another port \

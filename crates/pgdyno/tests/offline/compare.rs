@@ -2,7 +2,7 @@
 
 use std::process::{Command, Output};
 
-use crate::bundles::{Bundles, cell, judged, record};
+use crate::bundles::{Bundles, cell, record, with_validity};
 use model::record::Status;
 
 const STEADY: [f64; 5] = [1000.0, 1005.0, 995.0, 1002.0, 998.0];
@@ -58,7 +58,7 @@ fn a_gate_that_is_hit_exits_with_3_and_names_the_cell() {
 fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = sweep();
     bundles.runs(&cell("17", 16), &STEADY);
-    bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    bundles.write(with_validity(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
     let (out, _, code) = printed(&bundles, &["server=17", "server=18"]);
     assert_eq!(code, Some(4));
     assert!(out.contains("1 invalid, not used: server-exited 1"), "{out}");
@@ -67,7 +67,7 @@ fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_exits_with_2() {
+fn usage_errors_exit_with_2() {
     let bundles = sweep();
     for (args, why) in [
         (&["server=17"][..], "<VARIANT>"),

@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Output};
 
-use crate::bundles::{Bundles, cell, judged, record, ten_minutes};
+use crate::bundles::{Bundles, cell, record, ten_minutes, with_validity};
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -50,8 +50,11 @@ fn bundles() -> (Bundles, Vec<TrialRecord>) {
         wal_bytes: None,
     });
     long.trial.run.tags = vec!["night".to_owned()];
-    let mut records =
-        vec![long, record(cell("17", 8), 500.5), judged(record(cell("17", 8), 9e9), Status::Invalid, "x")];
+    let mut records = vec![
+        long,
+        record(cell("17", 8), 500.5),
+        with_validity(record(cell("17", 8), 9e9), Status::Invalid, "x"),
+    ];
     for record in &mut records {
         record.trial.id = bundles.write(record.clone());
         record.trial = bundles.store.load(&record.trial.id).unwrap().trial;
@@ -65,7 +68,7 @@ fn rows(table: Table, records: &[TrialRecord]) -> Vec<Vec<Value<'static>>> {
     let mut add = |values: &[Value<'_>]| -> Result<(), ()> {
         let owned = values.iter().map(|value| match value {
             Value::Text(text) => Value::Text(text.clone().into_owned().into()),
-            Value::Whole(value) => Value::Whole(*value),
+            Value::Integer(value) => Value::Integer(*value),
             Value::Real(value) => Value::Real(*value),
             Value::Time(value) => Value::Time(*value),
             Value::Null => Value::Null,
@@ -74,8 +77,8 @@ fn rows(table: Table, records: &[TrialRecord]) -> Vec<Vec<Value<'static>>> {
         Ok(())
     };
     let heads: Vec<_> = records.iter().map(|record| &record.trial).collect();
-    table.of_heads(&heads, &mut add).unwrap();
-    records.iter().for_each(|record| table.of_trial(record, &mut add).unwrap());
+    table.rows_of_runs(&heads, &mut add).unwrap();
+    records.iter().for_each(|record| table.rows_of_trial(record, &mut add).unwrap());
     rows
 }
 
@@ -83,7 +86,7 @@ fn rows(table: Table, records: &[TrialRecord]) -> Vec<Vec<Value<'static>>> {
 fn as_field(value: &Value<'_>) -> Field {
     match value {
         Value::Null => Field::Null,
-        Value::Whole(value) => Field::Long(*value),
+        Value::Integer(value) => Field::Long(*value),
         Value::Real(value) => Field::Double(*value),
         Value::Time(value) => Field::TimestampMicros(value.as_microsecond()),
         Value::Text(text) => Field::Str(text.clone().into_owned()),
@@ -100,7 +103,7 @@ fn read_parquet(path: &Path) -> (Vec<String>, Vec<Vec<Field>>) {
 }
 
 #[test]
-fn parquet_reads_back_as_what_the_bundles_hold() {
+fn parquet_files_have_the_values_of_the_bundles() {
     let (bundles, records) = bundles();
     export(&bundles, &["-o", "tables"]);
     let directory = bundles.directory.path().join("tables");
@@ -180,7 +183,7 @@ fn figures_are_those_of_the_bundles() {
 
 /// A table of several row groups, each of which is written when it is full.
 #[test]
-fn a_table_of_many_rows_is_whole() {
+fn a_table_of_many_rows_is_complete() {
     let mut bundles = Bundles::new();
     let mut long = ten_minutes();
     let one = long.metrics.0[0].clone();
@@ -219,7 +222,7 @@ fn csv_and_json_have_the_same_rows() {
                 let of_json = &json[column.name];
                 match value {
                     Value::Null => assert!(text.is_empty() && of_json.is_null()),
-                    Value::Whole(value) => {
+                    Value::Integer(value) => {
                         assert_eq!((text, of_json.as_i64()), (value.to_string().as_str(), Some(*value)))
                     }
                     Value::Real(value) => {
@@ -252,7 +255,7 @@ fn values_are_of_their_columns_kinds() {
                 let fits = matches!(
                     (value, column.kind),
                     (Value::Null, _)
-                        | (Value::Whole(_), Kind::Whole)
+                        | (Value::Integer(_), Kind::Integer)
                         | (Value::Real(_), Kind::Real)
                         | (Value::Text(_), Kind::Text | Kind::Json)
                         | (Value::Time(_), Kind::Time)
@@ -264,7 +267,7 @@ fn values_are_of_their_columns_kinds() {
 }
 
 #[test]
-fn one_table_is_one_file_in_the_format_of_its_ending() {
+fn one_table_is_one_file_in_the_format_of_its_extension() {
     let (bundles, _) = bundles();
     export(&bundles, &["server=18", "--table", "trials", "-o", "trials.csv"]);
     let csv = fs::read_to_string(bundles.directory.path().join("trials.csv")).unwrap();
@@ -282,7 +285,7 @@ fn one_table_is_one_file_in_the_format_of_its_ending() {
 
 /// A failed export keeps the existing files, and leaves no others.
 #[test]
-fn a_file_is_replaced_whole_or_not_at_all() {
+fn files_are_replaced_completely_or_not_at_all() {
     let (bundles, records) = bundles();
     let directory = bundles.directory.path().join("tables");
     fs::create_dir(&directory).unwrap();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate, its floor, and the crates that it may use.
-const HOUSE: [(&str, u8, &[&str]); 21] = [
+const FLOORS: [(&str, u8, &[&str]); 21] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -109,7 +109,7 @@ fn crates() -> BTreeMap<String, Vec<String>> {
 fn violations(crates: &BTreeMap<String, Vec<String>>) -> Vec<String> {
     let mut violations = Vec::new();
     for (name, uses) in crates {
-        let Some((_, _, may_use)) = HOUSE.iter().find(|(known, ..)| known == name) else {
+        let Some((_, _, may_use)) = FLOORS.iter().find(|(known, ..)| known == name) else {
             violations.push(format!("{name} has no floor: give it one here and in ARCHITECTURE.md"));
             continue;
         };
@@ -120,24 +120,24 @@ fn violations(crates: &BTreeMap<String, Vec<String>>) -> Vec<String> {
 }
 
 #[test]
-fn every_crate_uses_only_what_its_floor_allows() {
+fn every_crate_uses_only_allowed_crates() {
     assert_eq!(violations(&crates()), Vec::<String>::new());
 }
 
 #[test]
-fn a_planted_use_of_a_higher_floor_is_found() {
+fn a_use_of_a_higher_layer_is_found() {
     let mut crates = crates();
     crates.get_mut("model").unwrap().push("store".to_owned());
-    crates.insert("cellar".to_owned(), Vec::new());
+    crates.insert("basement".to_owned(), Vec::new());
     let expected =
-        ["cellar has no floor: give it one here and in ARCHITECTURE.md", "model may not use store"];
+        ["basement has no floor: give it one here and in ARCHITECTURE.md", "model may not use store"];
     assert_eq!(violations(&crates), expected);
 }
 
 #[test]
 fn dependencies_point_down_only() {
-    let floor = |name: &str| HOUSE.iter().find(|(known, ..)| *known == name).map(|(_, floor, _)| *floor);
-    for (name, _, may_use) in HOUSE {
+    let floor = |name: &str| FLOORS.iter().find(|(known, ..)| *known == name).map(|(_, floor, _)| *floor);
+    for (name, _, may_use) in FLOORS {
         for used in may_use {
             assert!(floor(used) < floor(name), "{name} and {used}");
         }

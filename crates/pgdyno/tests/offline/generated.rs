@@ -41,7 +41,7 @@ fn the_tables_of_exports_are_documented() {
         write!(tables, "\n### {name}\n\n{about}.\n\n| column | type | meaning |\n|---|---|---|\n").unwrap();
         for column in table.columns() {
             let kind = match column.kind {
-                Kind::Whole => "integer",
+                Kind::Integer => "integer",
                 Kind::Real => "number",
                 Kind::Text => "text",
                 Kind::Json => "JSON",
@@ -67,7 +67,7 @@ fn the_factors_are_documented() {
         });
         let rule = factor.default_rule().map(str::to_owned).or(default);
         let left_out = rule.unwrap_or_else(|| "required".to_owned());
-        writeln!(table, "| `{}` | {} | {left_out} |", factor.name(), factor.sentence()).unwrap();
+        writeln!(table, "| `{}` | {} | {left_out} |", factor.name(), factor.description()).unwrap();
     }
     is_up_to_date("docs/campaign.md", |text| with_section(text, "factors", &table));
 }

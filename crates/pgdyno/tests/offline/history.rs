@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::bundles::{Bundles, cell, judged, record, run};
+use crate::bundles::{Bundles, cell, record, run, with_validity};
 use model::record::Status;
 
 /// Standard output, standard error and exit code of a command.
@@ -33,7 +33,7 @@ fn minors() -> Bundles {
 const TPS: [&str; 3] = ["tps", "--over", "version"];
 
 #[test]
-fn a_shift_is_shown_with_its_place_and_without_a_gate_is_no_failure() {
+fn a_shift_is_reported_and_is_no_failure_without_a_gate() {
     let (out, err, code) = printed(&minors(), &TPS);
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains("\nA  between 18.5 and 18.6: REGRESSION -10.0% in 1 of 2 cells\n"), "{out}");
@@ -65,7 +65,7 @@ fn a_gate_exits_with_3_until_somebody_accepts_the_shift() {
 #[test]
 fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = minors();
-    bundles.write(judged(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    bundles.write(with_validity(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
     let (out, _, code) = printed(&bundles, &TPS);
     assert_eq!(code, Some(4));
     assert!(out.contains("clients 16 has no trial that may be used"), "{out}");
@@ -73,7 +73,7 @@ fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
 }
 
 #[test]
-fn what_is_wrong_with_the_command_line_exits_with_2() {
+fn usage_errors_exit_with_2() {
     let bundles = minors();
     for (args, why) in [
         (&["tps"][..], "--over <WHAT>"),
@@ -82,8 +82,8 @@ fn what_is_wrong_with_the_command_line_exits_with_2() {
         (&["tps", "--over", "version", "--accept", "18.6"], "--note <TEXT>"),
         (&["tps", "--over", "version", "--accept", "18.6", "--note", " "], "the note is empty"),
         (&["tps", "--over", "version", "--newest", "3"], "--fail <GATE>"),
-        (&["tps", "--over", "version", "--control", "latest"], "is no control"),
-        (&["tps", "--over", "version", "--fail", "latency.p99 > 5%"], "a gate has the metric of its history"),
+        (&["tps", "--over", "version", "--control", "latest"], "is not a control"),
+        (&["tps", "--over", "version", "--fail", "latency.p99 > 5%"], "specify a gate for tps"),
     ] {
         let (out, err, code) = printed(&bundles, args);
         assert_eq!((out.as_str(), code), ("", Some(2)), "{args:?}: {err}");
@@ -91,7 +91,7 @@ fn what_is_wrong_with_the_command_line_exits_with_2() {
     }
     let (_, err, code) = printed(&bundles, &[&TPS[..], &["--accept", "18.7", "--note", "x"]].concat());
     assert_eq!(code, Some(1));
-    assert_eq!(err, "error: nothing shifted with 18.7: there are shifts with 18.6\n");
+    assert_eq!(err, "error: there is no shift at 18.7: shifts are at 18.6\n");
 }
 
 fn git(directory: &Path, args: &[&str]) -> String {
@@ -138,5 +138,5 @@ fn commits_are_in_the_order_of_a_repository_only_if_asked() {
     std::fs::remove_dir_all(source).unwrap();
     let (_, err, code) = printed(&bundles, &ordered);
     assert_eq!(code, Some(1));
-    assert!(err.contains("git finds no order of ") && err.contains(source), "{err}");
+    assert!(err.contains("git could not order ") && err.contains(source), "{err}");
 }

@@ -3,9 +3,9 @@
 
 #[path = "../../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
-mod circles;
 mod cli;
 mod compare;
+mod cycles;
 mod export;
 mod floors;
 mod generated;

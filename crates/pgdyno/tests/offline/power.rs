@@ -47,7 +47,7 @@ fn the_noise_is_that_of_this_host_unless_trials_are_selected() {
     let there = noisy("some-other-host");
     let (out, err, code) = printed(&there, &["power"]);
     assert_eq!((out.as_str(), code), ("", Some(2)));
-    assert!(err.contains("no noise is known") && err.contains("--noise 2%"), "{err}");
+    assert!(err.contains("the noise is unknown") && err.contains("--noise 2%"), "{err}");
     for by in [&["power", "--run", RUN][..], &["power", "clients=8"], &["power", "--campaign", "sweep"]] {
         let (out, _, code) = printed(&there, by);
         assert!(out.contains("worst    1.9%") && code == Some(0), "{out}");
@@ -62,18 +62,18 @@ fn a_plan_with_too_few_repeats_is_warned_of_and_not_stopped() {
     let (out, err, code) = printed(&here, &["plan", "n.toml"]);
     assert_eq!(code, Some(0));
     assert!(out.starts_with("n: 2 cells"), "{out}");
-    let warning = "with 3 runs a side and 1.9% noise only changes beyond 18.1% are found; for 5% it takes 8";
+    let warning = "with 3 runs a side and 1.9% noise, only changes above 18.1% are detected; 5% needs 8";
     assert!(err.contains(warning), "{err}");
     let (out, err, _) = printed(&here, &["plan", "n.toml", "--set", "repeats=8", "--format", "json"]);
     assert!(!err.contains("runs a side"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&json["power"]["short"], &json["power"]["runs"]), (&0.into(), &8.into()));
     let (_, err, _) = printed(&here, &["plan", "n.toml", "--set", "effect=1%"]);
-    assert!(err.contains("for 1% it takes"), "{err}");
+    assert!(err.contains("; 1% needs"), "{err}");
 }
 
 #[test]
-fn without_a_store_a_plan_foresees_nothing() {
+fn without_a_store_a_plan_has_no_power_analysis() {
     let there = noisy("some-other-host");
     for store in [".pgdyno", "nowhere"] {
         let (out, err, code) = printed(&there, &["plan", "n.toml", "--format", "json", "--store", store]);

@@ -36,7 +36,7 @@ fn published(table: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn it_has_the_keys_that_the_program_reads() {
+fn the_schema_has_the_keys_that_the_program_reads() {
     let schema = schema();
     let definition = |name: &str| &schema["$defs"][name];
     for (text, table) in [
@@ -61,7 +61,7 @@ fn it_has_the_keys_that_the_program_reads() {
 }
 
 #[test]
-fn it_takes_every_campaign_that_is_shipped_and_shown() {
+fn the_schema_accepts_all_shipped_and_documented_campaigns() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
     let mut seen = 0;
     for entry in fs::read_dir(root().join("campaigns")).unwrap().flatten() {
@@ -82,7 +82,7 @@ fn it_takes_every_campaign_that_is_shipped_and_shown() {
 }
 
 #[test]
-fn it_refuses_what_the_program_refuses() {
+fn the_schema_refuses_what_the_program_refuses() {
     let validator = jsonschema::validator_for(&schema()).unwrap();
     for wrong in [
         "name = 'n'\n[factors]\nclients = [0]",

@@ -42,7 +42,7 @@ fn there_are_charts_on_terminals_alone_and_colours_where_they_are_wanted() {
 }
 
 #[test]
-fn what_is_not_there_is_an_error() {
+fn missing_trials_are_errors() {
     let bundles = cells();
     let mut command = Command::new(PROGRAM);
     let output = command.args(["show", "clients=7"]).current_dir(bundles.directory.path()).output().unwrap();

@@ -17,7 +17,7 @@ use store::Store;
 use tempfile::TempDir;
 
 /// Longer than any step takes on a slow machine: a test that waits this long has failed.
-const PATIENCE: Duration = Duration::from_secs(240);
+const TIMEOUT: Duration = Duration::from_secs(240);
 
 /// A directory with a campaign, and the store next to it.
 pub(crate) struct Bench {
@@ -28,7 +28,7 @@ pub(crate) struct Bench {
 pub(crate) struct Running {
     child: Child,
     lines: Receiver<String>,
-    heard: Vec<String>,
+    received: Vec<String>,
 }
 
 impl Bench {
@@ -73,7 +73,7 @@ impl Bench {
                 let _ = sender.send(line);
             }
         });
-        Running { child, lines, heard: Vec::new() }
+        Running { child, lines, received: Vec::new() }
     }
 
     pub(crate) fn store(&self) -> Store {
@@ -91,7 +91,7 @@ pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) command: String,
     parent: i32,
-    started: String,
+    start_time: String,
 }
 
 impl Process {
@@ -105,25 +105,25 @@ impl Process {
             pid,
             command,
             parent: fields[1].parse().unwrap_or(0),
-            started: fields[19].to_owned(),
+            start_time: fields[19].to_owned(),
         })
     }
 
     fn is_alive(&self) -> bool {
-        Self::read(self.pid).is_some_and(|now| now.started == self.started)
+        Self::read(self.pid).is_some_and(|now| now.start_time == self.start_time)
     }
 }
 
-/// Waits until every process of a family is gone.
-pub(crate) fn wait_until_gone(family: &[Process]) {
-    wait_until(&format!("these are gone: {family:#?}"), || !family.iter().any(Process::is_alive));
+/// Waits until every process of a tree is gone.
+pub(crate) fn wait_until_gone(process_tree: &[Process]) {
+    wait_until(&format!("these are gone: {process_tree:#?}"), || !process_tree.iter().any(Process::is_alive));
 }
 
-/// Waits until `happened` returns true; panics with `what` if it takes too long.
-pub(crate) fn wait_until(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !happened() {
-        assert!(Instant::now() < deadline, "it never happened that {what}");
+/// Waits until `condition` returns true; panics with `what` if it takes too long.
+pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + TIMEOUT;
+    while !condition() {
+        assert!(Instant::now() < deadline, "timed out: {what}");
         std::thread::sleep(Duration::from_millis(20));
     }
 }
@@ -139,42 +139,42 @@ impl Running {
     }
 
     /// pgdyno and all its descendants.
-    pub(crate) fn family(&self) -> Vec<Process> {
+    pub(crate) fn process_tree(&self) -> Vec<Process> {
         let all: Vec<Process> = fs::read_dir("/proc")
             .unwrap()
             .flatten()
             .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
             .collect();
-        let mut family: Vec<Process> =
+        let mut process_tree: Vec<Process> =
             all.iter().filter(|process| process.pid == self.pid()).cloned().collect();
         let mut next = 0;
-        while next < family.len() {
-            let parent = family[next].pid;
-            family.extend(all.iter().filter(|process| process.parent == parent).cloned());
+        while next < process_tree.len() {
+            let parent = process_tree[next].pid;
+            process_tree.extend(all.iter().filter(|process| process.parent == parent).cloned());
             next += 1;
         }
-        family
+        process_tree
     }
 
-    /// The first of the family, parents before children, whose command line contains `text`.
+    /// The first of the process tree, parents before children, whose command line contains `text`.
     pub(crate) fn process(&self, text: &str) -> Process {
-        let family = self.family();
-        let found = family.iter().find(|process| process.command.contains(text));
-        found.cloned().unwrap_or_else(|| panic!("{text:?} is not among {family:#?}"))
+        let process_tree = self.process_tree();
+        let found = process_tree.iter().find(|process| process.command.contains(text));
+        found.cloned().unwrap_or_else(|| panic!("{text:?} is not among {process_tree:#?}"))
     }
 
     /// Waits for a line on standard error that contains `text`.
     pub(crate) fn wait_for(&mut self, text: &str) {
         loop {
-            match self.lines.recv_timeout(PATIENCE) {
+            match self.lines.recv_timeout(TIMEOUT) {
                 Ok(line) => {
                     let found = line.contains(text);
-                    self.heard.push(line);
+                    self.received.push(line);
                     if found {
                         return;
                     }
                 }
-                Err(error) => panic!("{text:?} was never said ({error}), only: {:#?}", self.heard),
+                Err(error) => panic!("{text:?} was not printed ({error}); output: {:#?}", self.received),
             }
         }
     }
@@ -182,8 +182,8 @@ impl Running {
     /// Waits for the end: exit code (none after a signal) and standard error.
     pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let status = self.child.wait().unwrap();
-        self.heard.extend(self.lines.iter());
-        (status.code(), self.heard.join("\n"))
+        self.received.extend(self.lines.iter());
+        (status.code(), self.received.join("\n"))
     }
 }
 

@@ -99,8 +99,8 @@ impl Bench {
     }
 
     /// Runs a pgbench to its end.
-    pub(crate) fn run(&self, pgbench: Pgbench, args: &[&str]) -> Ended {
-        Ended::new(self.command(pgbench).args(args).output().unwrap())
+    pub(crate) fn run(&self, pgbench: Pgbench, args: &[&str]) -> RunOutput {
+        RunOutput::new(self.command(pgbench).args(args).output().unwrap())
     }
 
     pub(crate) fn client(&self) -> Session {
@@ -181,24 +181,24 @@ fn statement(text: &str) -> Option<String> {
 }
 
 /// Exit code and output of a program.
-pub(crate) struct Ended {
+pub(crate) struct RunOutput {
     pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-impl Ended {
+impl RunOutput {
     pub(crate) fn new(output: Output) -> Self {
         Self {
             code: output.status.code(),
-            out: String::from_utf8(output.stdout).unwrap(),
-            err: String::from_utf8(output.stderr).unwrap(),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
         }
     }
 
     /// Exit code and output, for messages of tests.
     pub(crate) fn all(&self) -> String {
-        format!("exit code {:?}\n{}\n{}", self.code, self.out, self.err)
+        format!("exit code {:?}\n{}\n{}", self.code, self.stdout, self.stderr)
     }
 }
 

@@ -329,7 +329,7 @@ impl<'a> TrialDocument<'a> {
             accounting: AccountingDocument {
                 driver_transactions: trial.accounting.driver_transactions,
                 driver_commits: trial.accounting.driver_commits,
-                untold_commits: trial.accounting.untold_commits,
+                untold_commits: trial.accounting.has_unreported_commits,
                 other_commits: trial.accounting.other_commits,
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),
@@ -446,8 +446,8 @@ impl<'a> SettingDocument<'a> {
 
 impl<'a> EventDocument<'a> {
     fn new(event: &'a Event) -> Self {
-        let Event { at, kind, message, of, figures } = event;
-        Self { at: at.to_string(), kind, message, of: of.as_deref(), figures }
+        let Event { at, kind, message, object, figures } = event;
+        Self { at: at.to_string(), kind, message, of: object.as_deref(), figures }
     }
 }
 

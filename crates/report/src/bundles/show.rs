@@ -95,7 +95,7 @@ fn about(record: &TrialRecord) -> Section {
         let rate = read.mb_s().map(|rate| format!(", {rate:.1} MB/s")).unwrap_or_default();
         format!("{}: {} bytes in {:.3} s{rate}", read.relation, read.bytes, read.elapsed_us as f64 / 1e6)
     });
-    section.push_known("read past the server", &raw_read);
+    section.push_known("raw read", &raw_read);
     section.push("pgdyno version", &trial.run.pgdyno_version);
     section.push_known("seed", &trial.run.seed);
     if !trial.run.tags.is_empty() {
@@ -142,7 +142,7 @@ fn validity(trial: &Trial) -> Section {
     let mut section = Section::new("Validity");
     section.push("status", trial.validity.status.as_str());
     for finding in &trial.validity.findings {
-        section.push(&finding.gate, format!("{}: {}", finding.status.as_str(), finding.in_words()));
+        section.push(&finding.gate, format!("{}: {}", finding.status.as_str(), finding.sentence()));
     }
     section
 }
@@ -221,7 +221,7 @@ fn steadiness(trial: &Trial) -> Section {
                     .iter()
                     .map(|stall| {
                         let (length, start) = (seconds(stall.length_us), seconds(stall.start_us));
-                        format!("{length} at {start} (usual: {:.0}/s)", stall.usual_tps)
+                        format!("{length} at {start} (baseline: {:.0}/s)", stall.baseline_tps)
                     })
                     .collect();
                 if all.is_empty() { "none".to_owned() } else { all.join(", ") }

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_is_as_long_as_its_share_and_never_nothing_of_something() {
+    fn a_bar_is_as_long_as_its_share_and_never_empty_for_a_share() {
         assert_eq!(bar(0.5, 4), "██");
         assert_eq!(bar(0.30, 10), "███");
         assert_eq!(bar(0.33, 10), "███▎");
@@ -121,19 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn each_power_of_ten_is_as_long() {
+    fn powers_of_ten_have_equal_lengths() {
         let length = |value| log_bar(value, (0.1, 100.0), 30).chars().count();
         assert_eq!([0.1, 1.0, 10.0, 100.0].map(length), [0, 10, 20, 30]);
     }
 
     #[test]
-    fn a_range_is_seen_where_it_is_wider_than_a_character() {
+    fn a_range_is_drawn_if_it_is_wider_than_a_character() {
         assert_eq!(ranged_bar([0.5, 0.7, 1.0], 10), "█████▓▓░░░");
         assert_eq!(ranged_bar([0.5, 0.501, 0.502], 10), "█████");
     }
 
     #[test]
-    fn what_grew_goes_right_and_what_fell_left() {
+    fn growth_goes_right_and_decline_left() {
         assert_eq!(signed_bar(0.5, 8), "    │██");
         assert_eq!(signed_bar(-1.0, 8), "████│");
     }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_seen_beside_the_margin() {
+    fn a_change_is_drawn_relative_to_the_margin() {
         assert_eq!(row(1.0, Some((0.98, 1.02))), "     ┊  ├─●─┤  ┊");
         assert_eq!(row(0.93, Some((0.91, 0.95))), "├─●──┤    │    ┊");
         assert_eq!(row(0.93, None), "  ●  ┊    │    ┊");

@@ -2,7 +2,7 @@
 
 use super::EIGHTHS;
 /// Least range of the bars as a share of the middle value, so that noise does not fill the full height.
-const LEAST_RANGE: f64 = 0.10;
+const MIN_RANGE: f64 = 0.10;
 
 /// Columns that all series of a history share: steps, several per column if they do not fit, and gaps for the letters
 /// of shifts.
@@ -40,7 +40,7 @@ impl Columns {
         let known = || means.iter().flatten().copied();
         let (low, high) = (known().fold(f64::INFINITY, f64::min), known().fold(f64::NEG_INFINITY, f64::max));
         let middle = f64::midpoint(low, high);
-        let range = (high - low).max(middle.abs() * LEAST_RANGE);
+        let range = (high - low).max(middle.abs() * MIN_RANGE);
         let bar = |mean: f64| {
             let share = if range > 0.0 { (mean - middle) / range + 0.5 } else { 0.5 };
             EIGHTHS[((share * 7.0).round().max(0.0) as usize).min(7)]
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_is_no_mountain() {
+    fn noise_does_not_fill_the_height() {
         let row = Columns::new(3, &[], 40).row(&[Some(100.0), Some(101.0), Some(100.0)], &[]);
         assert!(row.chars().all(|bar| "▄▅".contains(bar)), "{row}");
     }

@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_is_in_a_column_whatever_their_number() {
+    fn every_value_is_in_a_column() {
         for n in [1, 2, 7, 59, 60, 61, 600] {
             for columns in [1, 8, 60] {
                 let mut seen = vec![0; n];
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_no_zero() {
+    fn unknown_values_are_not_zero() {
         assert_eq!(sparkline(&[Some(0.0), None, Some(1.0)], 3), "▁·█");
         assert_eq!(sparkline(&[None, None], 2), "");
     }

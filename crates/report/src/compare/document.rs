@@ -154,7 +154,8 @@ struct GateDocument {
     /// Cells that hit the gate, and undecided cells, by their index in the metric's `cells`.
     hit: Vec<usize>,
     undecided: Vec<usize>,
-    said: Vec<String>,
+    #[serde(rename = "said")]
+    sentences: Vec<String>,
 }
 
 impl Document {
@@ -173,7 +174,7 @@ impl Document {
                     is_hit: !outcome.hit.is_empty(),
                     hit: outcome.hit.clone(),
                     undecided: outcome.undecided.clone(),
-                    said: gate_sentences(compared, outcome),
+                    sentences: gate_sentences(compared, outcome),
                 })
                 .collect(),
         }

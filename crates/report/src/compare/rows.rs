@@ -19,7 +19,7 @@ pub(super) const SUSPECT: &str = "†";
 /// Marks a cell that has an unused trial.
 pub(super) const INVALID: &str = "‡";
 /// Fewest columns of a useful chart of changes.
-const LEAST_CHART: usize = 21;
+const MIN_CHART_WIDTH: usize = 21;
 
 /// The rows of one pair in one metric.
 pub(super) struct Rows<'a> {
@@ -115,7 +115,7 @@ impl<'a> Rows<'a> {
             let painted = terminal.painted(name, colour(row.judged.outcome, better));
             line.replacen(name, &painted, 1)
         };
-        let is_enough = |width: &usize| *width >= LEAST_CHART;
+        let is_enough = |width: &usize| *width >= MIN_CHART_WIDTH;
         if let Some(width) = terminal.width_left(table.width() + table::BETWEEN).filter(is_enough) {
             self.add_chart(&mut table, width);
             return self.grouped(&table, painted);

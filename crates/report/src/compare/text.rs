@@ -136,7 +136,7 @@ fn common(pair: &Pair) -> Option<String> {
 
 /// Legend of the marks and words that the table contains.
 fn legend(of: &MetricRows) -> Vec<String> {
-    let any = |is: &dyn Fn(&Row) -> bool| of.rows.iter().any(is);
+    let any = |is_shown: &dyn Fn(&Row) -> bool| of.rows.iter().any(is_shown);
     let tested = of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count();
     let has_class = |row: &Row, wanted: Class| {
         row.judged.comparison.as_ref().is_some_and(|comparison| {
@@ -156,12 +156,12 @@ fn legend(of: &MetricRows) -> Vec<String> {
         ),
         (
             any(&|row| has_class(row, Class::Wide) || has_class(row, Class::Modes)),
-            "WIDE, MODES: unstable, no single figure stands for such runs: look at them".to_owned(),
+            "WIDE, MODES: unstable; no single figure represents such runs: inspect them".to_owned(),
         ),
-        (name_has("*"), "*: clear in spite of an unstable side".to_owned()),
+        (name_has("*"), "*: significant, although a side is unstable".to_owned()),
         (
             any(&|row| row.judged.outcome == Outcome::Insufficient),
-            "INSUFFICIENT: it takes 3 runs on each side".to_owned(),
+            "INSUFFICIENT: needs 3 runs on each side".to_owned(),
         ),
         (
             any(&|row| row.judged.outcome == Outcome::NoFigure),
@@ -169,7 +169,7 @@ fn legend(of: &MetricRows) -> Vec<String> {
         ),
         (
             any(&|row| row.judged.outcome == Outcome::Invalid),
-            "INVALID: no trial of a side may be used (`pgdyno store show` says why)".to_owned(),
+            "INVALID: no trial of a side may be used (see `pgdyno store show`)".to_owned(),
         ),
         (any(&|row| row.a.suspect + row.b.suspect > 0), format!("{SUSPECT} a suspect trial is used")),
         (any(&|row| row.a.invalid + row.b.invalid > 0), format!("{INVALID} an invalid trial is not used")),
@@ -178,13 +178,13 @@ fn legend(of: &MetricRows) -> Vec<String> {
             "trials without this figure are not counted in n".to_owned(),
         ),
     ];
-    let lines = lines.into_iter().filter_map(|(is, line)| is.then_some(line));
+    let lines = lines.into_iter().filter_map(|(is_shown, line)| is_shown.then_some(line));
     lines.chain(notes(of.rows.iter().map(|row| row.a.acceleration)).into_iter().map(str::to_owned)).collect()
 }
 
 /// Cells whose first run is unlike the others.
 fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
-    const SHOWN: usize = 6;
+    const MAX_SHOWN: usize = 6;
     let mut cells: Vec<String> = Vec::new();
     for row in &of.rows {
         let pair = &compared.pairs[row.pair];
@@ -198,12 +198,12 @@ fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
             }
         }
     }
-    let more = cells.len().saturating_sub(SHOWN);
-    cells.truncate(SHOWN);
+    let more = cells.len().saturating_sub(MAX_SHOWN);
+    cells.truncate(MAX_SHOWN);
     cells.extend((more > 0).then(|| format!("and {more} more")));
     (!cells.is_empty()).then(|| {
         format!(
-            "the first run is unlike the others, as of a cold start: {}: look at their warm-up",
+            "the first run differs from the others, as after a cold start: {}: check their warm-up",
             cells.join("; ")
         )
     })
@@ -223,7 +223,7 @@ fn unshared(compared: &Compared) -> Vec<String> {
         for (side, cells, other) in sides {
             let (name, other) = (compared.sides[side].name, compared.sides[other].name);
             let line = |levels: &Levels| {
-                format!("  {name} has, {other} has not: {}", in_words(&part(levels, &factors, true)))
+                format!("  in {name}, not in {other}: {}", in_words(&part(levels, &factors, true)))
             };
             lines.extend(cells.iter().map(line));
         }
@@ -242,9 +242,9 @@ fn of_kernel(compared: &Compared) -> Vec<String> {
     for pair in &compared.pairs {
         let options = &pair.differences.kernel_options;
         if let [first, ..] = options.as_slice() {
-            const SHOWN: usize = 6;
-            let matter = options.iter().take_while(|option| option_matters(&option.what)).take(SHOWN);
-            let mut changes: Vec<String> = matter.map(change).collect();
+            const MAX_SHOWN: usize = 6;
+            let relevant = options.iter().take_while(|option| option_matters(&option.what)).take(MAX_SHOWN);
+            let mut changes: Vec<String> = relevant.map(change).collect();
             if changes.is_empty() {
                 changes.push(change(first));
             }
@@ -262,8 +262,8 @@ fn change(option: &Undeclared) -> String {
 }
 
 fn differing(compared: &Compared, of: impl Fn(&Differences) -> &Vec<Undeclared>) -> Vec<String> {
-    const LONGEST: usize = 30;
-    let shown = |value: &str| match value.char_indices().nth(LONGEST) {
+    const MAX_CHARS: usize = 30;
+    let shown = |value: &str| match value.char_indices().nth(MAX_CHARS) {
         Some((end, _)) => format!("{}…", &value[..end]),
         None if value.is_empty() => "(nothing)".to_owned(),
         None => value.to_owned(),
@@ -281,12 +281,12 @@ fn differing(compared: &Compared, of: impl Fn(&Differences) -> &Vec<Undeclared>)
 
 /// A title with the first lines, and the number of the others.
 fn titled(title: &str, mut lines: Vec<String>) -> Vec<String> {
-    const SHOWN: usize = 16;
+    const MAX_SHOWN: usize = 16;
     if lines.is_empty() {
         return lines;
     }
-    let more = lines.len().saturating_sub(SHOWN);
-    lines.truncate(SHOWN);
+    let more = lines.len().saturating_sub(MAX_SHOWN);
+    lines.truncate(MAX_SHOWN);
     lines.extend((more > 0).then(|| format!("  and {more} more: --format json has all")));
     lines.insert(0, title.to_owned());
     lines

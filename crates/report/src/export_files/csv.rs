@@ -22,7 +22,7 @@ impl Rows for Csv {
             }
             match value {
                 Value::Null => {}
-                Value::Whole(value) => write!(self.0, "{value}")?,
+                Value::Integer(value) => write!(self.0, "{value}")?,
                 Value::Real(value) => write!(self.0, "{value}")?,
                 Value::Time(value) => write!(self.0, "{value}")?,
                 Value::Text(text) if text.is_empty() || text.contains([',', '"', '\n', '\r']) => {

@@ -10,14 +10,14 @@ use tempfile::NamedTempFile;
 use super::ExportError;
 
 /// A file that is being written. Nothing remains of it if it is dropped before it is complete.
-pub(super) struct Pending {
+pub(super) struct PendingFile {
     /// None for standard output.
     path: Option<PathBuf>,
     /// None if the path is not a file that can be replaced, such as a pipe.
     temporary: Option<NamedTempFile>,
 }
 
-impl Pending {
+impl PendingFile {
     pub(super) fn stdout() -> Self {
         Self { path: None, temporary: None }
     }

@@ -24,7 +24,7 @@ impl Rows for Lines {
             write!(self.out, "{name}:")?;
             match value {
                 Value::Null => self.out.write_all(b"null")?,
-                Value::Whole(value) => write!(self.out, "{value}")?,
+                Value::Integer(value) => write!(self.out, "{value}")?,
                 Value::Real(value) => serde_json::to_writer(&mut self.out, value)?,
                 Value::Time(value) => write!(self.out, "\"{value}\"")?,
                 // The text is JSON already.

@@ -30,7 +30,7 @@ pub(super) fn rows(out: Box<dyn Write + Send>, table: Table) -> io::Result<Box<d
 
 fn empty(columns: &[crate::export_tables::Column]) -> Vec<Values> {
     let values = |column: &crate::export_tables::Column| match column.kind {
-        Kind::Whole => Values::Whole(Vec::new()),
+        Kind::Integer => Values::Integer(Vec::new()),
         Kind::Real => Values::Real(Vec::new()),
         Kind::Text | Kind::Json => Values::Text(Vec::new()),
         Kind::Time => Values::Time(Vec::new()),
@@ -54,7 +54,7 @@ impl Rows for Groups {
     fn add(&mut self, values: &[Value<'_>]) -> io::Result<()> {
         for ((column, last), value) in self.values.iter_mut().zip(&mut self.last).zip(values) {
             match (column, value) {
-                (Values::Whole(column), Value::Whole(value)) => column.push(Some(*value)),
+                (Values::Integer(column), Value::Integer(value)) => column.push(Some(*value)),
                 (Values::Real(column), Value::Real(value)) => column.push(Some(*value)),
                 (Values::Time(column), Value::Time(value)) => column.push(Some(value.as_microsecond())),
                 (Values::Text(column), Value::Text(text)) => {
@@ -63,7 +63,7 @@ impl Rows for Groups {
                     }
                     column.push(Some(Rc::clone(last)));
                 }
-                (Values::Whole(column) | Values::Time(column), _) => column.push(None),
+                (Values::Integer(column) | Values::Time(column), _) => column.push(None),
                 (Values::Real(column), _) => column.push(None),
                 (Values::Text(column), _) => column.push(None),
             }

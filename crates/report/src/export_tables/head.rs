@@ -7,20 +7,20 @@ use model::factor::{Factor, Figure, FigureKind};
 use model::record::{Finding, Latency, Run, Status, Summary, Trial, TrialRecord};
 use serde::Serialize;
 
-use super::Kind::{Json, Real, Text, Time, Whole};
+use super::Kind::{Integer, Json, Real, Text, Time};
 use super::{Field, Value, field, json};
-use analysis::in_order;
 use analysis::judgement;
 use analysis::metric::Metric;
+use analysis::ordered_cells;
 
 /// A run with its trials.
-pub(super) struct OfRun<'r> {
+pub(super) struct RunRow<'r> {
     run: &'r Run,
     trials: Vec<&'r Trial>,
 }
 
-pub(super) fn all_runs<'r>(trials: &[&'r Trial]) -> Vec<OfRun<'r>> {
-    let run = |trials: &[&'r Trial]| OfRun { run: &trials[0].run, trials: trials.to_vec() };
+pub(super) fn all_runs<'r>(trials: &[&'r Trial]) -> Vec<RunRow<'r>> {
+    let run = |trials: &[&'r Trial]| RunRow { run: &trials[0].run, trials: trials.to_vec() };
     by_run(trials).iter().map(|trials| run(trials)).collect()
 }
 
@@ -31,7 +31,7 @@ fn by_run<'r>(trials: &[&'r Trial]) -> Vec<Vec<&'r Trial>> {
     sorted.chunk_by(|a, b| a.run.id == b.run.id).map(<[_]>::to_vec).collect()
 }
 
-pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
+pub(super) fn runs<'r>() -> Vec<Field<RunRow<'r>>> {
     vec![
         field("run", Text, "id of the run", |row| Value::from(row.run.id.as_str())),
         field("campaign", Text, "name of its campaign", |row| Value::from(row.run.campaign.as_str())),
@@ -52,7 +52,7 @@ pub(super) fn runs<'r>() -> Vec<Field<OfRun<'r>>> {
         field("ended", Time, "when its last trial ended", |row| {
             Value::from(row.trials.iter().filter_map(|trial| trial.ended).max())
         }),
-        field("trials", Whole, "number of trials", |row| Value::from(row.trials.len())),
+        field("trials", Integer, "number of trials", |row| Value::from(row.trials.len())),
     ]
 }
 
@@ -67,7 +67,7 @@ impl HasCell for &TrialRecord {
     }
 }
 
-impl HasCell for OfCell<'_> {
+impl HasCell for CellRow<'_> {
     fn cell(&self) -> &RecordedCell {
         &self.cell
     }
@@ -78,7 +78,7 @@ fn level<R: HasCell>(row: &R, factor: Factor) -> Value<'static> {
     match row.cell().figure(factor) {
         Figure::Null => Value::Null,
         Figure::Text(level) => Value::from(level),
-        Figure::Whole(level) => Value::from(level),
+        Figure::Integer(level) => Value::from(level),
         Figure::Real(level) => Value::from(level),
     }
 }
@@ -91,10 +91,10 @@ macro_rules! fields {
                 let column = Factor::$name.column();
                 let kind = match column.kind {
                     FigureKind::Text => Text,
-                    FigureKind::Whole => Whole,
+                    FigureKind::Integer => Integer,
                     FigureKind::Real => Real,
                 };
-                field(column.name, kind, column.sentence, |row| level(row, Factor::$name))
+                field(column.name, kind, column.description, |row| level(row, Factor::$name))
             },)*]
         }
     };
@@ -127,14 +127,14 @@ fn service(record: &&TrialRecord, of: fn(&Latency) -> Option<f64>) -> Value<'sta
 
 /// A finding as JSON.
 #[derive(Serialize)]
-struct Found<'r> {
+struct FindingJson<'r> {
     gate: &'r str,
     status: &'static str,
     evidence: &'r str,
 }
 
-fn found(finding: &Finding) -> Found<'_> {
-    Found { gate: &finding.gate, status: finding.status.as_str(), evidence: &finding.evidence }
+fn finding_json(finding: &Finding) -> FindingJson<'_> {
+    FindingJson { gate: &finding.gate, status: finding.status.as_str(), evidence: &finding.evidence }
 }
 
 pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
@@ -147,13 +147,13 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("cell", Text, "its levels as a selector; unique within a run", |row| {
             Value::from(selector(&row.trial.cell))
         }),
-        field("repeat", Whole, "number of the repeat of the cell, from 1", |row| {
+        field("repeat", Integer, "number of the repeat of the cell, from 1", |row| {
             Value::from(row.trial.repeat)
         }),
-        field("attempt", Whole, "number of the attempt at this repeat, from 1", |row| {
+        field("attempt", Integer, "number of the attempt at this repeat, from 1", |row| {
             Value::from(row.trial.attempt)
         }),
-        field("position", Whole, "position in the run's order, from 1", |row| {
+        field("position", Integer, "position in the run's order, from 1", |row| {
             Value::from(row.trial.position)
         }),
         field("reason", Text, "why it was run in addition to the planned trials", |row| {
@@ -174,16 +174,16 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
             "valid, suspect (used with care) or invalid (never used)",
             |row: &&'r TrialRecord| Value::from(row.trial.validity.status.as_str()),
         ),
-        field("findings", Json, "what the gates found: gate, status, evidence of each", |row| {
-            json(&row.trial.validity.findings.iter().map(found).collect::<Vec<_>>())
+        field("findings", Json, "findings of the gates: gate, status and evidence of each", |row| {
+            json(&row.trial.validity.findings.iter().map(finding_json).collect::<Vec<_>>())
         }),
-        field("window_us", Whole, "length of the measured window", |row| {
+        field("window_us", Integer, "length of the measured window", |row| {
             Value::from(summary(row).and_then(|summary| summary.window_us))
         }),
-        field("transactions", Whole, "successful transactions that ended in the window", |row| {
+        field("transactions", Integer, "successful transactions that ended in the window", |row| {
             Value::from(summary(row).and_then(|summary| summary.transactions))
         }),
-        field("failed", Whole, "transactions that failed, in any phase", |row| {
+        field("failed", Integer, "transactions that failed, in any phase", |row| {
             Value::from(summary(row).and_then(|summary| summary.failed))
         }),
         field("tps", Real, "transactions per second in the window", |row| {
@@ -238,7 +238,7 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("wal_bytes_per_transaction", Real, "WAL per transaction", |row| {
             Value::from(Metric::WalBytesPerTransaction.value(row))
         }),
-        field("driver_cpu_us", Whole, "CPU time of the driver during the load", |row| {
+        field("driver_cpu_us", Integer, "CPU time of the driver during the load", |row| {
             Value::from(summary(row).and_then(|summary| summary.driver_cpu_us))
         }),
         field(
@@ -252,11 +252,11 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         }),
         field(
             "commit_surplus",
-            Whole,
+            Integer,
             "commits counted by the server in excess of those explained by the driver",
             |row| Value::from(row.trial.accounting.surplus()),
         ),
-        field("database_bytes", Whole, "size of the tested database when the load began", |row| {
+        field("database_bytes", Integer, "size of the tested database when the load began", |row| {
             Value::from(row.trial.database_bytes)
         }),
         field("server_version", Text, "version reported by the server", |row| {
@@ -278,10 +278,10 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("machine_cpu_model", Text, "model of its processors", |row| {
             Value::from(row.environment.cpu_model.as_deref())
         }),
-        field("machine_cpus", Whole, "logical processors that pgdyno could use", |row| {
+        field("machine_cpus", Integer, "logical processors that pgdyno could use", |row| {
             Value::from(row.environment.cpus)
         }),
-        field("machine_memory_bytes", Whole, "main memory", |row| Value::from(row.environment.memory_bytes)),
+        field("machine_memory_bytes", Integer, "main memory", |row| Value::from(row.environment.memory_bytes)),
     ]);
     fields
 }
@@ -291,7 +291,7 @@ fn interval(record: &&TrialRecord) -> Option<(f64, f64)> {
 }
 
 /// A cell of a run.
-pub(super) struct OfCell<'r> {
+pub(super) struct CellRow<'r> {
     run: &'r Run,
     cell: RecordedCell,
     trials: Vec<&'r Trial>,
@@ -299,18 +299,18 @@ pub(super) struct OfCell<'r> {
 }
 
 /// The cells of each run, as a report has them.
-pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
+pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<CellRow<'r>> {
     let mut cells = Vec::new();
     for trials in by_run(trials) {
         let mut seen: Vec<RecordedCell> = Vec::new();
-        for cell in in_order(&trials) {
+        for cell in ordered_cells(&trials) {
             if seen.contains(&cell) {
                 continue;
             }
             seen.push(cell.clone());
             let of_cell: Vec<&Trial> = trials.iter().copied().filter(|trial| trial.cell == cell).collect();
             let tps = judgement::runs(&of_cell, |trial| Metric::Tps.head_value(trial)).values;
-            cells.push(OfCell {
+            cells.push(CellRow {
                 run: &trials[0].run,
                 cell,
                 figures: stats::Cell::new(&tps),
@@ -321,15 +321,15 @@ pub(super) fn all_cells<'r>(trials: &[&'r Trial]) -> Vec<OfCell<'r>> {
     cells
 }
 
-impl OfCell<'_> {
+impl CellRow<'_> {
     fn count(&self, status: Status) -> usize {
         self.trials.iter().filter(|trial| trial.validity.status == status).count()
     }
 }
 
-pub(super) fn cells<'r>() -> Vec<Field<OfCell<'r>>> {
+pub(super) fn cells<'r>() -> Vec<Field<CellRow<'r>>> {
     let mut fields = vec![
-        field("run", Text, "id of the run", |row: &OfCell<'r>| Value::from(row.run.id.as_str())),
+        field("run", Text, "id of the run", |row: &CellRow<'r>| Value::from(row.run.id.as_str())),
         field("campaign", Text, "name of its campaign", |row| Value::from(row.run.campaign.as_str())),
         field("cell", Text, "its levels as a selector; unique within a run", |row| {
             Value::from(selector(&row.cell))
@@ -337,14 +337,14 @@ pub(super) fn cells<'r>() -> Vec<Field<OfCell<'r>>> {
     ];
     fields.extend(factors());
     fields.extend([
-        field("trials", Whole, "number of trials", |row: &OfCell<'r>| Value::from(row.trials.len())),
-        field("suspect", Whole, "number of suspect trials, which are used", |row| {
+        field("trials", Integer, "number of trials", |row: &CellRow<'r>| Value::from(row.trials.len())),
+        field("suspect", Integer, "number of suspect trials, which are used", |row| {
             Value::from(row.count(Status::Suspect))
         }),
-        field("invalid", Whole, "number of invalid trials, which are not used", |row| {
+        field("invalid", Integer, "number of invalid trials, which are not used", |row| {
             Value::from(row.count(Status::Invalid))
         }),
-        field("n", Whole, "number of trials behind the figures", |row| {
+        field("n", Integer, "number of trials behind the figures", |row| {
             Value::from(row.figures.as_ref().map_or(0, |figures| figures.n))
         }),
         field("tps_median", Real, "median of the trials' transactions per second", |row| {

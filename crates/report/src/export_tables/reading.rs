@@ -4,25 +4,23 @@ use model::metrics::{Point, Series};
 use model::record::{Event, Trial, TrialRecord};
 use model::waits::{StatementUse, Waits};
 
-use super::Kind::{Json, Real, Text, Time, Whole};
-use super::{Field, Value, field, json, moment};
+use super::Kind::{Integer, Json, Real, Text, Time};
+use super::{Field, Value, field, json, wall_clock_time};
 
 /// A reading of a metric.
-pub(super) struct Reading<'r> {
+pub(super) struct ReadingRow<'r> {
     trial: &'r Trial,
     series: &'r Series,
     point: &'r Point,
 }
 
-pub(super) fn all_readings(record: &TrialRecord) -> impl Iterator<Item = Reading<'_>> {
-    record
-        .metrics
-        .0
-        .iter()
-        .flat_map(|series| series.points.iter().map(|point| Reading { trial: &record.trial, series, point }))
+pub(super) fn all_readings(record: &TrialRecord) -> impl Iterator<Item = ReadingRow<'_>> {
+    record.metrics.0.iter().flat_map(|series| {
+        series.points.iter().map(|point| ReadingRow { trial: &record.trial, series, point })
+    })
 }
 
-pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
+pub(super) fn series<'r>() -> Vec<Field<ReadingRow<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.trial.id.as_str())),
         field("metric", Text, "name of the metric, with its unit at the end (docs/metrics.md)", |row| {
@@ -35,9 +33,9 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
             Value::from(row.series.kind.as_str())
         }),
         field("time", Time, "time of the reading, by the wall clock", |row| {
-            moment(row.trial, row.point.at_us)
+            wall_clock_time(row.trial, row.point.at_us)
         }),
-        field("at_us", Whole, "time of the reading, after the load's start", |row| {
+        field("at_us", Integer, "time of the reading, after the load's start", |row| {
             Value::from(row.point.at_us)
         }),
         field("value", Real, "value read; null if the reading failed", |row| Value::from(row.point.value)),
@@ -45,25 +43,25 @@ pub(super) fn series<'r>() -> Vec<Field<Reading<'r>>> {
 }
 
 /// An activity of sessions in a second.
-pub(super) struct Seen<'r> {
+pub(super) struct WaitRow<'r> {
     trial: &'r Trial,
     waits: &'r Waits,
 }
 
-pub(super) fn all_waits(record: &TrialRecord) -> impl Iterator<Item = Seen<'_>> {
-    record.waits.iter().map(|waits| Seen { trial: &record.trial, waits })
+pub(super) fn all_waits(record: &TrialRecord) -> impl Iterator<Item = WaitRow<'_>> {
+    record.waits.iter().map(|waits| WaitRow { trial: &record.trial, waits })
 }
 
-pub(super) fn waits<'r>() -> Vec<Field<Seen<'r>>> {
+pub(super) fn waits<'r>() -> Vec<Field<WaitRow<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.trial.id.as_str())),
         field("time", Time, "start of the second, by the wall clock", |row| {
-            moment(row.trial, row.waits.at_us)
+            wall_clock_time(row.trial, row.waits.at_us)
         }),
-        field("at_us", Whole, "start of the second, after the load's start", |row| {
+        field("at_us", Integer, "start of the second, after the load's start", |row| {
             Value::from(row.waits.at_us)
         }),
-        field("width_us", Whole, "length of the span", |row| Value::from(row.waits.width_us)),
+        field("width_us", Integer, "length of the span", |row| Value::from(row.waits.width_us)),
         field(
             "session",
             Text,
@@ -82,8 +80,8 @@ pub(super) fn waits<'r>() -> Vec<Field<Seen<'r>>> {
         field("wait_event", Text, "wait_event of pg_stat_activity; null likewise", |row| {
             Value::from(row.waits.event.as_deref())
         }),
-        field("looks", Whole, "number of samples in this span", |row| Value::from(row.waits.samples)),
-        field("seen", Whole, "number of such sessions, summed over all samples", |row| {
+        field("looks", Integer, "number of samples in this span", |row| Value::from(row.waits.samples)),
+        field("seen", Integer, "number of such sessions, summed over all samples", |row| {
             Value::from(row.waits.seen)
         }),
         field("sessions", Real, "mean number of sessions: seen divided by looks", |row| {
@@ -93,56 +91,60 @@ pub(super) fn waits<'r>() -> Vec<Field<Seen<'r>>> {
 }
 
 /// An event of a trial.
-pub(super) struct Happened<'r> {
+pub(super) struct EventRow<'r> {
     record: &'r TrialRecord,
     event: &'r Event,
 }
 
-pub(super) fn all_events(record: &TrialRecord) -> impl Iterator<Item = Happened<'_>> {
-    record.events.iter().map(move |event| Happened { record, event })
+pub(super) fn all_events(record: &TrialRecord) -> impl Iterator<Item = EventRow<'_>> {
+    record.events.iter().map(move |event| EventRow { record, event })
 }
 
-pub(super) fn events<'r>() -> Vec<Field<Happened<'r>>> {
+pub(super) fn events<'r>() -> Vec<Field<EventRow<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.record.trial.id.as_str())),
         field("time", Time, "time, by the wall clock", |row| Value::from(row.event.at)),
-        field("at_us", Whole, "time after the load's start; null if no load ran", |row| {
+        field("at_us", Integer, "time after the load's start; null if no load ran", |row| {
             Value::from(row.record.after_start_us(row.event))
         }),
         field("kind", Text, "kind of event (docs/events.md)", |row| Value::from(row.event.kind.as_str())),
-        field("of", Text, "what it happened to", |row| Value::from(row.event.of.as_deref())),
+        field("of", Text, "object that it concerns, such as a table", |row| {
+            Value::from(row.event.object.as_deref())
+        }),
         field("message", Text, "what happened", |row| Value::from(row.event.message.as_str())),
         field("figures", Json, "figures by name; names end in their units", |row| json(&row.event.figures)),
     ]
 }
 
 /// A statement of a trial.
-pub(super) struct Used<'r> {
+pub(super) struct StatementRow<'r> {
     trial: &'r Trial,
     statement: &'r StatementUse,
 }
 
-pub(super) fn all_statements(record: &TrialRecord) -> impl Iterator<Item = Used<'_>> {
-    record.statements.iter().map(|statement| Used { trial: &record.trial, statement })
+pub(super) fn all_statements(record: &TrialRecord) -> impl Iterator<Item = StatementRow<'_>> {
+    record.statements.iter().map(|statement| StatementRow { trial: &record.trial, statement })
 }
 
-pub(super) fn statements<'r>() -> Vec<Field<Used<'r>>> {
+pub(super) fn statements<'r>() -> Vec<Field<StatementRow<'r>>> {
     vec![
         field("trial", Text, "id of the trial", |row| Value::from(row.trial.id.as_str())),
-        field("query_id", Whole, "queryid of pg_stat_statements", |row| Value::from(row.statement.query_id)),
+        field("query_id", Integer, "queryid of pg_stat_statements", |row| {
+            Value::from(row.statement.query_id)
+        }),
         field("query", Text, "text of the statement, normalised by the server", |row| {
             Value::from(row.statement.query.as_str())
         }),
-        field("calls", Whole, "number of executions", |row| Value::from(row.statement.calls)),
+        field("calls", Integer, "number of executions", |row| Value::from(row.statement.calls)),
         field("total_us", Real, "total execution time", |row| Value::from(row.statement.total_us)),
-        field("rows", Whole, "rows returned or changed", |row| Value::from(row.statement.rows)),
-        field("shared_hit_blocks", Whole, "blocks found in shared buffers", |row| {
+        field("rows", Integer, "rows returned or changed", |row| Value::from(row.statement.rows)),
+        field("shared_hit_blocks", Integer, "blocks found in shared buffers", |row| {
             Value::from(row.statement.shared_hit_blocks)
         }),
-        field("shared_read_blocks", Whole, "blocks read from outside shared buffers", |row| {
+        field("shared_read_blocks", Integer, "blocks read from outside shared buffers", |row| {
             Value::from(row.statement.shared_read_blocks)
         }),
-        field("shared_dirtied_blocks", Whole, "blocks dirtied", |row| {
+        field("shared_dirtied_blocks", Integer, "blocks dirtied", |row| {
             Value::from(row.statement.shared_dirtied_blocks)
         }),
         field("wal_bytes", Real, "bytes of WAL written; null before PostgreSQL 13", |row| {

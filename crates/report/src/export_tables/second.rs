@@ -4,8 +4,8 @@ use model::message::{Interval, Phase, ScriptInterval};
 use model::record::{Trial, TrialRecord};
 use store::hlog;
 
-use super::Kind::{Real, Text, Time, Whole};
-use super::{Field, Value, field, moment};
+use super::Kind::{Integer, Real, Text, Time};
+use super::{Field, Value, field, wall_clock_time};
 use analysis::trial::counted::{Counted, Quantiles};
 
 /// Latencies of an interval, in microseconds.
@@ -46,14 +46,14 @@ impl Latencies {
 }
 
 /// An interval of a load.
-pub(super) struct Second<'r> {
+pub(super) struct IntervalRow<'r> {
     trial: &'r Trial,
     interval: &'r Interval,
     latencies: Latencies,
 }
 
-pub(super) fn all_intervals(record: &TrialRecord) -> impl Iterator<Item = Second<'_>> {
-    record.intervals.iter().map(|interval| Second {
+pub(super) fn all_intervals(record: &TrialRecord) -> impl Iterator<Item = IntervalRow<'_>> {
+    record.intervals.iter().map(|interval| IntervalRow {
         trial: &record.trial,
         interval,
         latencies: Latencies::new(hlog::latencies(interval)),
@@ -61,19 +61,19 @@ pub(super) fn all_intervals(record: &TrialRecord) -> impl Iterator<Item = Second
 }
 
 /// Columns of the interval: trial, time and phase.
-macro_rules! when {
+macro_rules! interval_columns {
     ($row:ty) => {
         [
             field("trial", Text, "id of the trial", |row: &$row| Value::from(row.trial.id.as_str())),
             field("time", Time, "start of the interval, by the wall clock", |row: &$row| {
-                moment(row.trial, i64::try_from(row.interval.start_us).unwrap_or(i64::MAX))
+                wall_clock_time(row.trial, i64::try_from(row.interval.start_us).unwrap_or(i64::MAX))
             }),
-            field("start_us", Whole, "start of the interval, after the load's start", |row: &$row| {
+            field("start_us", Integer, "start of the interval, after the load's start", |row: &$row| {
                 Value::from(row.interval.start_us)
             }),
             field(
                 "width_us",
-                Whole,
+                Integer,
                 "length of the interval; the last one of a phase may be shorter",
                 |row: &$row| Value::from(row.interval.width_us),
             ),
@@ -85,7 +85,7 @@ macro_rules! when {
 }
 
 /// The columns of latencies.
-macro_rules! latency {
+macro_rules! latency_columns {
     ($row:ty) => {
         [
             field("latency_mean_us", Real, "mean latency from the intended start", |row: &$row| {
@@ -109,36 +109,41 @@ macro_rules! latency {
     };
 }
 
-pub(super) fn intervals<'r>() -> Vec<Field<Second<'r>>> {
-    let mut fields: Vec<Field<Second<'r>>> = Vec::from(when!(Second<'r>));
+pub(super) fn intervals<'r>() -> Vec<Field<IntervalRow<'r>>> {
+    let mut fields: Vec<Field<IntervalRow<'r>>> = Vec::from(interval_columns!(IntervalRow<'r>));
     fields.extend([
-        field("transactions", Whole, "successful transactions that ended in it", |row: &Second<'r>| {
-            Value::from(row.transactions())
+        field(
+            "transactions",
+            Integer,
+            "successful transactions that ended in it",
+            |row: &IntervalRow<'r>| Value::from(row.transactions()),
+        ),
+        field("failed", Integer, "transactions that failed", |row: &IntervalRow<'r>| {
+            Value::from(row.failed())
         }),
-        field("failed", Whole, "transactions that failed", |row: &Second<'r>| Value::from(row.failed())),
-        field("tps", Real, "transactions per second", |row: &Second<'r>| {
+        field("tps", Real, "transactions per second", |row: &IntervalRow<'r>| {
             Value::from(row.transactions().map(|count| per_second(count, row.interval)))
         }),
     ]);
-    fields.extend(latency!(Second<'r>));
+    fields.extend(latency_columns!(IntervalRow<'r>));
     fields.extend([
         field(
             "driver_busy_share",
             Real,
             "share of it in which the busiest driver thread did not wait, 0 to 1",
-            |row: &Second<'r>| Value::from(row.interval.busy),
+            |row: &IntervalRow<'r>| Value::from(row.interval.busy),
         ),
-        field("driver_lag_mean_us", Real, "mean driver lag", |row: &Second<'r>| {
+        field("driver_lag_mean_us", Real, "mean driver lag", |row: &IntervalRow<'r>| {
             Value::from(row.interval.lag_mean_us)
         }),
-        field("driver_lag_max_us", Real, "largest driver lag", |row: &Second<'r>| {
+        field("driver_lag_max_us", Real, "largest driver lag", |row: &IntervalRow<'r>| {
             Value::from(row.interval.lag_max_us)
         }),
     ]);
     fields
 }
 
-impl Second<'_> {
+impl IntervalRow<'_> {
     fn transactions(&self) -> Option<u64> {
         let scripts = &self.interval.scripts;
         (!scripts.is_empty()).then(|| scripts.iter().map(|script| script.transactions).sum())
@@ -152,7 +157,7 @@ impl Second<'_> {
 }
 
 /// A script in an interval.
-pub(super) struct OfScript<'r> {
+pub(super) struct ScriptRow<'r> {
     trial: &'r Trial,
     interval: &'r Interval,
     is_background: bool,
@@ -160,40 +165,40 @@ pub(super) struct OfScript<'r> {
     latencies: Latencies,
 }
 
-pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = OfScript<'_>> {
+pub(super) fn all_scripts(record: &TrialRecord) -> impl Iterator<Item = ScriptRow<'_>> {
     record.intervals.iter().flat_map(|interval| {
         let own = interval.scripts.iter().map(|script| (script, false));
         let all = own.chain(interval.background.iter().map(|script| (script, true)));
-        all.map(|(script, is_background)| OfScript {
+        all.map(|(script, is_background)| ScriptRow {
             trial: &record.trial,
             interval,
             is_background,
             script,
-            latencies: Latencies::new(hlog::latencies_of(script)),
+            latencies: Latencies::new(hlog::script_latencies(script)),
         })
     })
 }
 
-pub(super) fn scripts<'r>() -> Vec<Field<OfScript<'r>>> {
-    let mut fields: Vec<Field<OfScript<'r>>> = Vec::from(when!(OfScript<'r>));
+pub(super) fn scripts<'r>() -> Vec<Field<ScriptRow<'r>>> {
+    let mut fields: Vec<Field<ScriptRow<'r>>> = Vec::from(interval_columns!(ScriptRow<'r>));
     fields.extend([
-        field("session", Text, "load, or beside for a background workload", |row: &OfScript<'r>| {
+        field("session", Text, "load, or beside for a background workload", |row: &ScriptRow<'r>| {
             Value::from(if row.is_background { "beside" } else { "load" })
         }),
-        field("script", Text, "name of the script", |row: &OfScript<'r>| {
+        field("script", Text, "name of the script", |row: &ScriptRow<'r>| {
             Value::from(row.script.script.as_str())
         }),
-        field("transactions", Whole, "successful transactions that ended in it", |row: &OfScript<'r>| {
+        field("transactions", Integer, "successful transactions that ended in it", |row: &ScriptRow<'r>| {
             Value::from(row.script.transactions)
         }),
-        field("failed", Whole, "transactions that failed", |row: &OfScript<'r>| {
+        field("failed", Integer, "transactions that failed", |row: &ScriptRow<'r>| {
             Value::from(row.script.failed)
         }),
-        field("tps", Real, "transactions per second", |row: &OfScript<'r>| {
+        field("tps", Real, "transactions per second", |row: &ScriptRow<'r>| {
             Value::from(per_second(row.script.transactions, row.interval))
         }),
     ]);
-    fields.extend(latency!(OfScript<'r>));
+    fields.extend(latency_columns!(ScriptRow<'r>));
     fields
 }
 

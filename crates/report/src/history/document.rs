@@ -34,7 +34,8 @@ pub struct Document {
     sentence: String,
     gates: Vec<GateDocument>,
     /// Outcomes of the gates, in sentences.
-    said: Vec<String>,
+    #[serde(rename = "said")]
+    sentences: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -114,7 +115,8 @@ struct ShiftDocument {
     cells: Vec<usize>,
     /// Whether it is accepted in all its cells.
     is_accepted: bool,
-    said: String,
+    #[serde(rename = "said")]
+    title: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -185,7 +187,7 @@ impl Document {
             accepted: accepted(history),
             sentence: sentence(history),
             gates: gates(history),
-            said: gates_in_words(history),
+            sentences: gates_in_words(history),
         }
     }
 }
@@ -251,7 +253,7 @@ fn shift(history: &History, shift: &Shift) -> ShiftDocument {
         verdict: shift.outcome.name(history.metric.better()),
         cells: event.changes.iter().map(|(series, _)| *series).collect(),
         is_accepted: is_accepted(history, shift),
-        said: title(history, shift),
+        title: title(history, shift),
     }
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use model::acceptance::Acceptance;
 use model::machine::Acceleration;
 use model::metrics::Better;
-use stats::{ChangePoint, LEAST_VALUES};
+use stats::{ChangePoint, MIN_VALUES};
 
-use analysis::history::{History, Order, Over, Series, Shift, Tested};
+use analysis::history::{History, HistoryAxis, Order, Series, Shift, Tested};
 
 use super::csv;
 use crate::chart::Columns;
@@ -93,7 +93,7 @@ fn head(history: &History) -> Vec<String> {
         [] => String::new(),
     };
     let hint = match (*over, history.order) {
-        (Over::Commit, Order::FirstSeen) => "; --repository orders commits by git",
+        (HistoryAxis::Commit, Order::FirstSeen) => "; --repository orders commits by git",
         _ => "",
     };
     let order = history.order.in_words();
@@ -194,14 +194,11 @@ fn cells(history: &History) -> Table {
 /// Reasons why some cells were not searched for changes.
 fn untested(history: &History) -> Vec<String> {
     let reasons = [
-        (
-            Tested::FewPoints,
-            format!("a change takes {LEAST_VALUES} steps to be found, and {{}} too few of them"),
-        ),
-        (Tested::NoRatio, "{} a figure of zero or less, to which there is no ratio".to_owned()),
+        (Tested::FewPoints, format!("{{}} fewer than {MIN_VALUES} steps: too few to find a change")),
+        (Tested::NoRatio, "{} a figure of zero or less: no ratio".to_owned()),
         (Tested::Emulated, "{} been emulated in real time: no verdict".to_owned()),
         (Tested::NoFigure, "{} no run with this figure".to_owned()),
-        (Tested::Invalid, "{} no trial that may be used (`pgdyno store show` says why)".to_owned()),
+        (Tested::Invalid, "{} no trial that may be used (see `pgdyno store show`)".to_owned()),
     ];
     let sentences = reasons.into_iter().filter_map(|(why, text)| {
         let cells: Vec<String> = history
@@ -348,7 +345,7 @@ fn unmatched(history: &History) -> Vec<String> {
     others
         .map(|(_, acceptance)| {
             format!(
-                "nothing here is what was accepted between {} and {} {}",
+                "no shift here matches the one accepted between {} and {} {}",
                 acceptance.before,
                 acceptance.after,
                 by_whom(acceptance)
@@ -359,15 +356,15 @@ fn unmatched(history: &History) -> Vec<String> {
 
 /// Outcomes of the gates, in sentences.
 pub fn gates_in_words(history: &History) -> Vec<String> {
-    const SHOWN: usize = 8;
+    const MAX_SHOWN: usize = 8;
     let mut lines = Vec::new();
     for outcome in &history.gates {
         let gate = &outcome.gate;
         let newest =
             history.newest.map(|n| format!(" in the newest {}", counted(n, "step"))).unwrap_or_default();
         let some = |mut all: Vec<String>| {
-            let more = all.len().saturating_sub(SHOWN);
-            all.truncate(SHOWN);
+            let more = all.len().saturating_sub(MAX_SHOWN);
+            all.truncate(MAX_SHOWN);
             all.extend((more > 0).then(|| format!("and {more} more")));
             all.join("; ")
         };

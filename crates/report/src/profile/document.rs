@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use diagnose::profile::{Groups, functions};
-use model::profile::{OffCpu, Profiled};
+use model::profile::{OffCpu, ProfileSummary};
 use serde::Serialize;
 
 use analysis::profile::{Change, Difference, Profile};
@@ -151,14 +151,14 @@ impl ProfileDocument {
             tps_outside: profile.tps_outside,
             us_per_sample: profile.us_per_sample,
             roles: profile.stacks.iter().map(role).collect(),
-            reservations: profile.reservations(),
+            reservations: profile.limitations(),
         }
     }
 }
 
 impl ProfiledDocument {
     /// Document of one trial's profile.
-    pub fn new(taken: &Profiled) -> Self {
+    pub fn new(taken: &ProfileSummary) -> Self {
         Self {
             event: taken.event.clone(),
             hz: taken.hz,

@@ -29,7 +29,7 @@ pub fn svg(profile: &Profile) -> Result<String, FlameError> {
     let (amount, of) = (profile.samples(), profile.kind);
     options.subtitle = Some(match of {
         Kind::OnCpu => format!("{amount} samples of CPU time"),
-        Kind::OffCpu => format!("{:.1} ms without a processor", amount as f64 / 1e3),
+        Kind::OffCpu => format!("{:.1} ms off the CPU", amount as f64 / 1e3),
     });
     if of == Kind::OffCpu {
         options.count_name = "µs".to_owned();

@@ -9,7 +9,7 @@ use plaintext::figures;
 use plaintext::table::{Format, Table};
 
 /// Most functions shown of a role: the others are in CSV and JSON.
-const SHOWN: usize = 30;
+const MAX_SHOWN: usize = 30;
 
 /// A profile as text: its roles, and the groups and functions of one role. As CSV, every function of every role.
 pub fn text(profile: &Profile, groups: &Groups, format: Format) -> String {
@@ -101,10 +101,10 @@ pub fn difference_text(
             change.of.clone().unwrap_or_else(|| OTHER.to_owned()),
             format!("{:.3}", change.before_us),
             format!("{:.3}", change.after_us),
-            format!("{:+.3}", change.more_us()),
+            format!("{:+.3}", change.increase_us()),
             format!("{:.3}", change.margin_us),
             match change.before_us > 0.0 {
-                true => figures::change(change.more_us() / change.before_us),
+                true => figures::change(change.increase_us() / change.before_us),
                 false => "new".to_owned(),
             },
         ]
@@ -123,8 +123,7 @@ pub fn difference_text(
     if format == Format::Table {
         let _ = writeln!(out, "A: {}\n", heading(before).replace('\n', "\n   "));
         let _ = writeln!(out, "B: {}\n", heading(after).replace('\n', "\n   "));
-        let _ =
-            writeln!(out, "CPU time of one transaction in microseconds; ±: what may be chance of sampling\n");
+        let _ = writeln!(out, "CPU time of one transaction in microseconds; ±: sampling error\n");
     }
     if differences.len() > 1 {
         let mut roles = table("role");
@@ -139,7 +138,7 @@ pub fn difference_text(
     shown.groups.iter().for_each(|change| groups.push(row(change)));
     let _ = writeln!(out, "{}", groups.render(format));
     let mut functions = table(&format!("{role} by function, itself"));
-    shown.functions.iter().take(SHOWN).for_each(|change| functions.push(row(change)));
+    shown.functions.iter().take(MAX_SHOWN).for_each(|change| functions.push(row(change)));
     out + &functions.render(format)
 }
 
@@ -170,8 +169,8 @@ fn heading(profile: &Profile) -> String {
             let _ = write!(out, "{samples} samples in {seconds:.1} s {}", description(first, lost));
         }
         Kind::OffCpu => {
-            let ways: Vec<String> = profile.taken.iter().filter_map(off_cpu_description).collect();
-            let _ = write!(out, "what waited: {}", ways.join("\n"));
+            let descriptions: Vec<String> = profile.taken.iter().filter_map(off_cpu_description).collect();
+            let _ = write!(out, "waits: {}", descriptions.join("\n"));
         }
     }
     if let Some(transactions) = profile.transactions {
@@ -183,8 +182,7 @@ fn heading(profile: &Profile) -> String {
     }
     let cpu_us: Option<u64> = profile.taken.iter().map(|taken| taken.perf_cpu_us).sum();
     if let (Some(cpu_us), Kind::OnCpu) = (cpu_us, profile.kind) {
-        let _ =
-            write!(out, "; perf itself took {:.2}% of a processor", cpu_us as f64 / seconds.max(1e-6) / 1e4);
+        let _ = write!(out, "; perf itself used {:.2}% of a CPU", cpu_us as f64 / seconds.max(1e-6) / 1e4);
     }
     out
 }
@@ -242,7 +240,7 @@ fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
         // The innermost function of a waiting thread is in the scheduler.
         all.sort_by_key(|function| std::cmp::Reverse(function.inclusive));
     }
-    for function in all.into_iter().take(SHOWN) {
+    for function in all.into_iter().take(MAX_SHOWN) {
         table.push(vec![
             function.name,
             share(function.own, total),
@@ -288,9 +286,9 @@ fn all_functions(profile: &Profile) -> Table {
 fn notes(profile: &Profile, stacks: &Stacks) -> String {
     if profile.kind == Kind::OffCpu {
         return format!(
-            "Time of threads without a processor: of {:.1} ms, a role's sum is counted, and where it went is estimated by \
-             samples.\n{PREEMPTED}: would have run, had there been a processor; {NO_STACK}: had begun to wait before. Who \
-             never ran is not in it.\n",
+            "Off-CPU time of threads, {:.1} ms in all: the sum of a role is counted, and its division is estimated from \
+             samples.\n{PREEMPTED}: runnable, but no CPU was free; {NO_STACK}: the wait began before the profile. Threads \
+             that never ran are not included.\n",
             stacks.total() as f64 / 1e3
         );
     }
@@ -302,7 +300,7 @@ fn notes(profile: &Profile, stacks: &Stacks) -> String {
          group, and add up.\n",
         margin * 100.0
     );
-    for reservation in profile.reservations() {
+    for reservation in profile.limitations() {
         let _ = writeln!(out, "{reservation}");
     }
     out

@@ -17,7 +17,7 @@ pub(super) fn write_row(out: &mut dyn Write, values: &[Value<'_>]) -> io::Result
         }
         match value {
             Value::Null => out.write_all(b"\\N")?,
-            Value::Whole(value) => write!(out, "{value}")?,
+            Value::Integer(value) => write!(out, "{value}")?,
             Value::Real(value) => write!(out, "{value}")?,
             Value::Time(value) => write!(out, "{value}")?,
             Value::Text(text) => out.write_all(escaped(&storable(text)).as_bytes())?,
@@ -30,7 +30,7 @@ pub(super) fn write_row(out: &mut dyn Write, values: &[Value<'_>]) -> io::Result
 pub(super) fn literal(value: &Value<'_>) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
-        Value::Whole(value) => format!("'{value}'"),
+        Value::Integer(value) => format!("'{value}'"),
         Value::Real(value) => format!("'{value}'"),
         Value::Time(value) => format!("'{value}'"),
         Value::Text(text) => quote_literal(&storable(text)),

@@ -230,7 +230,7 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
 
 fn type_of(kind: Kind) -> &'static str {
     match kind {
-        Kind::Whole => "bigint",
+        Kind::Integer => "bigint",
         Kind::Real => "double precision",
         Kind::Text => "text",
         Kind::Json => "jsonb",

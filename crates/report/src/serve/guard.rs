@@ -14,10 +14,10 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
-use super::answer::{HTML, Refusal};
+use super::response::{ErrorResponse, HTML};
 
 /// Fewest characters of a token: shorter ones are guessed too soon.
-const LEAST: usize = 16;
+const MIN_CHARS: usize = 16;
 
 /// Secret that gives access.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl std::fmt::Debug for Token {
 /// Error of a text that is not a valid token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a token has at least {LEAST} characters, which are letters, digits, `-`, `.`, `_` and `~`: try `openssl rand -hex 16`"
+    "a token has at least {MIN_CHARS} characters, which are letters, digits, `-`, `.`, `_` and `~`: try `openssl rand -hex 16`"
 )]
 pub struct BadToken;
 
@@ -43,7 +43,7 @@ impl Token {
     /// It is too short, or has characters that URLs and cookies would escape.
     pub fn new(text: &str) -> Result<Self, BadToken> {
         let is_plain = text.chars().all(|c| c.is_ascii_alphanumeric() || "-._~".contains(c));
-        (is_plain && text.len() >= LEAST).then(|| Self(text.to_owned())).ok_or(BadToken)
+        (is_plain && text.len() >= MIN_CHARS).then(|| Self(text.to_owned())).ok_or(BadToken)
     }
 
     /// A random token of 128 bits.
@@ -62,7 +62,7 @@ impl Token {
     }
 
     /// Compares in a time that does not depend on the position of the first difference.
-    fn is(&self, other: &str) -> bool {
+    fn equals(&self, other: &str) -> bool {
         self.0.as_bytes().ct_eq(other.as_bytes()).into()
     }
 }
@@ -96,41 +96,41 @@ impl Guard {
         format!("pgdyno-{}", self.address.port())
     }
 
-    fn shows(&self, token: &Token, headers: &HeaderMap) -> bool {
-        let texts =
+    fn has_token(&self, token: &Token, headers: &HeaderMap) -> bool {
+        let values =
             |name: HeaderName| headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-        let mut bearers = texts(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
-        let mut cookies = texts(COOKIE)
+        let mut bearers = values(AUTHORIZATION).filter_map(|value| value.strip_prefix("Bearer "));
+        let mut cookies = values(COOKIE)
             .flat_map(|cookies| cookies.split(';'))
             .filter_map(|cookie| cookie.trim().split_once('='))
             .filter(|(name, _)| *name == self.cookie())
             .map(|(_, value)| value);
-        bearers.any(|text| token.is(text.trim())) || cookies.any(|text| token.is(text))
+        bearers.any(|text| token.equals(text.trim())) || cookies.any(|text| token.equals(text))
     }
 
     /// The response that refuses a request; none if the request may be answered.
-    fn refuses(&self, request: &Request) -> Option<Response> {
+    fn refusal(&self, request: &Request) -> Option<Response> {
         if ![Method::GET, Method::HEAD].contains(request.method()) {
-            let error = "pgdyno serve only shows: it answers GET and HEAD".to_owned();
-            let refusal = Refusal { status: StatusCode::METHOD_NOT_ALLOWED, error };
+            let error = "pgdyno serve is read-only: it accepts GET and HEAD".to_owned();
+            let refusal = ErrorResponse { status: StatusCode::METHOD_NOT_ALLOWED, error };
             return Some(([(ALLOW, "GET, HEAD")], refusal).into_response());
         }
         let Some(token) = &self.token else {
             let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
             return (!host.is_some_and(|host| self.is_own_name(host))).then(|| {
                 let error = format!(
-                    "pgdyno serve answers on this machine only: ask for http://localhost:{}/ (for other names it needs a \
-                     token: see docs/serve.md)",
+                    "pgdyno serve accepts only requests to the names of this machine: use http://localhost:{}/ (other \
+                     names need a token: see docs/serve.md)",
                     self.address.port()
                 );
-                Refusal { status: StatusCode::FORBIDDEN, error }.into_response()
+                ErrorResponse { status: StatusCode::FORBIDDEN, error }.into_response()
             });
         };
-        if self.shows(token, request.headers()) {
+        if self.has_token(token, request.headers()) {
             return None;
         }
         let mut tokens = query(request).filter(|(name, _)| *name == "token").map(|(_, value)| value);
-        if request.uri().path() == "/" && tokens.any(|text| token.is(text)) {
+        if request.uri().path() == "/" && tokens.any(|text| token.equals(text)) {
             let cookie = format!("{}={}; Path=/; HttpOnly; SameSite=Strict", self.cookie(), token.0);
             let location = HeaderValue::from_static("./");
             let headers = [
@@ -156,9 +156,9 @@ fn query(request: &Request) -> impl Iterator<Item = (&str, &str)> {
 fn without_token(path: &str) -> Response {
     let headers = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
     if path.starts_with("/api/") {
-        let error = "this needs the token of `pgdyno serve`: open the URL that it printed, or send it as \
+        let error = "this request needs the token of `pgdyno serve`: open the URL that it printed, or send the token as \
                      `Authorization: Bearer`";
-        let refusal = Refusal { status: StatusCode::UNAUTHORIZED, error: error.to_owned() };
+        let refusal = ErrorResponse { status: StatusCode::UNAUTHORIZED, error: error.to_owned() };
         return (headers, refusal).into_response();
     }
     let page = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>pgdyno: a token is needed</title>\
@@ -167,7 +167,7 @@ fn without_token(path: &str) -> Response {
                 <h1>A token is needed</h1>\
                 <p>Open the URL that <code>pgdyno serve</code> printed when it was started: it ends in \
                 <code>/?token=…</code>. This browser then keeps the token until it is closed.</p>\
-                <p>If a link brought you here with the token in it, <a href=\"./\">go on</a>.</p>\
+                <p>If you followed a link that contains the token, <a href=\"./\">continue</a>.</p>\
                 <p>Programs send it as <code>Authorization: Bearer …</code>.</p></html>";
     let kind = [
         (CONTENT_TYPE, HeaderValue::from_static(HTML)),
@@ -178,7 +178,7 @@ fn without_token(path: &str) -> Response {
 
 /// Passes on requests that may be answered.
 pub(crate) async fn guard(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
-    match guard.refuses(&request) {
+    match guard.refusal(&request) {
         Some(refusal) => refusal,
         None => next.run(request).await,
     }

@@ -1,8 +1,8 @@
 //! The page as served: that of report files, which may connect to its own server, and to no other.
 
 /// Rule of the page's policy for connections, in files and when served.
-const OF_FILES: &str = "connect-src 'none'";
-const OF_SERVER: &str = "connect-src 'self'";
+const CONNECT_NONE: &str = "connect-src 'none'";
+const CONNECT_SELF: &str = "connect-src 'self'";
 
 /// Reason why a page can't be served.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -27,8 +27,8 @@ pub(crate) struct Page {
 impl Page {
     /// The page to serve, of the page as built.
     pub(crate) fn new(built: &str) -> Result<Self, PageError> {
-        if built.matches(crate::html::PLACE).count() != 1 {
-            return Err(PageError::new(format!("it has not one {}", crate::html::PLACE)));
+        if built.matches(crate::html::PLACEHOLDER).count() != 1 {
+            return Err(PageError::new(format!("it does not have exactly one {}", crate::html::PLACEHOLDER)));
         }
         let (head, rest) = built
             .split_once("http-equiv=\"Content-Security-Policy\"")
@@ -39,10 +39,10 @@ impl Page {
         });
         let (between, policy, rest) =
             found.ok_or_else(|| PageError::new("its content security policy is empty"))?;
-        if policy.matches(OF_FILES).count() != 1 {
-            return Err(PageError::new(format!("its content security policy has no {OF_FILES}")));
+        if policy.matches(CONNECT_NONE).count() != 1 {
+            return Err(PageError::new(format!("its content security policy has no {CONNECT_NONE}")));
         }
-        let served = policy.replace(OF_FILES, OF_SERVER);
+        let served = policy.replace(CONNECT_NONE, CONNECT_SELF);
         Ok(Self {
             html: format!("{head}http-equiv=\"Content-Security-Policy\"{between}content=\"{served}\"{rest}"),
             // A meta element may not restrict framing.
@@ -56,19 +56,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_that_is_built_in_may_ask_its_own_server_and_nobody_else() {
+    fn the_built_in_page_may_connect_to_its_own_server_only() {
         let page = Page::new(crate::html::PAGE).unwrap();
         assert!(page.policy.starts_with("default-src 'none'; script-src 'sha256-"), "{}", page.policy);
         assert!(page.policy.contains("connect-src 'self'") && !page.policy.contains("unsafe-eval"));
         assert!(page.html.contains(&page.policy.replace("; frame-ancestors 'none'", "")));
-        assert!(page.html.contains(crate::html::PLACE));
+        assert!(page.html.contains(crate::html::PLACEHOLDER));
         assert_eq!(page.html.len(), crate::html::PAGE.len());
     }
 
     #[test]
-    fn a_page_without_its_policy_or_its_place_is_refused() {
+    fn a_page_without_its_policy_or_its_placeholder_is_refused() {
         let whole = crate::html::PAGE;
-        for without in [crate::html::PLACE, OF_FILES, "http-equiv=\"Content-Security-Policy\""] {
+        for without in [crate::html::PLACEHOLDER, CONNECT_NONE, "http-equiv=\"Content-Security-Policy\""] {
             let error = Page::new(&whole.replace(without, "")).unwrap_err().to_string();
             assert!(error.contains("can't be served") && error.contains("make web"), "{error}");
         }

@@ -11,26 +11,26 @@ use store::format::live::Line;
 use store::{Store, StoreError};
 
 use analysis::context::{contexts, read_kernel_options};
-use analysis::history::histories_of_run;
+use analysis::history::run_histories;
 use analysis::trial::{Points, detail};
 use analysis::{context::TrialContext, overview};
 
-use super::answer::{Document, Refusal};
+use super::response::{Document, ErrorResponse};
 use crate::history;
 use crate::json::json;
 
 /// Cached runs and trials; the least recently requested one is evicted.
-const RUNS: usize = 8;
-const TRIALS: usize = 8;
+const MAX_RUNS: usize = 8;
+const MAX_TRIALS: usize = 8;
 
 /// Most new heads that are read one by one; more are read from the index.
-const FEW: usize = 16;
+const MAX_SINGLE_READS: usize = 16;
 
 /// The store, and the data read from it.
 pub(crate) struct ReportCache {
     store: Store,
     heads: Mutex<Heads>,
-    runs: Mutex<Recent<Kept>>,
+    runs: Mutex<Recent<CachedRun>>,
     details: Mutex<Recent<Option<Document>>>,
 }
 
@@ -45,15 +45,15 @@ struct Heads {
 
 /// The most recently requested entries, by id. A request for one that is being read waits for it; others do not.
 struct Recent<T> {
-    most: usize,
-    asked: u64,
+    capacity: usize,
+    requests: u64,
     /// Entries, each with the number of its last request.
-    kept: BTreeMap<String, (u64, Arc<Mutex<T>>)>,
+    entries: BTreeMap<String, (u64, Arc<Mutex<T>>)>,
 }
 
 /// Cached data of a run.
 #[derive(Default)]
-struct Kept {
+struct CachedRun {
     ids: Vec<String>,
     contexts: BTreeMap<String, TrialContext>,
     view: Option<Document>,
@@ -80,7 +80,7 @@ pub(crate) struct RunHead {
 
 impl ReportCache {
     pub(crate) fn new(store: Store) -> Self {
-        let (runs, details) = (Mutex::new(Recent::new(RUNS)), Mutex::new(Recent::new(TRIALS)));
+        let (runs, details) = (Mutex::new(Recent::new(MAX_RUNS)), Mutex::new(Recent::new(MAX_TRIALS)));
         Self { store, heads: Mutex::default(), runs, details }
     }
 
@@ -90,7 +90,7 @@ impl ReportCache {
 
     /// The heads of all trials that can be read, oldest first.
     pub(crate) fn trials(&self) -> Result<Trials, StoreError> {
-        let mut heads = held(&self.heads);
+        let mut heads = lock(&self.heads);
         let ids = self.store.ids()?;
         if ids == heads.ids {
             return Ok(Arc::clone(&heads.trials));
@@ -98,7 +98,7 @@ impl ReportCache {
         let mut known: BTreeMap<&str, &Arc<Trial>> =
             heads.trials.iter().map(|trial| (trial.id.as_str(), trial)).collect();
         known.retain(|id, _| ids.binary_search_by(|other| other.as_str().cmp(id)).is_ok());
-        let trials = if ids.len() - known.len() > FEW {
+        let trials = if ids.len() - known.len() > MAX_SINGLE_READS {
             self.store.trials()?.into_iter().map(Arc::new).collect()
         } else {
             // A head that can't be read is left out, as in every list.
@@ -139,16 +139,16 @@ impl ReportCache {
         for id in self.store.running() {
             match runs.get_mut(&id) {
                 Some(run) => run.running = true,
-                None => runs.extend(self.begun(&id).map(|run| (id, run))),
+                None => runs.extend(self.live_head(&id).map(|run| (id, run))),
             }
         }
         Ok(runs.into_values().collect())
     }
 
     /// A run that has no trial yet, from its live file.
-    fn begun(&self, id: &str) -> Option<RunHead> {
-        let news = self.store.open_live(id).ok()?.news().ok()?;
-        let Some(Line::Run(head)) = news.lines.into_iter().next() else { return None };
+    fn live_head(&self, id: &str) -> Option<RunHead> {
+        let update = self.store.open_live(id).ok()?.poll().ok()?;
+        let Some(Line::Run(head)) = update.lines.into_iter().next() else { return None };
         Some(RunHead {
             id: id.to_owned(),
             campaign: head.campaign,
@@ -159,7 +159,7 @@ impl ReportCache {
             valid: 0,
             suspect: 0,
             invalid: 0,
-            running: news.alive,
+            running: update.alive,
         })
     }
 
@@ -170,82 +170,83 @@ impl ReportCache {
         if of_run.is_empty() {
             return Ok(None);
         }
-        let kept = held(&self.runs).get(run);
-        let kept = &mut *held(&kept);
+        let cached = lock(&self.runs).get(run);
+        let cached = &mut *lock(&cached);
         let ids = || of_run.iter().map(|trial| &trial.id);
-        if let Some(view) = kept.view.as_ref().filter(|_| ids().eq(&kept.ids)) {
+        if let Some(view) = cached.view.as_ref().filter(|_| ids().eq(&cached.ids)) {
             return Ok(Some(view.clone()));
         }
-        let there: BTreeSet<&String> = ids().collect();
-        kept.contexts.retain(|id, _| there.contains(id));
+        let present: BTreeSet<&String> = ids().collect();
+        cached.contexts.retain(|id, _| present.contains(id));
         let unknown: Vec<&Trial> = of_run
             .iter()
             .map(|trial| &***trial)
-            .filter(|trial| !kept.contexts.contains_key(&trial.id))
+            .filter(|trial| !cached.contexts.contains_key(&trial.id))
             .collect();
-        kept.contexts.extend(contexts(&self.store, &unknown)?);
-        read_kernel_options(&self.store, &mut kept.contexts)?;
+        cached.contexts.extend(contexts(&self.store, &unknown)?);
+        read_kernel_options(&self.store, &mut cached.contexts)?;
         let trials: Vec<Trial> = of_run.iter().map(|trial| (***trial).clone()).collect();
-        let view = Document::new(json(&overview(&trials, &kept.contexts)));
-        kept.ids = trials.into_iter().map(|trial| trial.id).collect();
-        Ok(Some(kept.view.insert(view).clone()))
+        let view = Document::new(json(&overview(&trials, &cached.contexts)));
+        cached.ids = trials.into_iter().map(|trial| trial.id).collect();
+        Ok(Some(cached.view.insert(view).clone()))
     }
 
     /// The histories of a run; none if it has no trial.
-    pub(crate) fn histories(&self, run: &str) -> Result<Option<Document>, Refusal> {
+    pub(crate) fn histories(&self, run: &str) -> Result<Option<Document>, ErrorResponse> {
         let trials = self.trials()?;
         if !trials.iter().any(|trial| trial.run.id == run) {
             return Ok(None);
         }
         let accepted = self.store.acceptances()?;
-        let kept = held(&self.runs).get(run);
-        let kept = &mut *held(&kept);
-        if let Some((of, by, histories)) = &kept.histories
+        let cached = lock(&self.runs).get(run);
+        let cached = &mut *lock(&cached);
+        if let Some((of, by, histories)) = &cached.histories
             && Arc::ptr_eq(of, &trials)
             && *by == accepted
         {
             return Ok(Some(histories.clone()));
         }
-        let found = histories_of_run(&self.store, run)?;
+        let found = run_histories(&self.store, run)?;
         let documents: Vec<_> = found.iter().map(history::Document::new).collect();
         let histories = Document::new(json(&documents));
-        kept.histories = Some((trials, accepted, histories.clone()));
+        cached.histories = Some((trials, accepted, histories.clone()));
         Ok(Some(histories))
     }
 
     /// A trial in all its detail.
     pub(crate) fn detail(&self, trial: &str) -> Result<Document, StoreError> {
-        let kept = held(&self.details).get(trial);
-        let mut kept = held(&kept);
-        match &*kept {
+        let cached = lock(&self.details).get(trial);
+        let mut cached = lock(&cached);
+        match &*cached {
             Some(detail) => Ok(detail.clone()),
             None => {
                 let record = self.store.load(trial)?;
-                Ok(kept.insert(Document::new(json(&detail(&record, Points::All)))).clone())
+                Ok(cached.insert(Document::new(json(&detail(&record, Points::All)))).clone())
             }
         }
     }
 }
 
 impl<T: Default> Recent<T> {
-    fn new(most: usize) -> Self {
-        Self { most, asked: 0, kept: BTreeMap::new() }
+    fn new(capacity: usize) -> Self {
+        Self { capacity, requests: 0, entries: BTreeMap::new() }
     }
 
     fn get(&mut self, id: &str) -> Arc<Mutex<T>> {
-        self.asked += 1;
-        let (asked, kept) = self.kept.entry(id.to_owned()).or_default();
-        *asked = self.asked;
-        let kept = Arc::clone(kept);
-        if self.kept.len() > self.most {
-            let oldest = self.kept.iter().min_by_key(|(_, (asked, _))| *asked).map(|(id, _)| id.clone());
-            oldest.map(|id| self.kept.remove(&id));
+        self.requests += 1;
+        let (requests, cached) = self.entries.entry(id.to_owned()).or_default();
+        *requests = self.requests;
+        let cached = Arc::clone(cached);
+        if self.entries.len() > self.capacity {
+            let oldest =
+                self.entries.iter().min_by_key(|(_, (requests, _))| *requests).map(|(id, _)| id.clone());
+            oldest.map(|id| self.entries.remove(&id));
         }
-        kept
+        cached
     }
 }
 
 /// Locks a mutex. Cached data are consistent after each step, even if another thread panicked.
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -14,10 +14,10 @@ use axum::routing::get;
 use store::{Store, StoreError, is_id};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
-use super::answer::{Document, HTML, JSON, Refusal};
 use super::guard::{self, Guard};
 use super::page::{Page, PageError};
 use super::report_cache::ReportCache;
+use super::response::{Document, ErrorResponse, HTML, JSON};
 use super::watch::Watch;
 
 /// The served page and data.
@@ -48,7 +48,7 @@ pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
         .route("/api/runs/{id}/histories", get(histories))
         .route("/api/trials/{id}", get(detail))
         .route("/api/live", get(live))
-        .fallback(nothing)
+        .fallback(not_found)
         .with_state(site)
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
         .layer(from_fn_with_state(guard, guard::guard))
@@ -56,76 +56,82 @@ pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
 }
 
 async fn page(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
-    site.page.answer(&headers, HTML)
+    site.page.response(&headers, HTML)
 }
 
-async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, Refusal> {
-    let runs = reading(move || Document::json(&site.cache.runs()?)).await?;
-    Ok(runs.answer(&headers, JSON))
+async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
+    let runs = run_blocking(move || Document::json(&site.cache.runs()?)).await?;
+    Ok(runs.response(&headers, JSON))
 }
 
-async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     let run = valid_id("run", id)?;
-    let view = reading(move || {
+    let view = run_blocking(move || {
         let view = site.cache.view(&run)?;
         view.ok_or_else(|| no_trial(&run))
     });
-    Ok(view.await?.answer(&headers, JSON))
+    Ok(view.await?.response(&headers, JSON))
 }
 
-async fn histories(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn histories(
+    State(site): State<Arc<Site>>,
+    id: Id,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
     let run = valid_id("run", id)?;
-    let histories = reading(move || site.cache.histories(&run)?.ok_or_else(|| no_trial(&run)));
-    Ok(histories.await?.answer(&headers, JSON))
+    let histories = run_blocking(move || site.cache.histories(&run)?.ok_or_else(|| no_trial(&run)));
+    Ok(histories.await?.response(&headers, JSON))
 }
 
-async fn detail(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, Refusal> {
+async fn detail(
+    State(site): State<Arc<Site>>,
+    id: Id,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
     let trial = valid_id("trial", id)?;
-    let detail = reading(move || Ok(site.cache.detail(&trial)?));
-    Ok(detail.await?.answer(&headers, JSON))
+    let detail = run_blocking(move || Ok(site.cache.detail(&trial)?));
+    Ok(detail.await?.response(&headers, JSON))
 }
 
-fn no_trial(run: &str) -> Refusal {
-    Refusal::not_found(format!("the store has no trial of run {run} yet"))
+fn no_trial(run: &str) -> ErrorResponse {
+    ErrorResponse::not_found(format!("the store has no trial of run {run} yet"))
 }
 
-async fn live(State(site): State<Arc<Site>>) -> Result<Response, Refusal> {
+async fn live(State(site): State<Arc<Site>>) -> Result<Response, ErrorResponse> {
     let handle = tokio::runtime::Handle::current();
     let listen = move || {
         let _within = handle.enter();
         Ok(site.watch.listen())
     };
-    let events = Sse::new(reading(listen).await?).keep_alive(KeepAlive::default());
+    let events = Sse::new(run_blocking(listen).await?).keep_alive(KeepAlive::default());
     Ok(([(CACHE_CONTROL, "no-store")], events).into_response())
 }
 
-async fn nothing() -> Refusal {
-    Refusal::not_found(
-        "there is nothing of this name: the page is at /, what is behind it in docs/serve.md".to_owned(),
-    )
+async fn not_found() -> ErrorResponse {
+    ErrorResponse::not_found("not found: the page is at /, and docs/serve.md lists the endpoints".to_owned())
 }
 
 type Id = Result<Path<String>, PathRejection>;
 
 /// A valid id from a path.
-fn valid_id(what: &str, id: Id) -> Result<String, Refusal> {
+fn valid_id(what: &str, id: Id) -> Result<String, ErrorResponse> {
     let id = id.map(|Path(id)| id).unwrap_or_default();
     match is_id(&id) {
         true => Ok(id),
-        false => {
-            Err(Refusal::not_found(format!("this is no id of a {what}: an id is a ULID of 26 characters")))
-        }
+        false => Err(ErrorResponse::not_found(format!(
+            "this is not the id of a {what}: an id is a ULID of 26 characters"
+        ))),
     }
 }
 
 /// Runs work that may block on a thread for blocking work.
-async fn reading<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.map_err(Refusal::failed)?
+async fn run_blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, ErrorResponse> + Send + 'static,
+) -> Result<T, ErrorResponse> {
+    tokio::task::spawn_blocking(work).await.map_err(ErrorResponse::failed)?
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for ErrorResponse {
     fn from(error: StoreError) -> Self {
         match error {
             StoreError::NotFound { .. } => Self::not_found(error.to_string()),

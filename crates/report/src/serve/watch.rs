@@ -18,11 +18,11 @@ use tokio_stream::{Stream, StreamExt as _};
 use super::report_cache::ReportCache;
 
 /// Interval between polls.
-const EVERY: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Most messages that wait for a client, more than a live file has lines; a client that falls further behind has to
 /// reconnect.
-const BEHIND: usize = 4096;
+const QUEUE_CAPACITY: usize = 4096;
 
 /// Polls the store while there are listeners.
 pub(crate) struct Watch {
@@ -31,17 +31,17 @@ pub(crate) struct Watch {
 }
 
 struct State {
-    to_all: broadcast::Sender<Arc<str>>,
+    sender: broadcast::Sender<Arc<str>>,
     /// Whether the watcher is running.
-    awake: bool,
-    runs: BTreeMap<String, Followed>,
+    is_watching: bool,
+    runs: BTreeMap<String, FollowedRun>,
     /// Trials already reported or present at the start; none before the first poll.
     known: Option<BTreeSet<String>>,
     stamp: Option<Stamp>,
 }
 
 /// A run that has a live file.
-struct Followed {
+struct FollowedRun {
     reader: LiveReader,
     alive: bool,
     /// Messages since the head of its file.
@@ -62,7 +62,7 @@ struct Hello<'a> {
 
 /// A new bundle.
 #[derive(Serialize)]
-struct Stored<'a> {
+struct NewTrial<'a> {
     kind: &'static str,
     id: &'a str,
     campaign: &'a str,
@@ -76,7 +76,7 @@ struct Stored<'a> {
     ended: Option<Timestamp>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> NewTrial<'a> {
     fn new(trial: &'a Trial) -> Self {
         Self {
             kind: "trial",
@@ -97,8 +97,8 @@ impl<'a> Stored<'a> {
 impl Watch {
     pub(crate) fn new(cache: Arc<ReportCache>) -> Self {
         let state = State {
-            to_all: broadcast::Sender::new(BEHIND),
-            awake: false,
+            sender: broadcast::Sender::new(QUEUE_CAPACITY),
+            is_watching: false,
             runs: BTreeMap::new(),
             known: None,
             stamp: None,
@@ -111,39 +111,41 @@ impl Watch {
         self: &Arc<Self>,
     ) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send + use<> {
         let mut state = self.state();
-        if !state.awake {
-            state.awake = true;
-            state.look(&self.cache);
+        if !state.is_watching {
+            state.is_watching = true;
+            state.poll(&self.cache);
             let watch = Arc::clone(self);
             tokio::spawn(async move { watch.watch().await });
         }
         // Under the lock: no message is missed, and none is received twice.
-        let (so_far, from_now) = (state.so_far(), state.to_all.subscribe());
+        let (initial_messages, new_messages) = (state.initial_messages(), state.sender.subscribe());
         drop(state);
-        let from_now = BroadcastStream::new(from_now).map_while(Result::ok);
-        tokio_stream::iter(so_far).chain(from_now).map(|message| Ok(sse::Event::default().data(&*message)))
+        let new_messages = BroadcastStream::new(new_messages).map_while(Result::ok);
+        tokio_stream::iter(initial_messages)
+            .chain(new_messages)
+            .map(|message| Ok(sse::Event::default().data(&*message)))
     }
 
     async fn watch(self: Arc<Self>) {
         loop {
-            tokio::time::sleep(EVERY).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
             let watch = Arc::clone(&self);
-            let looked = tokio::task::spawn_blocking(move || watch.turn()).await;
-            if !looked.unwrap_or(false) {
+            let polled = tokio::task::spawn_blocking(move || watch.poll_once()).await;
+            if !polled.unwrap_or(false) {
                 return;
             }
         }
     }
 
     /// Polls once; false if there are no more listeners.
-    fn turn(&self) -> bool {
+    fn poll_once(&self) -> bool {
         let mut state = self.state();
-        if state.to_all.receiver_count() == 0 {
-            (state.awake, state.known, state.stamp) = (false, None, None);
+        if state.sender.receiver_count() == 0 {
+            (state.is_watching, state.known, state.stamp) = (false, None, None);
             state.runs.clear();
             return false;
         }
-        state.look(&self.cache);
+        state.poll(&self.cache);
         true
     }
 
@@ -153,35 +155,35 @@ impl Watch {
 }
 
 impl State {
-    fn so_far(&self) -> Vec<Arc<str>> {
+    fn initial_messages(&self) -> Vec<Arc<str>> {
         let alive = || self.runs.iter().filter(|(_, followed)| followed.alive);
         let running = alive().map(|(run, _)| run.as_str()).collect();
         let hello = message(None, Hello { kind: "hello", running });
         hello.into_iter().chain(alive().flat_map(|(_, followed)| followed.messages.iter().cloned())).collect()
     }
 
-    fn look(&mut self, cache: &ReportCache) {
+    fn poll(&mut self, cache: &ReportCache) {
         let runs = cache.store().live_runs();
         for run in &runs {
             if !self.runs.contains_key(run)
                 && let Ok(reader) = cache.store().open_live(run)
             {
-                let followed = Followed { reader, alive: false, messages: Vec::new() };
+                let followed = FollowedRun { reader, alive: false, messages: Vec::new() };
                 self.runs.insert(run.clone(), followed);
             }
         }
         // A bundle exists before its run reports it.
-        self.trials(cache);
+        self.poll_trials(cache);
         for (run, followed) in &mut self.runs {
-            for message in followed.news(run) {
+            for message in followed.new_messages(run) {
                 // Before the first poll there are no listeners.
-                let _ = self.to_all.send(message);
+                let _ = self.sender.send(message);
             }
         }
         self.runs.retain(|run, followed| followed.alive || runs.contains(run));
     }
 
-    fn trials(&mut self, cache: &ReportCache) {
+    fn poll_trials(&mut self, cache: &ReportCache) {
         let stamp = cache.store().stamp();
         if stamp.is_some_and(|stamp| self.stamp == Some(stamp) && stamp.is_settled()) {
             return;
@@ -194,26 +196,26 @@ impl State {
         for trial in trials.iter() {
             if known.insert(trial.id.clone())
                 && !is_first
-                && let Some(message) = message(Some(&trial.run.id), Stored::new(trial))
+                && let Some(message) = message(Some(&trial.run.id), NewTrial::new(trial))
             {
-                let _ = self.to_all.send(message);
+                let _ = self.sender.send(message);
             }
         }
     }
 }
 
-impl Followed {
+impl FollowedRun {
     /// Messages since the last call; none of a run that is not running.
-    fn news(&mut self, run: &str) -> Vec<Arc<str>> {
+    fn new_messages(&mut self, run: &str) -> Vec<Arc<str>> {
         let was_alive = self.alive;
-        let news = self.reader.news().unwrap_or_default();
-        self.alive = news.alive;
-        if !was_alive && !news.alive && !matches!(news.lines.last(), Some(Line::Ended(_))) {
+        let update = self.reader.poll().unwrap_or_default();
+        self.alive = update.alive;
+        if !was_alive && !update.alive && !matches!(update.lines.last(), Some(Line::Ended(_))) {
             return Vec::new();
         }
         let mut messages = Vec::new();
         let mut has_ended = false;
-        for line in &news.lines {
+        for line in &update.lines {
             if matches!(line, Line::Run(_)) {
                 self.messages.clear();
             }

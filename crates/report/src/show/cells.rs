@@ -140,7 +140,7 @@ fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
     if let [only] = lines
         && sentences.is_empty()
     {
-        let class = only.class.as_deref().unwrap_or("too few to say how steady");
+        let class = only.class.as_deref().unwrap_or("too few runs to classify");
         sentences.push(format!("{}: {class}", counted(only.n, "run")));
     } else if sentences.is_empty() {
         let mut classes: BTreeMap<&str, usize> = BTreeMap::new();

@@ -71,9 +71,9 @@ pub struct TrialReport {
     /// Reason why they are unknown.
     pub unexplained: Option<String>,
     /// Main metrics of the machine and the server, second by second.
-    pub metrics: Vec<Telling>,
+    pub metrics: Vec<MetricSeries>,
     /// Events of the load.
-    pub events: Vec<Happened>,
+    pub events: Vec<TrialEvent>,
 }
 
 /// A second of the window.
@@ -129,7 +129,7 @@ pub struct Part {
 
 /// A metric of the machine or the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Telling {
+pub struct MetricSeries {
     /// Its name.
     pub name: &'static str,
     /// Its unit.
@@ -140,7 +140,7 @@ pub struct Telling {
 
 /// An event of the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Happened {
+pub struct TrialEvent {
     /// Its time.
     pub at_us: i64,
     /// Its kind.
@@ -196,7 +196,7 @@ impl TrialReport {
                     .map(|part| Part { name: part.name(), share: explanation.budget.share(part) })
                     .collect(),
             }),
-            metrics: telling(record, &seconds),
+            metrics: metrics(record, &seconds),
             events: events(record),
             seconds,
         }
@@ -264,16 +264,18 @@ fn waits(all: &[Waits], (from_us, to_us): (i64, i64)) -> Vec<Wait> {
 
 /// Known metrics, in the order in which they are shown. Counters of the server lag by up to a second, because backends
 /// report them late.
-fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
+fn metrics(record: &TrialRecord, seconds: &[Second]) -> Vec<MetricSeries> {
     let disks = data_disks(record);
-    let each = |name: &'static str, unit: &'static str, of: &dyn Fn(&Spanned<'_>) -> Option<f64>| {
-        let value = |second: &Second| {
-            let from_us = signed(second.start_us);
-            let to_us = from_us + signed(second.width_us);
-            of(&Spanned { record, disks: &disks, from_us, to_us }).filter(|value| value.is_finite())
+    let each =
+        |name: &'static str, unit: &'static str, value_of: &dyn Fn(&SecondReadings<'_>) -> Option<f64>| {
+            let value = |second: &Second| {
+                let from_us = signed(second.start_us);
+                let to_us = from_us + signed(second.width_us);
+                value_of(&SecondReadings { record, disks: &disks, from_us, to_us })
+                    .filter(|value| value.is_finite())
+            };
+            MetricSeries { name, unit, values: seconds.iter().map(value).collect() }
         };
-        Telling { name, unit, values: seconds.iter().map(value).collect() }
-    };
     let all = [
         each("CPU busy", "%", &|at| {
             Some(100.0 * CpuTime::new(&record.metrics, "all", at.from_us, at.to_us)?.busy())
@@ -294,18 +296,18 @@ fn telling(record: &TrialRecord, seconds: &[Second]) -> Vec<Telling> {
             by.into_iter().map(|metric| at.rate(metric)).sum()
         }),
     ];
-    all.into_iter().filter(|telling| telling.values.iter().any(Option::is_some)).collect()
+    all.into_iter().filter(|metric| metric.values.iter().any(Option::is_some)).collect()
 }
 
 /// A second of a trial.
-struct Spanned<'a> {
+struct SecondReadings<'a> {
     record: &'a TrialRecord,
     disks: &'a [&'a str],
     from_us: i64,
     to_us: i64,
 }
 
-impl Spanned<'_> {
+impl SecondReadings<'_> {
     fn interval(&self) -> Option<&Interval> {
         in_window(self.record).find(|interval| signed(interval.start_us) == self.from_us)
     }
@@ -325,13 +327,13 @@ impl Spanned<'_> {
 }
 
 /// The load's events, without the judgements of gates, which are findings.
-fn events(record: &TrialRecord) -> Vec<Happened> {
+fn events(record: &TrialRecord) -> Vec<TrialEvent> {
     let events = record.events.iter().filter(|event| !event.kind.starts_with("judged-"));
-    let happened = events.filter_map(|event| {
+    let in_load = events.filter_map(|event| {
         let at_us = record.after_start_us(event).filter(|at_us| *at_us >= 0)?;
-        Some(Happened { at_us, kind: event.kind.clone(), message: event.message.replace('\n', " ") })
+        Some(TrialEvent { at_us, kind: event.kind.clone(), message: event.message.replace('\n', " ") })
     });
-    happened.collect()
+    in_load.collect()
 }
 
 fn signed(us: u64) -> i64 {

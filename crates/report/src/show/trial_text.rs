@@ -3,9 +3,9 @@
 use diagnose::Component;
 use model::record::Latency;
 
-use super::trial::{Happened, Part, Second, Span, Telling, TrialReport};
+use super::trial::{MetricSeries, Part, Second, Span, TrialEvent, TrialReport};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
-use crate::explain::SMALL;
+use crate::explain::MIN_SHARE;
 use plaintext::figures::{self, counted};
 use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
 use plaintext::wrap;
@@ -13,9 +13,9 @@ use plaintext::wrap;
 /// Columns without a terminal.
 const WIDTH: usize = 100;
 /// Most kinds of waits that are shown.
-const MOST_WAITS: usize = 8;
+const MAX_WAITS: usize = 8;
 /// Most parts of the latency that are named.
-const MOST_PARTS: usize = 6;
+const MAX_PARTS: usize = 6;
 /// Lines of the chart of throughput.
 const HEIGHT: usize = 5;
 
@@ -87,17 +87,17 @@ fn throughput(trial: &TrialReport, terminal: Option<Terminal>, width: usize) -> 
     ];
     let mut out = wrap(&parts.into_iter().flatten().collect::<Vec<_>>().join(" · "), width);
     out += &trial.notes.iter().map(|note| wrap(&format!("  {note}"), width)).collect::<String>();
-    if let Some([least, middle, greatest]) = spread(trial.seconds.iter().map(|second| second.tps)) {
+    if let Some([min, median, max]) = spread(trial.seconds.iter().map(|second| second.tps)) {
         out += &wrap(
             &format!(
-                "  its seconds: {} the least, {} the median, {} the greatest",
-                figures::tps(least),
-                figures::tps(middle),
-                figures::tps(greatest)
+                "  per second: minimum {}, median {}, maximum {}",
+                figures::tps(min),
+                figures::tps(median),
+                figures::tps(max)
             ),
             width,
         );
-        if let Some(chart) = terminal.and_then(|terminal| over_time(trial, greatest, terminal)) {
+        if let Some(chart) = terminal.and_then(|terminal| over_time(trial, max, terminal)) {
             out += &chart;
         }
     }
@@ -121,17 +121,17 @@ fn throughput(trial: &TrialReport, terminal: Option<Terminal>, width: usize) -> 
         [("stalls", stalls), ("checkpoints", spans(&trial.checkpoints)), ("vacuums", spans(&trial.vacuums))]
     {
         if !spans.is_empty() {
-            out += &wrap(&format!("  {what}: {}", some(spans)), width);
+            out += &wrap(&format!("  {what}: {}", first_few(spans)), width);
         }
     }
     out
 }
 
 /// Throughput over the window, with stalls, checkpoints and vacuums below.
-fn over_time(trial: &TrialReport, greatest: f64, terminal: Terminal) -> Option<String> {
+fn over_time(trial: &TrialReport, max: f64, terminal: Terminal) -> Option<String> {
     let (first, last) = trial.seconds.first().zip(trial.seconds.last())?;
     let (from_us, to_us) = (first.start_us as f64, (last.start_us + last.width_us) as f64);
-    let top = figures::tps(greatest);
+    let top = figures::tps(max);
     let within = |start_us: f64, end_us: f64| (start_us - from_us, end_us - from_us);
     let stalls = trial.stalls.iter().flatten();
     let stalls = stalls.map(|stall| within(stall.start_us as f64, (stall.start_us + stall.length_us) as f64));
@@ -149,7 +149,7 @@ fn over_time(trial: &TrialReport, greatest: f64, terminal: Terminal) -> Option<S
     let width = chart_width(terminal, 2 + label + 2)?;
     let values: Vec<Option<f64>> = trial.seconds.iter().map(|second| Some(second.tps)).collect();
     let mut out = String::new();
-    for (line, dots) in plot(&values, greatest, width, HEIGHT).into_iter().enumerate() {
+    for (line, dots) in plot(&values, max, width, HEIGHT).into_iter().enumerate() {
         let (name, axis) = match line {
             0 => (top.as_str(), '┤'),
             last if last + 1 == HEIGHT => ("0", '┤'),
@@ -172,10 +172,10 @@ fn over_time(trial: &TrialReport, greatest: f64, terminal: Terminal) -> Option<S
 
 /// Width of charts over time; none if it is too small.
 fn chart_width(terminal: Terminal, used: usize) -> Option<usize> {
-    const MOST: usize = 120;
-    const LEAST: usize = 20;
+    const MAX_WIDTH: usize = 120;
+    const MIN_WIDTH: usize = 20;
     let left = terminal.width.saturating_sub(used);
-    (left >= LEAST).then_some(left.min(MOST))
+    (left >= MIN_WIDTH).then_some(left.min(MAX_WIDTH))
 }
 
 /// A figure of latency with its name.
@@ -208,11 +208,10 @@ fn latency(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         table.push(row);
     }
     let ends = spread(known.iter().map(|(.., us)| *us).filter(|us| *us > 0.0));
-    if let (Some(terminal), Some([least, _, greatest])) = (terminal, ends)
+    if let (Some(terminal), Some([min, _, max])) = (terminal, ends)
         && let Some(width) = terminal.width_left(table.width() + BETWEEN)
     {
-        let scale =
-            (10f64.powf(least.log10().floor()), 10f64.powf(greatest.log10().ceil()).max(least * 10.0));
+        let scale = (10f64.powf(min.log10().floor()), 10f64.powf(max.log10().ceil()).max(min * 10.0));
         let head = format!("{} to {} ms, logarithmic", plain(scale.0 / 1e3), plain(scale.1 / 1e3));
         table
             .columns
@@ -246,13 +245,13 @@ fn time(trial: &TrialReport, width: usize) -> String {
     let Some(explained) = &trial.explained else {
         let why = trial.unexplained.as_ref().filter(|_| trial.tps.is_some());
         return why
-            .map(|why| wrap(&format!("where the time goes can't be said: {why}"), width))
+            .map(|why| wrap(&format!("where the time goes is unknown: {why}"), width))
             .unwrap_or_default();
     };
     let shown_part = |part: &Part| format!("{} {:.0}%", part.name, 100.0 * part.share);
     let (unexplained, known): (Vec<&Part>, Vec<&Part>) =
         explained.parts.iter().partition(|part| part.name == Component::Unexplained.name());
-    let shown = known.iter().take(MOST_PARTS).take_while(|part| part.share >= SMALL).count();
+    let shown = known.iter().take(MAX_PARTS).take_while(|part| part.share >= MIN_SHARE).count();
     let (shown, rest) = known.split_at(shown);
     let mut parts: Vec<String> = shown.iter().map(|part| shown_part(part)).collect();
     if !rest.is_empty() {
@@ -266,7 +265,7 @@ fn time(trial: &TrialReport, width: usize) -> String {
 
 fn waits(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut table = Table::new(["clients' sessions", "#% of their time", "#sessions"]);
-    for wait in trial.waits.iter().take(MOST_WAITS) {
+    for wait in trial.waits.iter().take(MAX_WAITS) {
         table.push(vec![
             wait.what.clone(),
             format!("{:.1}", 100.0 * wait.share),
@@ -282,28 +281,28 @@ fn waits(trial: &TrialReport, terminal: Option<Terminal>) -> String {
             row.push(bar(wait.share, width));
         }
     }
-    let rest = trial.waits.len().saturating_sub(MOST_WAITS);
-    let share: f64 = trial.waits.iter().skip(MOST_WAITS).map(|wait| wait.share).sum();
+    let rest = trial.waits.len().saturating_sub(MAX_WAITS);
+    let share: f64 = trial.waits.iter().skip(MAX_WAITS).map(|wait| wait.share).sum();
     let rest = (rest > 0).then(|| format!("  and {rest} more, {:.1}% together\n", 100.0 * share));
     table.render(Format::Table) + &rest.unwrap_or_default()
 }
 
 fn metrics(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let mut table = Table::new(["by the second", "#mean", "#least", "#greatest", "unit"]);
-    for Telling { name, unit, values } in &trial.metrics {
+    for MetricSeries { name, unit, values } in &trial.metrics {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
-        let Some([least, _, greatest]) = spread(known.iter().copied()) else { continue };
+        let Some([min, _, max]) = spread(known.iter().copied()) else { continue };
         let mean = known.iter().sum::<f64>() / known.len() as f64;
-        let [mean, least, greatest] = [mean, least, greatest].map(figures::tps);
-        table.push(vec![(*name).to_owned(), mean, least, greatest, (*unit).to_owned()]);
+        let [mean, min, max] = [mean, min, max].map(figures::tps);
+        table.push(vec![(*name).to_owned(), mean, min, max, (*unit).to_owned()]);
     }
     if table.rows.is_empty() {
         return String::new();
     }
     if let Some(width) = terminal.and_then(|terminal| chart_width(terminal, table.width() + BETWEEN)) {
         table.columns.push(Column { name: "over the window, from 0".to_owned(), numeric: false });
-        for (row, telling) in table.rows.iter_mut().zip(&trial.metrics) {
-            row.push(sparkline(&telling.values, width));
+        for (row, metric) in table.rows.iter_mut().zip(&trial.metrics) {
+            row.push(sparkline(&metric.values, width));
         }
     }
     table.render(Format::Table)
@@ -311,7 +310,7 @@ fn metrics(trial: &TrialReport, terminal: Option<Terminal>) -> String {
 
 /// The load's events by kind: time of the first one, their number, and the message of the first.
 fn events(trial: &TrialReport, terminal: Option<Terminal>) -> String {
-    let mut kinds: Vec<(&Happened, usize)> = Vec::new();
+    let mut kinds: Vec<(&TrialEvent, usize)> = Vec::new();
     for event in &trial.events {
         match kinds.iter_mut().find(|(known, _)| known.kind == event.kind) {
             Some((_, count)) => *count += 1,
@@ -326,7 +325,7 @@ fn events(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let text = table.render(Format::Table);
     match terminal {
         _ if kinds.is_empty() => String::new(),
-        Some(terminal) => text.lines().map(|line| cut(line, terminal.width) + "\n").collect(),
+        Some(terminal) => text.lines().map(|line| truncated(line, terminal.width) + "\n").collect(),
         None => text,
     }
 }
@@ -394,7 +393,7 @@ pub(super) fn long(trial: &TrialReport) -> Table {
     for wait in &trial.waits {
         row("waits", &wait.what, Some(wait.share.to_string()), "share");
     }
-    for Telling { name, unit, values } in &trial.metrics {
+    for MetricSeries { name, unit, values } in &trial.metrics {
         let known: Vec<f64> = values.iter().flatten().copied().collect();
         row("metrics", name, Some((known.iter().sum::<f64>() / known.len() as f64).to_string()), unit);
     }
@@ -430,15 +429,15 @@ fn seconds(us: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn some(mut all: Vec<String>) -> String {
-    const SHOWN: usize = 8;
-    let more = all.len().saturating_sub(SHOWN);
-    all.truncate(SHOWN);
+fn first_few(mut all: Vec<String>) -> String {
+    const MAX_SHOWN: usize = 8;
+    let more = all.len().saturating_sub(MAX_SHOWN);
+    all.truncate(MAX_SHOWN);
     all.extend((more > 0).then(|| format!("and {more} more")));
     all.join(", ")
 }
 
-fn cut(line: &str, width: usize) -> String {
+fn truncated(line: &str, width: usize) -> String {
     match line.chars().count() > width {
         true => line.chars().take(width.saturating_sub(1)).chain(['…']).collect(),
         false => line.to_owned(),

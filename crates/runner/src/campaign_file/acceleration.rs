@@ -28,7 +28,7 @@ impl CampaignFile {
         };
         let label = first.path.as_ref().map_or_else(|| first.name.clone(), |path| path.display().to_string());
         let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
-        let acceleration = match machine::vm::works_here(cache, &kernel.image, program)? {
+        let acceleration = match machine::vm::probe_kvm(cache, &kernel.image, program)? {
             Kvm::Works => Acceleration::Kvm,
             Kvm::Fails(reason) => {
                 let reason = reason.lines().next().unwrap_or_default();

@@ -76,7 +76,7 @@ pub fn without_virtual_machines(text: &str) -> String {
     if document.get("factors").is_none_or(|factors| factors.get(name).is_none()) {
         let level = Array::from_iter([Acceleration::None.as_str()]);
         // If `factors` is not a table, the parser of campaigns reports it with its place.
-        let _ = put(document.as_table_mut(), "factors", name, Value::Array(level));
+        let _ = set_key(document.as_table_mut(), "factors", name, Value::Array(level));
     }
     document.to_string()
 }
@@ -110,7 +110,7 @@ struct NotATable(String);
 
 fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), NotATable> {
     if let Some((table, key)) = name.rsplit_once('.') {
-        return put(document.as_table_mut(), table, key, value(text));
+        return set_key(document.as_table_mut(), table, key, value(text));
     }
     let is_axis = |document: &DocumentMut| {
         let in_factors = document.get("factors").is_some_and(|table| table.get(name).is_some());
@@ -122,7 +122,7 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), NotATab
     let in_run =
         ["duration", "warmup", "threads"].contains(&name) && !text.contains(',') && !is_axis(document);
     if name.parse::<Factor>().is_err() || in_run {
-        return put(document.as_table_mut(), "run", name, value(text));
+        return set_key(document.as_table_mut(), "run", name, value(text));
     }
     // Versions and labels are strings even if they look like numbers.
     let is_number = name.parse::<Factor>().is_ok_and(Factor::is_number);
@@ -136,13 +136,13 @@ fn set(document: &mut DocumentMut, name: &str, text: &str) -> Result<(), NotATab
         }
     }
     if !found || document.get("factors").is_some_and(|table| table.get(name).is_some()) {
-        put(document.as_table_mut(), "factors", name, Value::Array(levels))?;
+        set_key(document.as_table_mut(), "factors", name, Value::Array(levels))?;
     }
     Ok(())
 }
 
 /// Sets a key of a table, which is created if needed.
-fn put(document: &mut Table, path: &str, key: &str, value: Value) -> Result<(), NotATable> {
+fn set_key(document: &mut Table, path: &str, key: &str, value: Value) -> Result<(), NotATable> {
     let mut table = document;
     for part in path.split('.') {
         let item = table.entry(part).or_insert_with(|| Item::Table(Table::new()));

@@ -9,8 +9,8 @@ use crate::error::RunError;
 pub enum RebootError {
     /// No installed kernel has a cell's label.
     #[error(
-        "no installed kernel is a {label}: install its package (Debian: `apt-get install linux-image-…`; \
-         `apt-cache search --names-only linux-image-{label}` lists them), or name it as `uname -r` does; installed are {}",
+        "the kernel {label} is not installed: install its package (Debian: `apt-get install linux-image-…`; \
+         `apt-cache search --names-only linux-image-{label}` lists them), or use a release as in `uname -r`; installed: {}",
         if installed.is_empty() { "none".to_owned() } else { installed.join(", ") }
     )]
     NoKernel {

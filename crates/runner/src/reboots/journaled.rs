@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use machine::reboot::{Journal, Machine, carry_out};
+use machine::reboot::{Journal, Machine, execute};
 use model::record::{Run, Trial};
 
 use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
@@ -44,7 +44,7 @@ impl JournaledRun {
 /// # Errors
 /// The journal can't be read.
 pub fn journaled_run(store: &Path, run: Option<&str>) -> Result<Option<JournaledRun>, machine::Error> {
-    let Some(journal) = Machine::here().journal()? else { return Ok(None) };
+    let Some(journal) = Machine::local().journal()? else { return Ok(None) };
     let campaign = &journal.campaign;
     let is_selected = store.canonicalize().is_ok_and(|store| store == campaign.store)
         && run.is_none_or(|id| campaign.run.starts_with(&id.to_uppercase()));
@@ -65,9 +65,9 @@ pub fn journaled_run(store: &Path, run: Option<&str>) -> Result<Option<Journaled
 /// # Errors
 /// The journal can't be read, or a step fails.
 pub fn restore() -> Result<Option<Restored>, machine::Error> {
-    let machine = Machine::here();
+    let machine = Machine::local();
     let Some(journal) = machine.journal()? else { return Ok(None) };
-    carry_out(&machine.restore(&journal)?)?;
-    let next_kernel = (machine.running()? != journal.home).then(|| journal.home.release.clone());
+    execute(&machine.restore(&journal)?)?;
+    let next_kernel = (machine.running()? != journal.original).then(|| journal.original.release.clone());
     Ok(Some(Restored { campaign: journal.campaign.name, store: journal.campaign.store, next_kernel }))
 }

@@ -40,7 +40,7 @@ impl Reboots<'_> {
     /// # Errors
     /// A kernel is not installed, or the machine can't boot it once.
     pub fn prepare(&self, file: &Path, by: Option<Loader>) -> Result<Option<Preparation>, RebootError> {
-        let machine = Machine::here();
+        let machine = Machine::local();
         let trials = if self.root.is_dir() { self.trials()? } else { Vec::new() };
         let open = open_trials(self.plan, &trials);
         let boots = boots(self.plan, &open, &machine)?;
@@ -103,7 +103,7 @@ impl Preparation {
     /// # Errors
     /// A kernel can't be booted.
     pub fn steps(&self) -> Result<String, RebootError> {
-        let machine = Machine::here();
+        let machine = Machine::local();
         let Prepared { journal, steps } = &self.prepared;
         let list = |steps: &[Step]| steps.iter().map(|step| format!("  {step}\n")).collect::<String>();
         let running = machine.running()?.release;
@@ -111,12 +111,12 @@ impl Preparation {
         text += &format!("\nbefore the first boot:\n{}", list(steps));
         for PlannedBoot { boot, trials } in &self.boots {
             let mut journal = journal.clone();
-            journal.ask(boot);
+            journal.request(boot);
             let Self { attempts, .. } = self;
             text += &format!("\n{boot}, by {}, {attempts} times at most: {trials} trials\n", self.loader());
             text += &list(&machine.boot(&journal, boot)?);
         }
-        text += &format!("\nin the end:\n{}", list(&machine.restore(journal)?));
+        text += &format!("\nat the end:\n{}", list(&machine.restore(journal)?));
         text += &format!("  {}, if another kernel is running\n", machine.reboot());
         Ok(text)
     }

@@ -13,7 +13,7 @@ use crate::load::LoadResult;
 use crate::rig::ServerUnderTest;
 
 /// Time limit for a server that does not answer to exit: clients notice a crash before the process has ended.
-const EXIT_WITHIN: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Results of the conclusion.
 #[derive(Default)]
@@ -63,8 +63,8 @@ impl Concluded {
         let parsed = server_log::events(&log.text);
         if parsed.unparsed > 0 {
             self.notes.push(format!(
-                "{} lines of the server's log are not in pgdyno's form: what they tell is not among the events \
-                 (log_line_prefix, log_timezone and lc_messages are best left to pgdyno)",
+                "{} lines of the server's log have an unexpected format: their events are missing \
+                 (leave log_line_prefix, log_timezone and lc_messages to pgdyno)",
                 parsed.unparsed
             ));
         }
@@ -78,7 +78,7 @@ impl Concluded {
 /// How the server ended; none if it runs.
 fn exit_status(server: &mut dyn ServerUnderTest, in_doubt: bool) -> Option<String> {
     if in_doubt && server.version().is_err() {
-        let status = server.exit_status(EXIT_WITHIN);
+        let status = server.exit_status(EXIT_TIMEOUT);
         return Some(status.unwrap_or_else(|| "it no longer answers".to_owned()));
     }
     server.exit_status(Duration::ZERO)

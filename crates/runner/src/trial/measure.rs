@@ -23,7 +23,7 @@ const INTERVAL_US: u64 = 1_000_000;
 
 /// Age of the statistics that a server before PostgreSQL 15 reports, at most 0.5 s; after this time the last reading includes the
 /// end of the load.
-const STATISTICS_WITHIN: Duration = Duration::from_millis(600);
+const STATISTICS_DELAY: Duration = Duration::from_millis(600);
 
 /// Results of the measurement.
 #[derive(Default)]
@@ -88,7 +88,7 @@ pub(super) fn measure(
         }
     });
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
-        context.rig.pause(STATISTICS_WITHIN, context.interrupt);
+        context.rig.pause(STATISTICS_DELAY, context.interrupt);
     }
     let collected = collectors.finish(context.interrupt);
     let accounting = account(server, cell, &before, &collected, load.outcome.as_ref());
@@ -196,8 +196,8 @@ fn account(
     let workers = cell.workload.custom().is_some()
         && before.setting("max_parallel_workers_per_gather") != Some("0")
         && workers_launched(&collected.metrics) != Some(0.0);
-    let untold_commits = workers || outcome.is_some_and(|outcome| outcome.silent_commits);
-    Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
+    let has_unreported_commits = workers || outcome.is_some_and(|outcome| outcome.has_unreported_commits);
+    Accounting { driver_transactions, driver_commits, has_unreported_commits, other_commits, server_commits }
 }
 
 /// Parallel workers launched between the first and the last reading; none before PostgreSQL 18, which does not report them.

@@ -51,26 +51,30 @@ pub(super) fn prepare(
         count(server.run(statement)?);
     }
     if settings.checkpoint && !server.checkpoint()? {
-        notes.push("there was no checkpoint: the role may not ask for one".to_owned());
+        notes.push("no checkpoint before the load: the role may not run CHECKPOINT".to_owned());
     }
     if trial.cell.cache == CacheState::Warm {
         let warmed = server.warm()?;
         count(warmed.commits);
         if !warmed.prewarmed {
-            notes.push("without pg_prewarm, tables were read by scans, and indexes not at all".to_owned());
+            notes.push(
+                "pg_prewarm is not available: tables were warmed by scans, and indexes not at all".to_owned(),
+            );
         }
     }
     let relation = trial.cell.workload.custom().and_then(|custom| custom.raw_read.as_deref());
     if let (CacheState::Cold, Some(relation)) = (trial.cell.cache, relation) {
         match server.raw_read(relation, context.program, context.interrupt)? {
             None => {
-                notes.push(format!("\"{relation}\" was not read past the server, whose files are not here"));
+                notes.push(format!(
+                    "no raw read of \"{relation}\": the server's files are not on this machine"
+                ));
             }
             Some(RawReading { outcome, commits }) => {
                 count(commits);
                 match outcome {
                     Ok(read) => raw_read = Some(read),
-                    Err(why) => notes.push(format!("\"{relation}\" was not read past the server: {why}")),
+                    Err(why) => notes.push(format!("no raw read of \"{relation}\": {why}")),
                 }
             }
         }

@@ -115,7 +115,8 @@ fn missed_iterations(load: &LoadResult, cell: &Cell) -> Option<String> {
     let stopped_early = load.outcome.as_ref().is_some_and(|outcome| outcome.stopped_early);
     (stopped_early && !load.interrupted && load.deaths.is_empty()).then(|| {
         format!(
-            "not every client had done its iterations ({iterations}) after {}: give the workload a longer `duration`",
+            "some clients had not completed their iterations ({iterations}) after {}: set a longer `duration` \
+             for the workload",
             cell.duration
         )
     })

@@ -140,10 +140,7 @@ fn a_failure_before_the_load_leaves_out_the_load_and_the_teardown() {
 fn a_before_hook_that_fails_leaves_out_all_preparation() {
     let ending = Scenario::complete().fail("before hook").run();
     assert_eq!(ending.steps, join(&[up_to("before hook"), &AFTER_FAILURE]));
-    assert_eq!(
-        ending.findings(),
-        ["load-failed: the hook `before` failed (exit status: 3) and wrote nothing"]
-    );
+    assert_eq!(ending.findings(), ["load-failed: the hook `before` failed (exit status: 3) without output"]);
 }
 
 #[test]
@@ -157,16 +154,16 @@ fn a_raw_read_comes_after_the_checkpoint_and_goes_into_the_record() {
 }
 
 #[test]
-fn a_raw_read_that_is_not_possible_is_a_note_and_one_that_fails_ends_the_preparation() {
+fn an_impossible_raw_read_is_a_note_and_a_failed_one_ends_the_preparation() {
     let ending = Scenario::reading().with_raw_read(|| None).run();
-    assert_eq!(ending.notes(), ["\"t\" was not read past the server, whose files are not here"]);
+    assert_eq!(ending.notes(), ["no raw read of \"t\": the server's files are not on this machine"]);
     assert_eq!(ending.findings(), [""; 0]);
 
     let refused =
         || Some(RawReading { outcome: Err(RawReadError::Failed("no direct I/O".to_owned())), commits: 4 });
     let ending = Scenario::reading().with_raw_read(refused).run();
     assert_eq!(ending.notes().len(), 1);
-    assert!(ending.notes()[0].starts_with("\"t\" was not read past the server: "), "{:?}", ending.notes());
+    assert!(ending.notes()[0].starts_with("no raw read of \"t\": "), "{:?}", ending.notes());
     assert_eq!((ending.findings(), ending.record().trial.raw_read.clone()), (vec![], None));
 
     let ending = Scenario::reading().with_raw_read(|| None).fail("raw read").run();
@@ -183,21 +180,21 @@ fn a_raw_read_that_is_not_possible_is_a_note_and_one_that_fails_ends_the_prepara
 }
 
 #[test]
-fn what_the_role_may_not_do_is_a_note() {
+fn missing_privileges_are_a_note() {
     let ending = Scenario::complete().unprivileged().run();
     assert_eq!(ending.steps, join(&[&STEPS]));
     assert_eq!(
         ending.notes(),
         [
-            "there was no checkpoint: the role may not ask for one",
-            "without pg_prewarm, tables were read by scans, and indexes not at all"
+            "no checkpoint before the load: the role may not run CHECKPOINT",
+            "pg_prewarm is not available: tables were warmed by scans, and indexes not at all"
         ]
     );
     assert_eq!(ending.findings(), [""; 0]);
 }
 
 #[test]
-fn without_a_way_to_the_server_no_driver_starts() {
+fn no_driver_starts_if_clients_cannot_reach_the_server() {
     let ending = Scenario::complete().unreachable().run();
     let prepared = STEPS.iter().position(|step| *step == "start driver").unwrap();
     assert_eq!(ending.steps, join(&[&STEPS[..prepared], &AFTER_FAILURE]));
@@ -218,9 +215,9 @@ fn a_driver_that_does_not_start_ends_the_campaign() {
 
 /// The driver may be killed because memory is short before it has read the load.
 #[test]
-fn a_driver_that_ends_before_it_takes_the_load_is_a_failed_load_with_its_last_words() {
+fn a_driver_that_exits_before_it_takes_the_load_is_a_failed_load_with_its_stderr() {
     let after = ["finish collectors"];
-    let dies = [DriverReply::Dies("out of memory")];
+    let dies = [DriverReply::Exits("out of memory")];
     let ending = Scenario::complete().fail("send load").driver(dies).run();
     assert_eq!(ending.steps, join(&[up_to("send load"), &after, &AFTER_FAILURE]));
     let why = "the driver process died (signal: 9 (SIGKILL)): out of memory";
@@ -243,12 +240,12 @@ fn a_driver_that_can_not_connect_its_clients_has_no_load() {
 }
 
 #[test]
-fn a_driver_that_dies_is_a_failed_load_with_its_last_words() {
+fn a_driver_that_dies_is_a_failed_load_with_its_stderr() {
     for (stderr, why) in [
         ("out of memory\n", "the driver process died (signal: 9 (SIGKILL)): out of memory"),
         ("", "the driver process died (signal: 9 (SIGKILL)) and left no message"),
     ] {
-        let dies = DriverReply::Dies(stderr);
+        let dies = DriverReply::Exits(stderr);
         let ending = Scenario::complete().driver([connected(), started(), interval(), dies]).run();
         // The load had started.
         let after = [
@@ -288,25 +285,25 @@ fn a_client_that_dies_makes_the_trial_invalid_and_the_server_doubtful() {
 }
 
 #[test]
-fn a_driver_that_is_silent_is_given_up_after_its_time() {
+fn a_silent_driver_times_out() {
     let ending = Scenario::complete().driver([]).run();
     assert_eq!(ending.findings(), ["load-failed: the clients were not connected after 60 s"]);
     assert_eq!(ending.waited.as_secs(), 60);
 
     let ending = Scenario::complete().driver([connected(), started()]).run();
-    assert_eq!(ending.findings(), ["load-failed: the load did not end 15 s after its time"]);
+    assert_eq!(ending.findings(), ["load-failed: the load was still running 15 s after its planned end"]);
     assert_eq!(ending.waited.as_secs(), 1 + 15);
 }
 
 #[test]
-fn a_driver_that_does_not_stop_is_given_up_after_its_time() {
+fn a_driver_that_does_not_stop_times_out() {
     let ending = Scenario::complete().interrupt("load started").driver([connected(), started()]).run();
     assert!(ending.steps.contains("load started, stop load, finish collectors, "), "{}", ending.steps);
     assert_eq!(
         ending.findings(),
         [
             "interrupted: ended by the user before the load began",
-            "load-failed: the load did not end 15 s after its time"
+            "load-failed: the load was still running 15 s after its planned end"
         ]
     );
     assert_eq!(ending.waited.as_secs(), 15);
@@ -440,7 +437,7 @@ fn a_teardown_that_fails_is_a_note() {
 fn an_after_hook_that_fails_is_a_note() {
     let ending = Scenario::complete().fail("after hook").run();
     assert_eq!(ending.steps, join(&[&STEPS]));
-    assert_eq!(ending.notes(), ["the hook `after` failed (exit status: 3) and wrote nothing"]);
+    assert_eq!(ending.notes(), ["the hook `after` failed (exit status: 3) without output"]);
     assert_eq!(ending.findings(), [""; 0]);
 }
 
@@ -457,7 +454,7 @@ fn counts_and_settings_that_can_not_be_read_after_the_load_are_not_known() {
 }
 
 #[test]
-fn iterations_that_were_not_done_make_the_trial_invalid() {
+fn incomplete_iterations_make_the_trial_invalid() {
     let scenario = || {
         let early = [connected(), started(), interval(), finished_early()];
         Scenario::reading().with_workload(|workload| workload.iterations = Some(100)).driver(early)
@@ -465,9 +462,8 @@ fn iterations_that_were_not_done_make_the_trial_invalid() {
     let ending = scenario().run();
     assert_eq!(
         ending.findings(),
-        [
-            "load-failed: not every client had done its iterations (100) after 1s: give the workload a longer `duration`"
-        ]
+        ["load-failed: some clients had not completed their iterations (100) after 1s: set a longer \
+             `duration` for the workload"]
     );
     // Its server did not fail.
     assert!(ending.steps.contains("count commits, read limits, check server"), "{}", ending.steps);
@@ -485,9 +481,9 @@ fn before_postgresql_15_statistics_have_time_to_arrive() {
 }
 
 #[test]
-fn lines_of_a_log_in_another_form_are_a_note() {
+fn unparsed_lines_of_the_log_are_a_note() {
     let ending = Scenario::reading().log("a line of somebody else's\n").run();
     assert_eq!(ending.notes().len(), 1);
-    assert!(ending.notes()[0].starts_with("1 lines of the server's log are not in pgdyno's form"));
+    assert!(ending.notes()[0].starts_with("1 lines of the server's log have an unexpected format"));
     assert_eq!(ending.record().logs[0].text, "a line of somebody else's\n");
 }

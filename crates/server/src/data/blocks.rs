@@ -11,8 +11,8 @@ use std::thread;
 use rustix::fs::FallocateFlags;
 
 use crate::error::Error;
-use host::Doing;
-use host::{Progress, unless_interrupted};
+use host::IoContext;
+use host::{Progress, check_interrupted};
 
 /// Unit of work of a thread, small enough that all end together.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -59,7 +59,7 @@ pub(crate) fn copy_blocks(jobs: &[Job], what: &str, progress: &dyn Progress) -> 
             let outcome = job.piece(*start, buffer, &mut |bytes| {
                 let done = done.fetch_add(bytes, Ordering::Relaxed) + bytes;
                 progress.step(what, done, Some(total));
-                Ok(unless_interrupted(progress)?)
+                Ok(check_interrupted(progress)?)
             });
             if outcome.is_err() {
                 // Stops the others as well.
@@ -142,9 +142,9 @@ impl Job {
 /// Waits until a range is on disk; immediate if it bypassed the page cache. If the kernel or the file system can't do
 /// this, it is left to them.
 fn write_back(file: &File, start: u64, bytes: u64) {
-    let how = libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
+    let flags = libc::SYNC_FILE_RANGE_WRITE | libc::SYNC_FILE_RANGE_WAIT_AFTER;
     // SAFETY: only the file descriptor is used, which lives as long as `file`.
     unsafe {
-        libc::sync_file_range(file.as_raw_fd(), start as libc::off64_t, bytes as libc::off64_t, how);
+        libc::sync_file_range(file.as_raw_fd(), start as libc::off64_t, bytes as libc::off64_t, flags);
     }
 }

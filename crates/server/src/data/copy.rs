@@ -13,10 +13,10 @@ use std::time::Instant;
 
 use crate::data::blocks::{Job, copy_blocks, reserve};
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 use host::ServerUser;
-use host::files::{make_regular, open_regular, remove_tree};
-use host::{Progress, unless_interrupted};
+use host::files::{open_regular, remove_irregular, remove_tree};
+use host::{Progress, check_interrupted};
 
 /// Files below this size are copied through the page cache; they are written back quickly.
 const LARGE_BYTES: u64 = 1 << 20;
@@ -61,7 +61,7 @@ impl Stamp {
 /// # Errors
 /// A file can't be read or written; the user wants to stop. What was copied by then remains, and the next call corrects
 /// it.
-pub(crate) fn make_alike(
+pub(crate) fn mirror_tree(
     from: &Path,
     to: &Path,
     user: &ServerUser,
@@ -69,12 +69,12 @@ pub(crate) fn make_alike(
     what: &str,
     progress: &dyn Progress,
 ) -> Result<Copied, Error> {
-    let begun = Instant::now();
-    if !to.try_exists().doing("look at", to)? {
-        fs::create_dir(to).doing("make the directory", to)?;
-        user.own(to)?;
+    let start = Instant::now();
+    if !to.try_exists().doing("inspect", to)? {
+        fs::create_dir(to).doing("create the directory", to)?;
+        user.chown(to)?;
     }
-    let mut copying = Copying {
+    let mut copy = TreeCopy {
         progress,
         before: std::mem::take(stamps),
         stamps,
@@ -82,15 +82,15 @@ pub(crate) fn make_alike(
         copied: Copied::default(),
     };
     // Processes of the server's user may have replaced any file with a link to another user's.
-    let copied = user.act(|| {
-        copying.directory(from, to)?;
-        copying.large(what)?;
-        Ok(copying.copied)
+    let copied = user.run_as(|| {
+        copy.directory(from, to)?;
+        copy.large(what)?;
+        Ok(copy.copied)
     })?;
-    copied.map(|copied| Copied { seconds: begun.elapsed().as_secs_f64(), ..copied })
+    copied.map(|copied| Copied { seconds: start.elapsed().as_secs_f64(), ..copied })
 }
 
-struct Copying<'a> {
+struct TreeCopy<'a> {
     progress: &'a dyn Progress,
     /// Stamps of the last copy.
     before: Stamps,
@@ -101,19 +101,19 @@ struct Copying<'a> {
     copied: Copied,
 }
 
-impl Copying<'_> {
+impl TreeCopy<'_> {
     fn directory(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
         match fs::symlink_metadata(to) {
-            Ok(there) if there.is_dir() => remove_strangers(from, to)?,
+            Ok(there) if there.is_dir() => remove_extra_files(from, to)?,
             Ok(_) => {
                 fs::remove_file(to).doing("remove", to)?;
-                fs::create_dir(to).doing("make the directory", to)?;
+                fs::create_dir(to).doing("create the directory", to)?;
             }
-            Err(_) => fs::create_dir(to).doing("make the directory", to)?,
+            Err(_) => fs::create_dir(to).doing("create the directory", to)?,
         }
         for entry in fs::read_dir(from).doing("read the directory", from)? {
             let entry = entry.doing("read the directory", from)?;
-            let kind = entry.file_type().doing("look at", &entry.path())?;
+            let kind = entry.file_type().doing("inspect", &entry.path())?;
             let copy = to.join(entry.file_name());
             if kind.is_dir() {
                 self.directory(&entry.path(), &copy)?;
@@ -121,31 +121,32 @@ impl Copying<'_> {
                 self.file(&entry.path(), &copy)?;
             }
         }
-        let mode = fs::metadata(from).doing("look at", from)?.permissions();
+        let mode = fs::metadata(from).doing("inspect", from)?.permissions();
         Ok(fs::set_permissions(to, mode).doing("set the mode of", to)?)
     }
 
     fn file(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
-        let wanted = fs::metadata(from).doing("look at", from)?;
+        let wanted = fs::metadata(from).doing("inspect", from)?;
         if let (Some(&stamp), Ok(there)) = (self.before.get(to), fs::symlink_metadata(to))
             && Stamp::new(&there) == stamp
-            && is_alike(&there, &wanted)
+            && has_same_size_and_time(&there, &wanted)
         {
             self.stamps.insert(to.to_owned(), stamp);
             self.copied.kept_bytes += wanted.len();
             return Ok(());
         }
-        unless_interrupted(self.progress)?;
+        check_interrupted(self.progress)?;
         let mut source = open_regular(from).doing("read", from)?;
-        make_regular(to).doing("remove", to)?;
-        let mut copy = to_write().create(true).mode(wanted.mode() & 0o777).open(to).doing("write", to)?;
+        remove_irregular(to).doing("remove", to)?;
+        let mut copy =
+            write_options().create(true).mode(wanted.mode() & 0o777).open(to).doing("write", to)?;
         if rustix::fs::ioctl_ficlone(&copy, &source).is_ok() {
             self.copied.reflinked_bytes += wanted.len();
         } else if wanted.len() < LARGE_BYTES {
             io::copy(&mut source, &mut copy).doing("copy to", to)?;
             self.copied.copied_bytes += wanted.len();
         } else {
-            reserve(&copy, wanted.len()).doing("make room for", to)?;
+            reserve(&copy, wanted.len()).doing("reserve space for", to)?;
             self.large.push(Job { from: from.to_owned(), to: to.to_owned(), bytes: wanted.len() });
             return Ok(());
         }
@@ -156,8 +157,8 @@ impl Copying<'_> {
         let jobs = std::mem::take(&mut self.large);
         copy_blocks(&jobs, what, self.progress)?;
         for Job { from, to, bytes } in jobs {
-            let wanted = fs::metadata(&from).doing("look at", &from)?;
-            let copy = to_write().open(&to).doing("write", &to)?;
+            let wanted = fs::metadata(&from).doing("inspect", &from)?;
+            let copy = write_options().open(&to).doing("write", &to)?;
             self.finish(&copy, &to, &wanted)?;
             self.copied.copied_bytes += bytes;
         }
@@ -179,23 +180,23 @@ impl Copying<'_> {
 }
 
 /// Opens a file of the copy for writing, without following symbolic links.
-fn to_write() -> OpenOptions {
+fn write_options() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true).truncate(false).custom_flags(libc::O_NOFOLLOW);
     options
 }
 
-fn is_alike(there: &Metadata, wanted: &Metadata) -> bool {
+fn has_same_size_and_time(there: &Metadata, wanted: &Metadata) -> bool {
     let key = |meta: &Metadata| (meta.len(), meta.mtime(), meta.mtime_nsec());
     key(there) == key(wanted)
 }
 
 /// Removes what only the copy has.
-fn remove_strangers(from: &Path, to: &Path) -> Result<(), Error> {
+fn remove_extra_files(from: &Path, to: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(to).doing("read the directory", to)? {
         let entry = entry.doing("read the directory", to)?;
         if fs::symlink_metadata(from.join(entry.file_name())).is_err() {
-            if entry.file_type().doing("look at", &entry.path())?.is_dir() {
+            if entry.file_type().doing("inspect", &entry.path())?.is_dir() {
                 remove_tree(&entry.path())?
             } else {
                 fs::remove_file(entry.path()).doing("remove", &entry.path())?
@@ -237,14 +238,14 @@ mod tests {
     /// All paths of a tree with their content (none for directories) and mode, sorted.
     fn tree(root: &Path) -> Vec<(String, Option<Vec<u8>>, u32)> {
         let mut found = Vec::new();
-        let mut ahead = vec![root.to_owned()];
-        while let Some(directory) = ahead.pop() {
+        let mut pending = vec![root.to_owned()];
+        while let Some(directory) = pending.pop() {
             for entry in fs::read_dir(&directory).unwrap().flatten() {
                 let path = entry.path();
                 let name = path.strip_prefix(root).unwrap().display().to_string();
                 found.push((name, fs::read(&path).ok(), entry.metadata().unwrap().mode()));
                 if path.is_dir() {
-                    ahead.push(path);
+                    pending.push(path);
                 }
             }
         }
@@ -253,7 +254,7 @@ mod tests {
     }
 
     fn copy(from: &Path, to: &Path, stamps: &mut Stamps) -> Copied {
-        make_alike(from, to, &ServerUser::Ourselves, stamps, "copying", &Recorder::new(u64::MAX)).unwrap()
+        mirror_tree(from, to, &ServerUser::Current, stamps, "copying", &Recorder::new(u64::MAX)).unwrap()
     }
 
     fn noise(bytes: usize) -> Vec<u8> {
@@ -261,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_that_was_worked_on_is_put_back_and_what_did_not_change_is_not_written() {
+    fn a_modified_tree_is_restored_by_writing_only_the_changes() {
         let place = tempfile::tempdir().unwrap();
         let (from, to) = (place.path().join("from"), place.path().join("to"));
         fs::create_dir_all(from.join("base/1")).unwrap();
@@ -277,8 +278,7 @@ mod tests {
         assert_eq!(tree(&from), tree(&to));
         assert_eq!((copied.reflinked_bytes + copied.copied_bytes, copied.kept_bytes), (all, 0));
 
-        let table_at = to.join("base/1/table");
-        fs::write(&table_at, vec![8; 10 << 20]).unwrap();
+        fs::write(to.join("base/1/table"), vec![8; 10 << 20]).unwrap();
         fs::write(to.join("empty"), b"grown").unwrap();
         fs::write(to.join("base/1/new"), b"new").unwrap();
         fs::create_dir_all(to.join("base/2/deep")).unwrap();
@@ -292,16 +292,16 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_only_looks_untouched_is_put_back() {
+    fn a_modified_file_with_the_same_size_and_time_is_restored() {
         let place = tempfile::tempdir().unwrap();
         let (from, to) = (place.path().join("from"), place.path().join("to"));
         fs::create_dir(&from).unwrap();
         fs::write(from.join("table"), b"before").unwrap();
         let mut stamps = Stamps::new();
         copy(&from, &to, &mut stamps);
-        let made = fs::metadata(to.join("table")).unwrap().modified().unwrap();
+        let modified = fs::metadata(to.join("table")).unwrap().modified().unwrap();
         fs::write(to.join("table"), b"after!").unwrap();
-        OpenOptions::new().write(true).open(to.join("table")).unwrap().set_modified(made).unwrap();
+        OpenOptions::new().write(true).open(to.join("table")).unwrap().set_modified(modified).unwrap();
         copy(&from, &to, &mut stamps);
         assert_eq!(fs::read(to.join("table")).unwrap(), b"before");
     }
@@ -316,7 +316,7 @@ mod tests {
         copy(&from, &to, &mut stamps);
         fs::write(to.join("table"), noise(1 << 20)).unwrap();
         let stopping = Recorder::new(1);
-        let outcome = make_alike(&from, &to, &ServerUser::Ourselves, &mut stamps, "copying", &stopping);
+        let outcome = mirror_tree(&from, &to, &ServerUser::Current, &mut stamps, "copying", &stopping);
         // Shared blocks leave nothing to interrupt.
         if !outcome.is_ok_and(|copied| copied.reflinked_bytes > 0) {
             assert_ne!(tree(&from), tree(&to));

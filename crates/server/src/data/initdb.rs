@@ -8,10 +8,10 @@ use rustix::process::Signal;
 
 use crate::error::Error;
 use crate::programs::installation::Installation;
-use host::Doing;
+use host::IoContext;
 use host::ServerUser;
 use host::process::spawn;
-use host::process::{LAST_LINES, last_lines};
+use host::process::{LOG_TAIL_LINES, last_lines};
 
 /// File with the settings of a start, included by `postgresql.conf`.
 pub(crate) const SETTINGS_FILE: &str = "pgdyno.conf";
@@ -47,8 +47,8 @@ pub(crate) fn initdb(
     log: &Path,
 ) -> Result<(), Error> {
     check_options(options)?;
-    fs::create_dir(data).doing("make the directory", data)?;
-    user.own(data)?;
+    fs::create_dir(data).doing("create the directory", data)?;
+    user.chown(data)?;
     let output = File::create(log).doing("write", log)?;
     let mut initdb = installation.command("initdb", user);
     initdb
@@ -71,7 +71,7 @@ pub(crate) fn initdb(
             options: options.join(" "),
             directory: data.to_owned(),
             status: status.to_string(),
-            output: last_lines(&fs::read_to_string(log).unwrap_or_default(), LAST_LINES).into(),
+            output: last_lines(&fs::read_to_string(log).unwrap_or_default(), LOG_TAIL_LINES).into(),
         });
     }
     include_settings(data, user)
@@ -113,9 +113,9 @@ pub(crate) fn wal_segment_bytes(options: &[String]) -> u64 {
 fn include_settings(data: &Path, user: &ServerUser) -> Result<(), Error> {
     let main = data.join("postgresql.conf");
     let mut text = fs::read_to_string(&main).doing("read", &main)?;
-    text.push_str(&format!("\n# Written anew by pgdyno at each start.\ninclude '{SETTINGS_FILE}'\n"));
+    text.push_str(&format!("\n# Written by pgdyno at each start.\ninclude '{SETTINGS_FILE}'\n"));
     let settings = data.join(SETTINGS_FILE);
-    user.act(|| {
+    user.run_as(|| {
         fs::write(&main, text).doing("write", &main)?;
         fs::write(&settings, "").doing("write", &settings)
     })??;
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_that_would_lose_the_server_are_refused_however_they_are_written() {
+    fn options_that_pgdyno_sets_are_refused_in_every_spelling() {
         for option in ["-D", "-D/x", "--pgdata=/x", "--pgd", "-kX/wal", "--auth-local=md5", "-W", "--", "-?"]
         {
             let error = check_options(&["-k".to_owned(), option.to_owned()]).unwrap_err().to_string();
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_size_of_wal_segments_is_read_as_initdb_does() {
+    fn the_size_of_wal_segments_is_parsed_as_by_initdb() {
         let bytes = |options: &[&str]| {
             wal_segment_bytes(&options.iter().map(|&option| option.to_owned()).collect::<Vec<_>>())
         };

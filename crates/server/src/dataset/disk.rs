@@ -8,7 +8,7 @@ use crate::dataset::template;
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 
 /// A data set that will be used.
 #[derive(Clone, Copy, Debug)]
@@ -59,15 +59,15 @@ pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Error>
     let mut sorting = 0;
     for Dataset { installation, initdb, content, copies } in datasets {
         let bytes = template_bytes(initdb, content);
-        let called = format!("PostgreSQL {}, {content}", installation.version());
-        if !template::is_made(cache, installation, initdb, content) {
-            parts.push(DiskPart { what: format!("{called}: the data set"), bytes });
+        let dataset = format!("PostgreSQL {}, {content}", installation.version());
+        if !template::exists(cache, installation, initdb, content) {
+            parts.push(DiskPart { what: format!("{dataset}: the data set"), bytes });
             if content.has_pgbench_tables() {
                 sorting = sorting.max(SORTING_BYTES_PER_SCALE * u64::from(content.scale));
             }
         }
         if *copies > 0 && !shares_blocks {
-            let what = format!("{called}: copies for trials ({copies})");
+            let what = format!("{dataset}: copies for trials ({copies})");
             parts.push(DiskPart { what, bytes: bytes * u64::from(*copies) });
         }
     }
@@ -75,10 +75,10 @@ pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Error>
         parts.push(DiskPart { what: "sorting while keys are added".to_owned(), bytes: sorting });
     }
     parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
-    let room = rustix::fs::statvfs(directory).doing("ask for the free space of", directory)?;
+    let stat = rustix::fs::statvfs(directory).doing("query the free space of", directory)?;
     Ok(DiskNeed {
         need: parts.iter().map(|part| part.bytes).sum(),
-        free: room.f_bavail * room.f_frsize,
+        free: stat.f_bavail * stat.f_frsize,
         parts,
     })
 }
@@ -101,16 +101,16 @@ impl DiskNeed {
         for part in &self.parts {
             let _ = write!(text, "\n  {:>9}  {}", size(part.bytes), part.what);
         }
-        text += "\nMake room (`pgdyno dataset list` shows what is there, `pgdyno dataset remove NAME` frees it), take \
-                 smaller scales, or set PGDYNO_CACHE to a directory on a larger file system";
+        text += "\nFree some space (`pgdyno dataset list` shows the data sets, `pgdyno dataset remove NAME` removes \
+                 one), use smaller scales, or set PGDYNO_CACHE to a directory on a larger file system";
         Err(Error::DiskNeed(text))
     }
 }
 
 /// Whether files on the cache's file system can share their blocks.
 fn shares_blocks(cache: &Cache) -> Result<bool, Error> {
-    let place = cache.clusters();
-    let file = || tempfile::tempfile_in(&place).doing("write in", &place);
+    let directory = cache.clusters();
+    let file = || tempfile::tempfile_in(&directory).doing("create a file in", &directory);
     let (from, to) = (file()?, file()?);
     Ok(rustix::fs::ioctl_ficlone(&to, &from).is_ok())
 }

@@ -11,37 +11,37 @@ const VARIABLE: &str = "PGDYNO_DATASETS_MAX";
 const UNITS: [(&str, f64); 4] = [("kB", 1e3), ("MB", 1e6), ("GB", 1e9), ("TB", 1e12)];
 
 /// Removes templates until one of so many bytes fits below the limit, or all others are in use.
-pub(crate) fn make_room(cache: &Cache, coming: u64, progress: &dyn Progress) -> Result<(), Error> {
+pub(crate) fn free_space(cache: &Cache, needed: u64, progress: &dyn Progress) -> Result<(), Error> {
     match std::env::var(VARIABLE) {
-        Ok(text) if !text.is_empty() => evict(cache, coming, bytes(&text)?, progress),
+        Ok(text) if !text.is_empty() => evict(cache, needed, bytes(&text)?, progress),
         _ => Ok(()),
     }
 }
 
-fn evict(cache: &Cache, coming: u64, most: u64, progress: &dyn Progress) -> Result<(), Error> {
+fn evict(cache: &Cache, needed: u64, limit: u64, progress: &dyn Progress) -> Result<(), Error> {
     let _lock = Lock::exclusive(&cache.lock_file("eviction"))?;
     let mut found = templates(cache)?;
     // Unusable ones go before all others.
     found.sort_by_key(|template| (template.is_current(), template.last_used()));
-    let mut taken = coming + found.iter().map(|template| template.bytes()).sum::<u64>();
+    let mut total = needed + found.iter().map(|template| template.bytes()).sum::<u64>();
     for template in found {
-        if taken <= most {
+        if total <= limit {
             return Ok(());
         }
         if remove_unused(cache, template.directory())? {
-            taken -= template.bytes().min(taken);
+            total -= template.bytes().min(total);
             progress.notice(&format!(
-                "removed the data set {}, last used {:.0}, to keep data sets within {VARIABLE}",
+                "removed the data set {}, last used {:.0}, because of the limit {VARIABLE}",
                 template.name(),
                 template.last_used(),
             ));
         }
     }
-    if taken > most {
+    if total > limit {
         progress.notice(&format!(
-            "data sets will take {} MB, more than {VARIABLE} allows ({} MB): the others are in use",
-            taken / 1_000_000,
-            most / 1_000_000
+            "data sets will use {} MB, more than {VARIABLE} allows ({} MB): the remaining ones are in use",
+            total / 1_000_000,
+            limit / 1_000_000
         ));
     }
     Ok(())

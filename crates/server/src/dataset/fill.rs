@@ -14,7 +14,7 @@ use crate::dataset::pgbench_tables::{
 };
 use crate::error::{Error, sql_text};
 use crate::server::Server;
-use host::{Progress, unless_interrupted};
+use host::{Progress, check_interrupted};
 
 /// Rows per message, some 200 kB.
 const CHUNK_ROWS: u64 = 10_000;
@@ -92,16 +92,16 @@ fn set_up(
     let mut session = server.connect(database)?;
     let steps = setup.statements.len() as u64;
     for (done, Statement { place, sql }) in (0..).zip(&setup.statements) {
-        unless_interrupted(progress)?;
+        check_interrupted(progress)?;
         progress.step(&format!("{}, {content}: {place}", server.title), done, Some(steps + 1));
         session.execute(sql).map_err(|error| Error::Setup {
             workload: setup.workload.clone(),
-            server: server.called.clone(),
+            server: server.display_name.clone(),
             place: place.clone(),
             why: sql_text(&error),
         })?;
     }
-    unless_interrupted(progress)?;
+    check_interrupted(progress)?;
     progress.step(&format!("{}, {content}: vacuum", server.title), steps, Some(steps + 1));
     server.execute(&mut session, "vacuum (analyze)")
 }
@@ -125,7 +125,7 @@ fn fill_pgbench_tables(
         .into_iter()
         .chain(Table::FILLED.map(Table::add_primary_key));
     for (done, statement) in statements.enumerate() {
-        unless_interrupted(progress)?;
+        check_interrupted(progress)?;
         progress.step(&what, done as u64, Some(steps as u64));
         server.execute(&mut session, &statement)?;
     }

@@ -20,11 +20,11 @@ use crate::error::Error;
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};
 use host::files::write_regular;
-use host::process::{LAST_LINES, last_lines};
-use host::{Cache, Doing, Lock, Progress};
+use host::process::{LOG_TAIL_LINES, last_lines};
+use host::{Cache, IoContext, Lock, Progress};
 
 /// Interval between syncs of what is written while a template is filled.
-const SYNC_EVERY: Duration = Duration::from_millis(250);
+const SYNC_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The template of a server's programs, `initdb` options and content; created if missing, after removing unused
 /// templates if `PGDYNO_DATASETS_MAX` requires it. Several processes may call this at once.
@@ -56,7 +56,7 @@ pub fn template(
         // Another process may have created it meanwhile.
         if !place.is_dir() {
             progress.step(&format!("{what}: creating"), 0, None);
-            eviction::make_room(cache, template_bytes(initdb, content), progress)?;
+            eviction::free_space(cache, template_bytes(initdb, content), progress)?;
             make(cache, installation, initdb, content, &place, progress)?;
         }
     }
@@ -74,14 +74,14 @@ fn make(
 ) -> Result<(), Error> {
     let settings = load_settings(wal_segment_bytes(initdb));
     let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    synced_along(server.data_directory(), || server.fill(content, progress))?;
+    with_background_sync(server.data_directory(), || server.fill(content, progress))?;
     let mut facts = facts(&server)?;
     if !server.end(StopMode::Fast)? {
         return Err(Error::Start {
             version: installation.version().to_string(),
             directory: server.data_directory().to_owned(),
             why: "it was filled, but did not stop cleanly".to_owned(),
-            log: last_lines(&server.log()?, LAST_LINES),
+            log: last_lines(&server.log()?, LOG_TAIL_LINES),
         });
     }
     let cluster = server.stop(StopMode::Fast)?;
@@ -99,18 +99,18 @@ fn make(
         facts: Some(facts),
     };
     let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
-    cluster.user().act(|| write_regular(&file, (text + "\n").as_bytes()))?.doing("write", &file)?;
+    cluster.user().run_as(|| write_regular(&file, (text + "\n").as_bytes()))?.doing("write", &file)?;
     sync_file_system(&data)?;
-    Ok(fs::rename(&data, place).doing("put in place", place)?)
+    Ok(fs::rename(&data, place).doing("rename to", place)?)
 }
 
 /// Runs work that writes, and concurrently syncs what it writes, so that little remains at the end. The server does not
 /// sync while it loads, and the kernel would wait until much memory is dirty.
-fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+fn with_background_sync(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
     thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
         let syncing = scope.spawn(move || {
-            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_EVERY) {
+            while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_INTERVAL) {
                 sync_file_system(data)?;
             }
             Ok(())
@@ -126,7 +126,7 @@ fn synced_along(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result
 fn facts(server: &Server) -> Result<Facts, Error> {
     let control = &server.control;
     let mut session = control.connect(crate::DATABASE)?;
-    let sql = |error: SessionError| control.error("ask what it is", &error);
+    let sql = |error: SessionError| control.error("query its facts", &error);
     let (checksums, prewarm): (String, bool) = session
         .query_one(
             "SELECT current_setting('data_checksums'),

@@ -14,8 +14,8 @@ use crate::dataset::content::Content;
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use host::Cache;
-use host::Doing;
 use host::Fingerprint;
+use host::IoContext;
 use host::Lock;
 use host::Progress;
 use host::files::{entries, remove_tree};
@@ -78,7 +78,7 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, Error> {
         .filter_map(|(_, directory)| match read(cache, directory) {
             Ok(template) => Some(template),
             Err(error) => {
-                tracing::warn!("left out: {error}");
+                tracing::warn!("ignored: {error}");
                 None
             }
         })
@@ -86,7 +86,7 @@ pub fn templates(cache: &Cache) -> Result<Vec<Template>, Error> {
 }
 
 /// Whether the template exists.
-pub(crate) fn is_made(
+pub(crate) fn exists(
     cache: &Cache,
     installation: &Installation,
     initdb: &[String],
@@ -105,7 +105,7 @@ impl Template {
         if let Some((_, lock)) = &self.used_by {
             lock.touch();
         }
-        Cluster::copy_of(cache, installation, &self.directory, &self.step("copying"), progress)
+        Cluster::from_copy(cache, installation, &self.directory, &self.step("copying"), progress)
     }
 
     /// Restores a copy to its initial state, by writing only the changes. No server may run on it. [`Cluster::copied`]
@@ -114,7 +114,7 @@ impl Template {
     /// # Errors
     /// The copy can't be written, or the user wants to stop; it can then be restored again.
     pub fn restore(&self, copy: &mut Cluster, progress: &dyn Progress) -> Result<(), Error> {
-        copy.put_back(&self.directory, &self.step("putting back"), progress)
+        copy.restore_from(&self.directory, &self.step("restoring"), progress)
     }
 
     /// The template, protected from removal while the lock is held.
@@ -124,8 +124,8 @@ impl Template {
 
     /// Programs that run on it.
     pub(crate) fn installation(&self) -> Result<&Installation, Error> {
-        let gone = || Error::NotInstalled { version: self.server().to_owned() };
-        self.used_by.as_ref().map(|(installation, _)| installation).ok_or_else(gone)
+        let missing = || Error::NotInstalled { version: self.server().to_owned() };
+        self.used_by.as_ref().map(|(installation, _)| installation).ok_or_else(missing)
     }
 
     /// Name in the cache.
@@ -205,7 +205,7 @@ impl Template {
         if remove_unused(cache, &place)? {
             Ok(())
         } else {
-            Err(Error::InUse { what, by: "a pgdyno that runs".to_owned() })
+            Err(Error::InUse { what, by: "another pgdyno".to_owned() })
         }
     }
 
@@ -221,11 +221,11 @@ pub(crate) fn remove_unused(cache: &Cache, place: &Path) -> Result<bool, Error> 
     let name = place.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, name))? else { return Ok(false) };
     // Renamed first: if the rest is interrupted, the next removal or creation cleans it up.
-    let leaving = cache.templates().join(format!(".{name}"));
-    remove_tree(&leaving)?;
-    match fs::rename(place, &leaving) {
+    let removed = cache.templates().join(format!(".{name}"));
+    remove_tree(&removed)?;
+    match fs::rename(place, &removed) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(true),
-        outcome => Ok(outcome.doing("remove", place).and_then(|()| remove_tree(&leaving)).map(|()| true)?),
+        outcome => Ok(outcome.doing("remove", place).and_then(|()| remove_tree(&removed)).map(|()| true)?),
     }
 }
 

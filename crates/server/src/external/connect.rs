@@ -29,15 +29,14 @@ impl Route {
     pub(super) fn resolve(name: &str, dsn: &Dsn) -> Result<Self, Error> {
         let refuse = |why: String| Error::External { server: name.to_owned(), why };
         // Its errors quote the string, which may contain a password.
-        let unreadable = || {
+        let invalid = || {
             refuse(
-                "its connection string can't be read, which is not shown as it may have a password; expected \
-                 keywords and values (host=db.example user=bench) or a URI (postgresql://bench@db.example), as \
-                 psql takes them"
+                "its connection string is invalid (it is not shown, since it may contain a password); expected \
+                 keywords and values (host=db.example user=bench) or a URI (postgresql://bench@db.example), as for psql"
                     .to_owned(),
             )
         };
-        wire::without_secrets(&dsn.conninfo, &[]).map_err(|_| unreadable())?;
+        wire::without_secrets(&dsn.conninfo, &[]).map_err(|_| invalid())?;
         let given: Given =
             [("dbname", dsn.conninfo.as_str()), ("fallback_application_name", APPLICATION_NAME)]
                 .into_iter()
@@ -50,7 +49,7 @@ impl Route {
         }
         let [host] = params.hosts.as_slice() else {
             return Err(refuse(
-                "its connection string has several hosts; give the one that is to be measured".to_owned(),
+                "its connection string has several hosts; name only the one to measure".to_owned(),
             ));
         };
         let (place, transport) = match host.transport() {
@@ -63,7 +62,7 @@ impl Route {
         let mut known = vec![("port", port.as_str()), ("user", params.user.as_str())];
         known.extend((!host.host.is_empty()).then_some(("host", host.host.as_str())));
         Ok(Self {
-            conninfo: wire::without_secrets(&dsn.conninfo, &known).map_err(|_| unreadable())?,
+            conninfo: wire::without_secrets(&dsn.conninfo, &known).map_err(|_| invalid())?,
             host: address(host),
             port: host.port,
             transport,
@@ -78,15 +77,15 @@ impl Route {
     /// connection string.
     pub(super) fn connection(&self, transport: Transport) -> Result<Connection, Error> {
         if transport != self.transport {
-            let [leads, asked] = [self.transport, transport].map(|transport| match transport {
+            let [actual, requested] = [self.transport, transport].map(|transport| match transport {
                 Transport::Unix => "unix",
                 Transport::Tcp => "tcp",
             });
             return Err(Error::External {
-                server: self.control.called.clone(),
+                server: self.control.display_name.clone(),
                 why: format!(
-                    "its connection string leads to it by {leads}, and the transport is to be {asked}; name {leads} \
-                     as the transport, or another host in the connection string (a directory is a Unix socket's)"
+                    "its connection string connects by {actual}, but the requested transport is {requested}; set the \
+                     transport {actual}, or another host in the connection string (a directory means a Unix socket)"
                 ),
             });
         }

@@ -21,13 +21,13 @@ use host::Progress;
 const FORMAT: u32 = 1;
 /// Connection limit that identifies pgdyno's databases: the only attribute for this that `CREATE DATABASE` itself can
 /// set, so that a database is identified from its first moment, even if pgdyno is killed. "pgdy" in ASCII.
-const MARK: i32 = 0x7067_6479;
+const CONNECTION_LIMIT_MARK: i32 = 0x7067_6479;
 /// SQLSTATEs of statements on databases: object_in_use, duplicate_database, unique_violation.
 const OBJECT_IN_USE: &str = "55006";
 const DUPLICATE_DATABASE: &str = "42P04";
 const UNIQUE_VIOLATION: &str = "23505";
 /// Time limit for ending sessions to leave a database.
-const FREE_WITHIN: Duration = Duration::from_secs(10);
+const SESSIONS_END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Comment on a database of pgdyno's, once it is complete.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) fn template(content: &Content) -> String {
 /// with the connection limit -2; then the comment decides.
 fn is_ours() -> String {
     format!(
-        "(datconnlimit = {MARK} OR datconnlimit = -2 \
+        "(datconnlimit = {CONNECTION_LIMIT_MARK} OR datconnlimit = -2 \
          AND coalesce(shobj_description(oid, 'pg_database'), '') LIKE '{{\"made_by\":\"pgdyno\",%')"
     )
 }
@@ -93,7 +93,7 @@ impl Control {
                  AND datname ~ '^{DATABASE}(_scale_[0-9]+(_[0-9a-f]{{8}})?)?$' ORDER BY datname",
                 is_ours()
             ))
-            .map_err(|error| self.error("look at the databases", &error))?;
+            .map_err(|error| self.error("query the databases", &error))?;
         for name in &names {
             self.drop_database(&mut session, name)?;
         }
@@ -112,18 +112,18 @@ impl Control {
                 is_ours(),
                 quote_literal(name)
             ))
-            .map_err(|error| self.error("look at the databases", &error))?;
-        let Some((is_ours, is_whole, comment)) = row else { return Ok(None) };
+            .map_err(|error| self.error("query the databases", &error))?;
+        let Some((is_ours, is_complete, comment)) = row else { return Ok(None) };
         if !is_ours {
             return Err(Error::External {
-                server: self.called.clone(),
+                server: self.display_name.clone(),
                 why: format!(
-                    "it has a database {name} that pgdyno did not make, and that pgdyno therefore does not touch; \
+                    "it has a database {name} that pgdyno did not create and therefore does not change; \
                      rename it (ALTER DATABASE {name} RENAME TO …), drop it, or measure on another server"
                 ),
             });
         }
-        Ok(Some(comment.filter(|_| is_whole).and_then(|comment| serde_json::from_str(&comment).ok())))
+        Ok(Some(comment.filter(|_| is_complete).and_then(|comment| serde_json::from_str(&comment).ok())))
     }
 
     fn comment(&self, session: &mut Session, name: &str, scale: u32) -> Result<(), Error> {
@@ -136,9 +136,10 @@ impl Control {
     fn create(&self, session: &mut Session, name: &str, template: &str) -> Result<(), Error> {
         // From 15 on the default is to copy block by block through WAL; copying files is faster, and syncs them.
         let strategy = if self.major >= Major::new(15) { " STRATEGY file_copy" } else { "" };
-        let statement =
-            format!("CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {MARK}{strategy}");
-        self.once_free(session, template, &statement, |session| {
+        let statement = format!(
+            "CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {CONNECTION_LIMIT_MARK}{strategy}"
+        );
+        self.run_when_unused(session, template, &statement, |session| {
             // The server may just have completed what a killed pgdyno started.
             match self.own_database(session, name)? {
                 Some(_) => self.drop_database(session, name),
@@ -148,21 +149,21 @@ impl Control {
     }
 
     fn drop_database(&self, session: &mut Session, name: &str) -> Result<(), Error> {
-        self.once_free(session, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
+        self.run_when_unused(session, name, &format!("DROP DATABASE IF EXISTS {name}"), |_| Ok(()))
     }
 
     /// Runs a statement that needs a database without sessions. `if_exists` is called if the database to create exists.
-    fn once_free(
+    fn run_when_unused(
         &self,
         session: &mut Session,
         database: &str,
         statement: &str,
         if_exists: impl Fn(&mut Session) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let end = Instant::now() + FREE_WITHIN;
+        let end = Instant::now() + SESSIONS_END_TIMEOUT;
         loop {
             let Err(error) = session.execute(statement) else { return Ok(()) };
-            let refuse = |why: String| Error::External { server: self.called.clone(), why };
+            let refuse = |why: String| Error::External { server: self.display_name.clone(), why };
             match sqlstate(&error) {
                 // The server itself has waited some seconds.
                 Some(OBJECT_IN_USE) if Instant::now() < end => {}
@@ -178,8 +179,8 @@ impl Control {
                 Some(INSUFFICIENT_PRIVILEGE) => {
                     let role = self.user();
                     return Err(refuse(format!(
-                        "could not run \"{statement}\": {}; the role has to be allowed to create databases and \
-                         to own pgdyno's: ALTER ROLE \"{role}\" CREATEDB",
+                        "could not run \"{statement}\": {}; the role must have the attribute CREATEDB and own \
+                         pgdyno's databases: ALTER ROLE \"{role}\" CREATEDB",
                         sql_text(&error)
                     )));
                 }
@@ -195,7 +196,7 @@ impl Control {
                  WHERE datname = {} ORDER BY pid",
                 quote_literal(database)
             ))
-            .map_err(|error| self.error("look at the connections", &error))?;
+            .map_err(|error| self.error("query the connections", &error))?;
         let sessions: Vec<String> = sessions
             .iter()
             .map(|(pid, role, application)| format!("process {pid} of role {role} ({application})"))

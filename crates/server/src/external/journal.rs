@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::Lock;
 use host::files::entries;
 
@@ -48,9 +48,9 @@ pub(super) struct Change {
     pub(super) set: String,
 }
 
-/// Place of a server's journal. Only its holder changes that server's settings.
+/// File of a server's journal, locked. Only the holder changes that server's settings.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct JournalFile {
     file: PathBuf,
     _owner: Lock,
 }
@@ -85,17 +85,17 @@ impl Identity {
     /// Name of its journal.
     pub(super) fn key(&self) -> String {
         let system = self.system.as_deref().unwrap_or("unknown");
-        let plain = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
-        let host: String = self.host.chars().map(plain).collect();
+        let allowed = |c: char| if c.is_ascii_alphanumeric() || "-.".contains(c) { c } else { '_' };
+        let host: String = self.host.chars().map(allowed).collect();
         // A file's name has at most 255 bytes.
-        let last = host.len().saturating_sub(200);
-        format!("{system}-{}-{}", &host[last..], self.port)
+        let start = host.len().saturating_sub(200);
+        format!("{system}-{}-{}", &host[start..], self.port)
     }
 }
 
-impl Place {
-    /// Takes the place of a server's journal; none if another pgdyno has it.
-    pub(super) fn take(cache: &Cache, key: &str) -> Result<Option<Self>, Error> {
+impl JournalFile {
+    /// Locks the file of a server's journal; none if another pgdyno holds the lock.
+    pub(super) fn try_lock(cache: &Cache, key: &str) -> Result<Option<Self>, Error> {
         let owner = Lock::try_exclusive(&cache.lock_file(&format!("journal-{key}")))?;
         let file = cache.journals().join(format!("{key}.json"));
         Ok(owner.map(|owner| Self { file, _owner: owner }))
@@ -113,10 +113,10 @@ impl Place {
         let mut file = tempfile::Builder::new()
             .prefix(".journal-")
             .tempfile_in(directory)
-            .doing("make a file in", directory)?;
+            .doing("create a file in", directory)?;
         file.write_all(&text).doing("write", &self.file)?;
         file.as_file().sync_all().doing("sync", &self.file)?;
-        file.persist(&self.file).map_err(|error| error.error).doing("put in place", &self.file)?;
+        file.persist(&self.file).map_err(|error| error.error).doing("rename to", &self.file)?;
         self.sync()
     }
 
@@ -146,7 +146,7 @@ fn read(file: &Path) -> Result<Option<Journal>, Error> {
     };
     let journal: Journal = serde_json::from_slice(&text).doing("read", file)?;
     if journal.format != FORMAT {
-        let why = format!("it has format {}, and this pgdyno knows {FORMAT}", journal.format);
+        let why = format!("it has format {}, but this pgdyno reads format {FORMAT}", journal.format);
         return Ok(Err(io::Error::other(why)).doing("read", file)?);
     }
     Ok(Some(journal))
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_journal_has_a_name_that_a_file_can_have() {
+    fn the_name_of_a_journal_is_a_valid_file_name() {
         let identity = Identity { system: None, host: format!("/run/{}", "d".repeat(300)), port: 5432 };
         let key = identity.key();
         assert!(key.len() < 240 && key.ends_with("-5432") && !key.contains('/'), "{key}");

@@ -3,36 +3,37 @@
 use model::server::Dsn;
 
 use super::ExternalServer;
-use super::journal::{Change, Journal, Place};
-use super::settings::{PutBack, alter_system};
+use super::journal::{Change, Journal, JournalFile};
+use super::settings::{RestoredSettings, alter_system};
 use crate::error::Error;
 use host::Cache;
 use host::Progress;
 
 /// Settings of one server that a pgdyno has changed, with the outcome of restoring them.
 #[derive(Debug)]
-pub struct Restored {
+pub struct Restoration {
     /// Name of the server in its campaign.
     pub server: String,
     /// Connection string, without secrets.
     pub conninfo: String,
     /// Statements that restore the settings.
-    pub by_hand: Vec<String>,
+    pub statements: Vec<String>,
     /// Restored settings, or the cause of the failure.
-    pub outcome: Result<PutBack, Error>,
+    pub outcome: Result<RestoredSettings, Error>,
 }
 
-impl Restored {
+impl Restoration {
     /// Message for the user.
     pub fn notice(&self) -> String {
-        let Self { server, conninfo, by_hand, outcome } = self;
+        let Self { server, conninfo, statements, outcome } = self;
         let what = format!("settings that a killed pgdyno had changed on the server {server} ({conninfo})");
         match outcome {
-            Ok(done) => format!("{what}: {done}"),
+            Ok(restored) => format!("{what}: {restored}"),
             Err(error) => format!(
-                "{what} could not be put back: {error}. To try again: pgdyno server restore; where the server asks \
-                 for a password, give it by PGPASSWORD or the password file. By hand: {}; SELECT pg_reload_conf();",
-                by_hand.join("; ")
+                "{what} could not be restored: {error}. To try again, run `pgdyno server restore`; if the server \
+                 requires a password, set PGPASSWORD or use the password file. To restore them yourself: {}; SELECT \
+                 pg_reload_conf();",
+                statements.join("; ")
             ),
         }
     }
@@ -43,38 +44,44 @@ impl Restored {
 ///
 /// # Errors
 /// The cache can't be read. Settings that can't be restored are in the outcome.
-pub fn restore_settings(cache: &Cache, progress: &dyn Progress) -> Result<Vec<Restored>, Error> {
+pub fn restore_settings(cache: &Cache, progress: &dyn Progress) -> Result<Vec<Restoration>, Error> {
     let mut restored = Vec::new();
     for (key, _) in Journal::all(cache)? {
         // A living process restores its own.
-        let Some(place) = Place::take(cache, &key)? else { continue };
+        let Some(journal_file) = JournalFile::try_lock(cache, &key)? else { continue };
         // It may have been restored meanwhile.
-        let Some(journal) = place.read()? else { continue };
-        progress.step(&format!("{}: putting back settings", journal.server), 0, None);
-        restored.push(Restored {
-            outcome: carry_out(cache, &key, place, &journal),
+        let Some(journal) = journal_file.read()? else { continue };
+        progress.step(&format!("{}: restoring settings", journal.server), 0, None);
+        restored.push(Restoration {
+            outcome: restore(cache, &key, journal_file, &journal),
             server: journal.server,
             conninfo: journal.conninfo,
-            by_hand: by_hand(&journal.settings),
+            statements: restore_statements(&journal.settings),
         });
     }
     Ok(restored)
 }
 
-fn carry_out(cache: &Cache, key: &str, place: Place, journal: &Journal) -> Result<PutBack, Error> {
-    let dsn = Dsn { conninfo: journal.conninfo.clone(), may_set: true };
-    let (server, done) = ExternalServer::connect_to(cache, &journal.server, &dsn, Some((key, place)))?;
+fn restore(
+    cache: &Cache,
+    key: &str,
+    journal_file: JournalFile,
+    journal: &Journal,
+) -> Result<RestoredSettings, Error> {
+    let dsn = Dsn { conninfo: journal.conninfo.clone(), can_change_settings: true };
+    let (server, restored) =
+        ExternalServer::connect_to(cache, &journal.server, &dsn, Some((key, journal_file)))?;
     if server.identity == journal.identity {
-        return Ok(done.unwrap_or_default());
+        return Ok(restored.unwrap_or_default());
     }
     let [is, was] = [&server.identity, &journal.identity]
-        .map(|identity| identity.system.clone().unwrap_or_else(|| "not known".to_owned()));
+        .map(|identity| identity.system.clone().unwrap_or_else(|| "unknown".to_owned()));
     Err(Error::External {
-        server: server.called().to_owned(),
-        why: format!("another server answers there now: its system identifier is {is}, and was {was}"),
+        server: server.display_name().to_owned(),
+        why: format!("another server runs at this address now: its system identifier is {is}, and was {was}"),
     })
 }
 
-fn by_hand(settings: &[Change]) -> Vec<String> {
+fn restore_statements(settings: &[Change]) -> Vec<String> {
     settings.iter().map(|change| alter_system(&change.name, change.before.as_deref())).collect()
 }

@@ -12,10 +12,10 @@ use wire::{quote_identifier, quote_literal};
 use super::journal::Change;
 use crate::control::Control;
 use crate::error::Error;
-use host::process::until;
+use host::process::wait_until;
 
 /// Time limit of a server to reload its files.
-const RELOADED_WITHIN: Duration = Duration::from_secs(30);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Settings that are lists of names. `ALTER SYSTEM` quotes the names one by one, so that a value can't be restored as
 /// it was written.
@@ -24,25 +24,25 @@ const LISTS: [&str; 4] =
 
 /// Restored settings, and those that were not.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PutBack {
+pub struct RestoredSettings {
     /// Settings with their former values.
     pub settings: Vec<String>,
     /// Settings that others have changed meanwhile, which are left alone.
     pub left: Vec<String>,
 }
 
-impl fmt::Display for PutBack {
+impl fmt::Display for RestoredSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { settings, left } = self;
         if settings.is_empty() {
-            write!(f, "nothing to put back")?
+            write!(f, "nothing to restore")?
         } else {
-            write!(f, "put back {}", settings.join(", "))?
+            write!(f, "restored {}", settings.join(", "))?
         }
         if left.is_empty() {
             Ok(())
         } else {
-            write!(f, "; left as somebody has set them since: {}", left.join(", "))
+            write!(f, "; not restored, since others have changed them: {}", left.join(", "))
         }
     }
 }
@@ -52,32 +52,32 @@ impl Control {
     ///
     /// # Errors
     /// A setting that needs a restart, or can't be set; a role that may not.
-    pub(super) fn changes(&self, asked: &BTreeMap<String, String>) -> Result<Vec<Change>, Error> {
+    pub(super) fn changes(&self, requested: &BTreeMap<String, String>) -> Result<Vec<Change>, Error> {
         let mut session = self.session()?;
-        self.may_set(&mut session)?;
-        let file = self.own_file(&mut session)?;
+        self.check_privileges(&mut session)?;
+        let file = self.auto_conf(&mut session)?;
         let mut changes = Vec::new();
-        for (name, value) in asked {
+        for (name, value) in requested {
             let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
             let known: Option<(String, String)> = session
                 .query_opt(&format!(
                     "SELECT name, context FROM pg_settings WHERE lower(name) = lower({})",
                     quote_literal(name)
                 ))
-                .map_err(|error| self.error("look at the settings", &error))?;
+                .map_err(|error| self.error("query the settings", &error))?;
             let Some((name, context)) = known else {
-                return refuse(format!("the server {} has no such setting", self.called));
+                return refuse(format!("the server {} has no such setting", self.display_name));
             };
             match context.as_str() {
                 "postmaster" => {
                     return refuse(format!(
                         "it needs a restart, and pgdyno does not restart the server {}, which it does not own; \
                          set it by hand before the campaign, or use a server of pgdyno's own",
-                        self.called
+                        self.display_name
                     ));
                 }
                 "internal" => {
-                    return refuse("it tells how the server was built, and can't be set".to_owned());
+                    return refuse("it is read-only".to_owned());
                 }
                 _ if LISTS.contains(&name.as_str()) => {
                     return refuse(
@@ -112,48 +112,48 @@ impl Control {
     }
 
     /// Restores changed settings, unless others have changed them since.
-    pub(super) fn put_back(&self, changes: &[Change]) -> Result<PutBack, Error> {
+    pub(super) fn restore_settings(&self, changes: &[Change]) -> Result<RestoredSettings, Error> {
         let mut session = self.session()?;
-        let mut outcome = PutBack::default();
-        let file = self.own_file(&mut session)?;
+        let mut outcome = RestoredSettings::default();
+        let file = self.auto_conf(&mut session)?;
         for Change { name, before, set } in changes {
-            let now = file.get(&name.to_lowercase());
-            if now != before.as_ref() && now != Some(set) {
+            let current = file.get(&name.to_lowercase());
+            if current != before.as_ref() && current != Some(set) {
                 outcome.left.push(name.clone());
                 continue;
             }
-            if now != before.as_ref() {
+            if current != before.as_ref() {
                 self.execute(&mut session, &alter_system(name, before.as_deref()))?;
             }
             outcome.settings.push(name.clone());
         }
         // Even if the file is already restored: the process that did it may have died before the reload.
         self.reload(&mut session)?;
-        let file = self.own_file(&mut session)?;
+        let file = self.auto_conf(&mut session)?;
         for Change { name, before, .. } in changes {
             if !outcome.left.contains(name) && file.get(&name.to_lowercase()) != before.as_ref() {
-                let why = "postgresql.auto.conf does not have its former value; somebody else changes it";
-                return Err(self.failed(format!("put back the setting {name}"), why.to_owned()));
+                let why = "postgresql.auto.conf does not have its former value: someone else has changed it";
+                return Err(self.failed(format!("restore the setting {name}"), why.to_owned()));
             }
         }
         Ok(outcome)
     }
 
-    fn may_set(&self, session: &mut Session) -> Result<(), Error> {
-        let (may, role): (bool, String) = session
+    fn check_privileges(&self, session: &mut Session) -> Result<(), Error> {
+        let (is_allowed, role): (bool, String) = session
             .query_one(
                 "SELECT has_function_privilege('pg_reload_conf()', 'execute') \
                  AND has_function_privilege('pg_show_all_file_settings()', 'execute') \
                  AND has_table_privilege('pg_file_settings', 'select'), current_user",
             )
-            .map_err(|error| self.error("ask what the role may do", &error))?;
-        if may {
+            .map_err(|error| self.error("query the role's privileges", &error))?;
+        if is_allowed {
             return Ok(());
         }
         Err(Error::External {
-            server: self.called.clone(),
+            server: self.display_name.clone(),
             why: format!(
-                "the role {role} may not change settings and put them back; connect as a superuser, or grant it \
+                "the role {role} may not change and restore settings; connect as a superuser, or grant it \
                  EXECUTE on pg_reload_conf() and pg_show_all_file_settings(), SELECT on pg_file_settings, and (from \
                  PostgreSQL 15) ALTER SYSTEM on the parameters"
             ),
@@ -161,7 +161,7 @@ impl Control {
     }
 
     /// Content of `postgresql.auto.conf`, by name in lower case. Of several lines for one setting, the last counts.
-    fn own_file(&self, session: &mut Session) -> Result<BTreeMap<String, String>, Error> {
+    fn auto_conf(&self, session: &mut Session) -> Result<BTreeMap<String, String>, Error> {
         let rows: Vec<(String, String)> = session
             .query(
                 "SELECT lower(name), coalesce(setting, '') FROM pg_file_settings \
@@ -174,17 +174,17 @@ impl Control {
     /// Makes the server reload its files, and waits until it has: the postmaster does so before it notifies the
     /// sessions.
     fn reload(&self, session: &mut Session) -> Result<(), Error> {
-        let loaded = |session: &mut Session| -> Result<f64, Error> {
+        let load_time = |session: &mut Session| -> Result<f64, Error> {
             session
                 .query_one("SELECT extract(epoch FROM pg_conf_load_time())")
-                .map_err(|error| self.error("ask when the settings were loaded", &error))
+                .map_err(|error| self.error("query the load time of the settings", &error))
         };
-        let before = loaded(session)?;
+        let before = load_time(session)?;
         let signalled: bool = session
             .query_one("SELECT pg_reload_conf()")
             .map_err(|error| self.error("reload the settings", &error))?;
         let mut failure = None;
-        let reloaded = until(RELOADED_WITHIN, || match loaded(session) {
+        let reloaded = wait_until(RELOAD_TIMEOUT, || match load_time(session) {
             Ok(now) => now > before,
             Err(error) => {
                 failure = Some(error);
@@ -194,7 +194,10 @@ impl Control {
         match failure {
             Some(error) => Err(error),
             None if signalled && reloaded => Ok(()),
-            None => Err(self.failed("reload the settings", "it does not read them again".to_owned())),
+            None => {
+                let why = "the configuration files were not read again";
+                Err(self.failed("reload the settings", why.to_owned()))
+            }
         }
     }
 
@@ -208,23 +211,23 @@ impl Control {
                  FROM pg_settings s WHERE name = {}",
                 quote_literal(name)
             ))
-            .map_err(|error| self.error("look at the settings", &error))?;
+            .map_err(|error| self.error("query the settings", &error))?;
         let Some((source, from_own_file, error)) = row else {
-            return refuse("the server does not know it any longer".to_owned());
+            return refuse("the server no longer has it".to_owned());
         };
         if let Some(error) = error {
-            return refuse(format!("the server {} does not take \"{set}\": {error}", self.called));
+            return refuse(format!("the server {} rejects \"{set}\": {error}", self.display_name));
         }
-        let file = self.own_file(session)?;
+        let file = self.auto_conf(session)?;
         if file.get(&name.to_lowercase()) != Some(set) {
-            return refuse(format!("\"{set}\" is not in postgresql.auto.conf; somebody else changes it"));
+            return refuse(format!("\"{set}\" is not in postgresql.auto.conf: someone else has changed it"));
         }
         if source != "configuration file" || !from_own_file {
             return refuse(format!(
-                "\"{set}\" is not in force on the server {}: its value comes from \"{source}\", which goes before \
+                "\"{set}\" is not in force on the server {}: its value comes from \"{source}\", which overrides \
                  ALTER SYSTEM (command line: how the server is started; user, database: ALTER ROLE and ALTER \
                  DATABASE; client: options of the connection string)",
-                self.called
+                self.display_name
             ));
         }
         Ok(())

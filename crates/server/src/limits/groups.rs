@@ -40,11 +40,11 @@ pub(super) struct Made {
 }
 
 /// Advice if none can be created in v1.
-const ADVICE_V1: &str = "run pgdyno as root: version 1 of control groups, which has the controller here, is not handed to \
-                         users (with systemd.unified_cgroup_hierarchy=1 the kernel's command line asks for version 2)";
+const ADVICE_V1: &str = "run pgdyno as root: version 1 of control groups, which has the controller here, is not delegated \
+                         to users (systemd.unified_cgroup_hierarchy=1 on the kernel's command line selects version 2)";
 /// Advice if none can be created in v2.
-const ADVICE_V2: &str = "run pgdyno as root, or with groups of its own: systemd-run --user --scope -p Delegate=yes pgdyno …; \
-                      disk limits need the controller io, which systemd hands to users where user@.service has \
+const ADVICE_V2: &str = "run pgdyno as root, or in a delegated group: systemd-run --user --scope -p Delegate=yes pgdyno …; \
+                      disk limits need the controller io, which systemd delegates to users if user@.service has \
                       Delegate=cpu io memory pids";
 
 /// Creates groups of a name with these controllers, a single one if both are in v2. `root` is the parent of `/proc` and
@@ -177,27 +177,27 @@ fn make_v2(
     names.extend(wanted.contains(&Controller::Io).then_some("io"));
     let mut reasons = Vec::new();
     for place in own.ancestors().take_while(|place| place.starts_with(&top)) {
-        match hands_out(place, &names).and_then(|()| make_directory(&place.join(name), note)) {
+        match delegate(place, &names).and_then(|()| make_directory(&place.join(name), note)) {
             Ok(directory) => return Ok(directory),
             Err(error) => reasons.push(error),
         }
     }
     if is_alone(&own) {
-        let made = step_into(&own.join("pgdyno")).and_then(|()| hands_out(&own, &names));
+        let made = enter_new_group(&own.join("pgdyno")).and_then(|()| delegate(&own, &names));
         return made.and_then(|()| make_directory(&own.join(name), note));
     }
-    Err(LimitError::Everywhere(reasons))
+    Err(LimitError::NoGroup(reasons))
 }
 
 /// Makes a group delegate controllers to its children.
-fn hands_out(group: &Path, names: &[&str]) -> Result<(), LimitError> {
+fn delegate(group: &Path, names: &[&str]) -> Result<(), LimitError> {
     let words = |file: &str| fs::read_to_string(group.join(file)).unwrap_or_default();
     let has = |words: &str, name: &str| words.split_whitespace().any(|word| word == name);
-    let (there, given) = (words("cgroup.controllers"), words("cgroup.subtree_control"));
-    if let Some(name) = names.iter().find(|name| !has(&there, name)) {
+    let (available, delegated) = (words("cgroup.controllers"), words("cgroup.subtree_control"));
+    if let Some(name) = names.iter().find(|name| !has(&available, name)) {
         return Err(LimitError::NoController { group: group.to_owned(), controller: (*name).to_owned() });
     }
-    let missing = names.iter().filter(|name| !has(&given, name));
+    let missing = names.iter().filter(|name| !has(&delegated, name));
     let missing: Vec<String> = missing.map(|name| format!("+{name}")).collect();
     if missing.is_empty() {
         return Ok(());
@@ -212,7 +212,7 @@ fn is_alone(group: &Path) -> bool {
 }
 
 /// Creates a group and enters it.
-fn step_into(group: &Path) -> Result<(), LimitError> {
+fn enter_new_group(group: &Path) -> Result<(), LimitError> {
     make_directory(group, &mut |_| Ok(()))?;
     write(&group.join("cgroup.procs"), "0")
 }
@@ -221,7 +221,7 @@ fn make_directory(
     directory: &Path,
     note: &mut dyn FnMut(&Path) -> io::Result<()>,
 ) -> Result<PathBuf, LimitError> {
-    let failed = |source| LimitError::Make { group: directory.to_owned(), source };
+    let failed = |source| LimitError::Create { group: directory.to_owned(), source };
     note(directory).map_err(failed)?;
     match fs::create_dir(directory) {
         // Left by a killed process.
@@ -289,15 +289,12 @@ mod tests {
         fs::remove_dir_all(root.path().join("cg/blkio")).unwrap();
         fs::remove_dir(root.path().join("cg/memory/a/b/g")).unwrap();
         let why = made(&root, &[Controller::Memory, Controller::Io]).unwrap_err().to_string();
-        assert!(why.contains("cg/blkio/g can't be made") && why.contains("as root"), "{why}");
-        assert!(
-            !root.path().join("cg/memory/a/b/g").exists(),
-            "nothing is left of what could not be had whole"
-        );
+        assert!(why.contains("cg/blkio/g can't be created") && why.contains("as root"), "{why}");
+        assert!(!root.path().join("cg/memory/a/b/g").exists(), "the other group is removed");
     }
 
     #[test]
-    fn in_v2_one_group_has_both_at_the_nearest_place_that_has_them_to_give() {
+    fn in_v2_one_group_has_both_below_the_nearest_group_that_can_delegate_them() {
         let root = machine(
             "0::/user.slice/app.slice/run.scope\n",
             V2,
@@ -320,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn alone_in_a_group_that_was_delegated_we_make_room_in_it() {
+    fn a_process_alone_in_a_delegated_group_moves_to_a_child() {
         let alone = format!("{}\n", std::process::id());
         let delegated = |processes: &str| {
             machine(
@@ -347,11 +344,11 @@ mod tests {
         let why = made(&root, &[Controller::Memory]).unwrap_err().to_string();
         assert!(why.contains("does not have the controller memory") && why.contains("Delegate=yes"), "{why}");
         let entered = root.path().join("cg/system.slice/bench.service/pgdyno/cgroup.procs");
-        assert_eq!(fs::read_to_string(entered).unwrap(), "", "others are left where they are");
+        assert_eq!(fs::read_to_string(entered).unwrap(), "", "other processes are not moved");
     }
 
     #[test]
-    fn without_control_groups_that_is_reported() {
+    fn missing_control_groups_are_reported() {
         let why = made(&machine("0::/\n", "", &[]), &[Controller::Memory]).unwrap_err().to_string();
         assert!(why.contains("not mounted"), "{why}");
     }

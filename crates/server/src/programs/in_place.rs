@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::programs::installation::{Installation, Origin, Record, missing_program};
 use crate::programs::stamp::Stamp;
 use host::Cache;
-use host::Doing;
 use host::Fingerprint;
+use host::IoContext;
 
 /// The server with its programs in a directory, or in `bin` below it.
 pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, Error> {
@@ -22,13 +22,13 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
     let programs = [given.clone(), given.join("bin")]
         .into_iter()
         .find(|place| place.join("postgres").is_file())
-        .ok_or_else(|| refuse("there is no postgres in it, nor in bin below it".to_owned()))?;
+        .ok_or_else(|| refuse("neither it nor its subdirectory bin contains postgres".to_owned()))?;
     if let Some(program) = missing_program(&programs) {
-        return Err(refuse(format!("there is no {program} beside postgres")));
+        return Err(refuse(format!("it contains postgres but not {program}")));
     }
     if let (false, Some(user)) = (cache.user().can_reach(&programs), cache.user().name()) {
         return Err(refuse(format!(
-            "the user \"{user}\", as whom servers run when pgdyno is root, can't reach it; make its directories \
+            "the user \"{user}\", who runs the servers when pgdyno is root, can't reach it; make its directories \
              accessible (chmod o+x)"
         )));
     }
@@ -64,14 +64,14 @@ enum VersionError {
     Run(#[source] io::Error),
     #[error("postgres --version failed ({status}): {output}")]
     Failed { status: ExitStatus, output: String },
-    #[error("postgres --version says no version: {output}")]
+    #[error("postgres --version printed no version: {output}")]
     NoVersion { output: String },
 }
 
 fn version(cache: &Cache, postgres: &PathBuf) -> Result<Version, VersionError> {
     let mut command = Command::new(postgres);
     command.arg("--version").env_clear().env("LC_ALL", "C").stdin(Stdio::null());
-    cache.user().run(&mut command);
+    cache.user().apply_to(&mut command);
     let output = command.output().map_err(VersionError::Run)?;
     let trimmed = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if !output.status.success() {
@@ -83,8 +83,8 @@ fn version(cache: &Cache, postgres: &PathBuf) -> Result<Version, VersionError> {
 }
 
 /// The version in `postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)`.
-fn parse_version(said: &str) -> Option<Version> {
-    let (_, after_name) = said.split_once(") ")?;
+fn parse_version(output: &str) -> Option<Version> {
+    let (_, after_name) = output.split_once(") ")?;
     after_name.split_whitespace().next()?.parse().ok()
 }
 
@@ -93,8 +93,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_read_as_servers_and_distributions_write_it() {
-        for (said, version) in [
+    fn versions_are_parsed_as_servers_and_distributions_print_them() {
+        for (output, version) in [
             ("postgres (PostgreSQL) 18.6\n", "18.6"),
             ("postgres (PostgreSQL) 9.6.24\n", "9.6.24"),
             ("postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)\n", "15.18"),
@@ -102,7 +102,7 @@ mod tests {
             ("postgres (PostgreSQL) 18beta1 (Debian 18~beta1-1)\n", "18beta1"),
             ("postgres (PostgreSQL) 18rc1\n", "18rc1"),
         ] {
-            assert_eq!(parse_version(said).unwrap().to_string(), version);
+            assert_eq!(parse_version(output).unwrap().to_string(), version);
         }
         assert_eq!(parse_version("postgres: not found\n"), None);
     }

@@ -13,7 +13,7 @@ use crate::programs::installation::{
 use crate::programs::releases::version_of;
 use host::Cache;
 use host::Lock;
-use host::{Progress, unless_interrupted};
+use host::{Progress, check_interrupted};
 
 /// An existing version: cached, or in the archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,7 +65,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     let release = match (archives.find(wanted), cached) {
         (Err(Error::Download { why, .. }), Some(installation)) => {
             progress.notice(&format!(
-                "could not ask {} for the newest PostgreSQL {wanted} ({why}); using {}, which is installed",
+                "could not query {} for the newest PostgreSQL {wanted} ({why}); using {}, which is installed",
                 archives.location(),
                 installation.version()
             ));
@@ -80,10 +80,10 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     if let Some(installation) = find(cache, &identity)? {
         return Ok(installation);
     }
-    unless_interrupted(progress)?;
+    check_interrupted(progress)?;
     progress.step(&format!("downloading PostgreSQL {version}"), 0, None);
     let download = archives.fetch(&release)?;
-    unless_interrupted(progress)?;
+    check_interrupted(progress)?;
     progress.step(&format!("unpacking PostgreSQL {version}"), 0, None);
     let record = Record {
         format: 1,
@@ -102,7 +102,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         };
         download.unpack(tree).map_err(|error| corrupt(format!("it can't be unpacked: {error}")))?;
         match missing_program(&tree.join("bin")) {
-            Some(program) => Err(corrupt(format!("there is no bin/{program} in it"))),
+            Some(program) => Err(corrupt(format!("it contains no bin/{program}"))),
             None => Ok(()),
         }
     })

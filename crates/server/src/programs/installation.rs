@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::programs::stamp::Stamp;
 use host::Cache;
-use host::Doing;
+use host::IoContext;
 use host::Lock;
 use host::ServerUser;
 use host::files::{entries, remove_tree};
@@ -159,7 +159,7 @@ impl Installation {
         }
         Err(Error::Programs {
             directory: self.directory.clone(),
-            why: "postgres has been replaced since it was first looked at; start again with the new one"
+            why: "postgres has been replaced since it was inspected; start again to use the new one"
                 .to_owned(),
         })
     }
@@ -195,9 +195,9 @@ impl Origin {
 /// # Errors
 /// Its record can't be read.
 pub fn find(cache: &Cache, identity: &str) -> Result<Option<Installation>, Error> {
-    let is_a_name = !identity.is_empty() && !identity.starts_with('.') && !identity.contains('/');
+    let is_valid = !identity.is_empty() && !identity.starts_with('.') && !identity.contains('/');
     let place = cache.installations().join(identity);
-    if is_a_name && place.is_dir() { Installation::read(identity, &place).map(Some) } else { Ok(None) }
+    if is_valid && place.is_dir() { Installation::read(identity, &place).map(Some) } else { Ok(None) }
 }
 
 /// All installations of the cache, oldest version first.
@@ -207,7 +207,7 @@ pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
         .filter_map(|(identity, directory)| match Installation::read(identity, directory) {
             Ok(installation) => Some(installation),
             Err(error) => {
-                tracing::warn!("left out: {error}");
+                tracing::warn!("ignored: {error}");
                 None
             }
         })
@@ -226,19 +226,19 @@ pub(crate) fn put_in_place(
 ) -> Result<Installation, Error> {
     let partial = partial(cache, identity);
     remove_tree(&partial)?;
-    fs::create_dir(&partial).doing("make the directory", &partial)?;
+    fs::create_dir(&partial).doing("create the directory", &partial)?;
     let place = cache.installations().join(identity);
     let tree = partial.join("tree");
     let outcome = make(&tree)
         .and_then(|()| finish(&tree, record))
-        .and_then(|()| Ok(fs::rename(&tree, &place).doing("put in place", &place)?));
+        .and_then(|()| Ok(fs::rename(&tree, &place).doing("rename to", &place)?));
     let cleaned = remove_tree(&partial);
     outcome.and(Ok(cleaned?))?;
     Installation::read(identity, &place)
 }
 
 fn finish(tree: &Path, record: &Record) -> Result<(), Error> {
-    open_to_all(tree)?;
+    make_readable(tree)?;
     let file = tree.join(RECORD);
     let text = serde_json::to_string_pretty(record).doing("write", &file)?;
     fs::write(&file, text + "\n").doing("write", &file)?;
@@ -255,7 +255,7 @@ impl Installation {
         if let Some(zone) = std::env::var_os("TZ") {
             command.env("TZ", zone);
         }
-        user.run(&mut command);
+        user.apply_to(&mut command);
         command
     }
 }
@@ -266,17 +266,17 @@ pub(crate) fn missing_program(programs: &Path) -> Option<&'static str> {
 }
 
 /// Makes everything readable by the user that servers run as, regardless of the umask.
-fn open_to_all(path: &Path) -> Result<(), Error> {
-    let meta = fs::symlink_metadata(path).doing("look at", path)?;
+fn make_readable(path: &Path) -> Result<(), Error> {
+    let meta = fs::symlink_metadata(path).doing("inspect", path)?;
     if meta.is_symlink() {
         return Ok(());
     }
     let executable = meta.is_dir() || meta.permissions().mode() & 0o100 != 0;
     let mode = if executable { 0o755 } else { 0o644 };
-    fs::set_permissions(path, fs::Permissions::from_mode(mode)).doing("open to all", path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).doing("make readable by all users", path)?;
     if meta.is_dir() {
         for entry in fs::read_dir(path).doing("read the directory", path)? {
-            open_to_all(&entry.doing("read the directory", path)?.path())?;
+            make_readable(&entry.doing("read the directory", path)?.path())?;
         }
     }
     Ok(())

@@ -20,11 +20,11 @@ use crate::programs::installation::{
 use content::Content;
 pub use content::commit;
 use host::Cache;
-use host::Doing;
 use host::Fingerprint;
+use host::IoContext;
 use host::Lock;
-use host::files::{make_open, remove_tree};
-use host::{Progress, unless_interrupted};
+use host::files::{create_public_directory, remove_tree};
+use host::{Progress, check_interrupted};
 use recipe::Recipe;
 use run::Runner;
 
@@ -43,23 +43,23 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
     check_options(build)?;
     progress.step(&format!("reading the source {}", build.location.display()), 0, None);
     let content = Content::new(build)?;
-    let how = How::new(build)?;
-    let suffix = format!("-src-{}", &how.with(&content.fingerprint)[..DIGITS]);
+    let config = BuildConfig::new(build)?;
+    let suffix = format!("-src-{}", &config.hash_with(&content.fingerprint)[..DIGITS]);
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }
     let location = content.location.as_os_str().as_bytes();
-    let name = how.with(location)[..DIGITS].to_owned();
+    let name = config.hash_with(location)[..DIGITS].to_owned();
     let directory = cache.builds().join(&name);
-    make_open(&directory)?;
+    create_public_directory(&directory)?;
     let what = format!("the build of {}", content.location.display());
-    let _building = Lock::exclusive_for(&directory_lock(cache, &name), &what, progress)?;
+    let _build_lock = Lock::exclusive_for(&directory_lock(cache, &name), &what, progress)?;
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }
-    unless_interrupted(progress)?;
+    check_interrupted(progress)?;
     let runner = Runner::new(&content.location, &directory.join(BUILD_LOG), progress)?;
-    let version = sync::bring(&content, &directory, &runner, progress)?;
+    let version = sync::update(&content, &directory, &runner, progress)?;
     let identity = format!("{version}{suffix}");
     // The same source may be built from another place at the same time.
     let _lock = Lock::exclusive_for(&lock_file(cache, &identity), &what, progress)?;
@@ -67,7 +67,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
         return Ok(installation);
     }
     let runner = runner.of_version(version);
-    let recipe = Recipe::new(&how, &directory, cache.answers(), &runner, progress)?;
+    let recipe = Recipe::new(&config, &directory, cache.configure_results(), &runner, progress)?;
     recipe.configure()?;
     recipe.compile()?;
     let record = Record {
@@ -80,10 +80,10 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
             location: content.location.clone(),
             git_ref: build.git_ref.clone(),
             content: content.fingerprint.clone(),
-            system: how.system,
+            system: config.system,
             arguments: recipe.arguments().to_vec(),
-            cflags: how.cflags.clone(),
-            compiler: how.compiler_version.clone(),
+            cflags: config.cflags.clone(),
+            compiler: config.compiler_version.clone(),
             directory: name,
         }),
         installed: Timestamp::now(),
@@ -98,7 +98,7 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
 }
 
 /// Build options of a server, with all defaults filled in.
-struct How {
+struct BuildConfig {
     system: BuildSystem,
     cflags: String,
     options: Vec<String>,
@@ -106,7 +106,7 @@ struct How {
     compiler_version: String,
 }
 
-impl How {
+impl BuildConfig {
     fn new(build: &Build) -> Result<Self, Error> {
         let is_compiler = |option: &String| option.starts_with("CC=");
         let compiler = build.options.iter().rfind(|option| is_compiler(option));
@@ -121,7 +121,7 @@ impl How {
     }
 
     /// Hash of these options and `other`.
-    fn with(&self, other: impl AsRef<[u8]>) -> String {
+    fn hash_with(&self, other: impl AsRef<[u8]>) -> String {
         let mut fingerprint = Fingerprint::new();
         fingerprint.add(other);
         for part in [FORMAT, self.system.as_str(), &self.cflags] {
@@ -145,10 +145,10 @@ fn check_options(build: &Build) -> Result<(), Error> {
     for option in &build.options {
         let name = option.split('=').next().unwrap_or_default();
         match name {
-            "CFLAGS" | "-Dc_args" => return refuse(option, "say `cflags` instead"),
+            "CFLAGS" | "-Dc_args" => return refuse(option, "set `cflags` instead"),
             "--prefix" | "--exec-prefix" | "--bindir" | "--libdir" | "--datadir" | "--datarootdir"
             | "-Dprefix" | "-Dbindir" | "-Dlibdir" | "-Ddatadir" => {
-                return refuse(option, "pgdyno decides where it is installed");
+                return refuse(option, "pgdyno sets the installation directory itself");
             }
             _ => {}
         }

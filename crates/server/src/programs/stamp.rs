@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 
 /// Size and modification time of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(crate) struct Stamp {
 impl Stamp {
     /// Present stamp of a program.
     pub(crate) fn read(program: &Path) -> Result<Self, Error> {
-        let meta = fs::metadata(program).doing("look at", program)?;
-        Ok(Self { bytes: meta.len(), modified: meta.modified().doing("look at", program)? })
+        let meta = fs::metadata(program).doing("inspect", program)?;
+        Ok(Self { bytes: meta.len(), modified: meta.modified().doing("inspect", program)? })
     }
 
     /// Modification time.

@@ -52,7 +52,7 @@ pub(crate) fn processes_in(directory: &Path) -> Vec<u32> {
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_secs(30);
     while !holds() {
-        assert!(Instant::now() < end, "waited in vain until {what}");
+        assert!(Instant::now() < end, "timed out waiting until {what}");
         std::thread::yield_now();
     }
 }

@@ -52,7 +52,7 @@ pub(crate) fn read(file: &str, text: &[u8]) -> Result<acceptance::Acceptance, De
     }
     let Head { format } = from_json(file, text)?;
     if format != VERSION {
-        let reason = format!("it is of format {format}, and this release of pgdyno reads format {VERSION}");
+        let reason = format!("it has format {format}; this release of pgdyno reads format {VERSION}");
         return Err(Defect::newer(file, reason));
     }
     Ok(from_json::<Versioned>(file, text)?.acceptance.into())

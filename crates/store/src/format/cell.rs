@@ -33,7 +33,7 @@ macro_rules! stored {
         impl Serialize for Cell {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
-                $(map.serialize_entry(<factor::$key::$name as Axis>::STORED, &self.$key)?;)*
+                $(map.serialize_entry(<factor::$key::$name as Axis>::STORED_KEY, &self.$key)?;)*
                 if let Some(content) = &self.workload_content {
                     map.serialize_entry(WORKLOAD_CONTENT, content)?;
                 }
@@ -58,7 +58,7 @@ macro_rules! stored {
                         let mut cell = Cell::default();
                         while let Some(key) = map.next_key::<String>()? {
                             match key.as_str() {
-                                $(<factor::$key::$name as Axis>::STORED => cell.$key = map.next_value()?,)*
+                                $(<factor::$key::$name as Axis>::STORED_KEY => cell.$key = map.next_value()?,)*
                                 WORKLOAD_CONTENT => cell.workload_content = map.next_value()?,
                                 UNKNOWN => cell.unknown = map.next_value()?,
                                 _ => {
@@ -110,17 +110,17 @@ fn level<A: Axis>(stored: Option<A::Stored>) -> Result<A::Level, Defect> {
         return A::absent().ok_or_else(|| Defect::damaged(TRIAL, format!("the cell has no {}", A::KEY)));
     };
     A::from_stored(stored).map_err(|error| match error {
-        LevelError::NoLevel { factor, text, .. } => no_such(factor, &text),
+        LevelError::UnknownLevel { factor, text, .. } => no_such(factor, &text),
         other => Defect::damaged(TRIAL, other),
     })
 }
 
 fn no_such(what: &str, name: &str) -> Defect {
-    Defect::newer(TRIAL, format!("this release knows no {what} \"{name}\""))
+    Defect::newer(TRIAL, format!("unknown {what} \"{name}\""))
 }
 
 /// Factors introduced with virtual machines.
-const OF_MACHINES: [Factor; 5] =
+const MACHINE_FACTORS: [Factor; 5] =
     [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
 
 impl Cell {
@@ -131,11 +131,11 @@ impl Cell {
             unknown.push(name.parse().map_err(|_| no_such("factor", name))?);
         }
         if !imported && !unknown.is_empty() {
-            return Err(Defect::damaged(TRIAL, "only of an imported trial may factors be unknown"));
+            return Err(Defect::damaged(TRIAL, "only imported trials may have unknown factors"));
         }
         // Older bundles lack these: measured trials ran on the machine itself; for imported ones they are unknown.
         if imported && self.acceleration.is_none() && !unknown.contains(&Factor::Acceleration) {
-            unknown.extend(OF_MACHINES);
+            unknown.extend(MACHINE_FACTORS);
         }
         let content = self.workload_content.take();
         let mut cell = self.levels(|factor| unknown.contains(&factor))?;

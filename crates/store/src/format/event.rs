@@ -21,14 +21,14 @@ pub struct Event {
     /// Description of the event.
     pub message: String,
     /// Object or session of the event; null if it has no name.
-    #[serde(default)]
-    pub of: Option<String>,
+    #[serde(default, rename = "of")]
+    pub object: Option<String>,
     /// Figures by name, with their units as suffixes.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub figures: BTreeMap<String, f64>,
 }
 
-mirrors!(Event, Model { at, kind, message, of, figures });
+mirrors!(Event, Model { at, kind, message, object, figures });
 
 /// Encodes events as lines.
 pub(crate) fn write(events: &[Model]) -> Result<Vec<u8>, Defect> {

@@ -235,7 +235,7 @@ fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
 
 impl Wait {
     fn new(waits: &waits::Waits) -> Self {
-        let (kind, event) = waits.doing();
+        let (kind, event) = waits.activity();
         Self {
             session: waits.session.name().to_owned(),
             kind: kind.to_owned(),

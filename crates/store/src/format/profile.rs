@@ -58,8 +58,8 @@ pub struct OffCpu {
 
 mirrors!(OffCpu, profile::OffCpu { from_us, to_us, switches, sampled, lost, perf_cpu_us });
 
-impl From<&profile::Profiled> for Profile {
-    fn from(profiled: &profile::Profiled) -> Self {
+impl From<&profile::ProfileSummary> for Profile {
+    fn from(profiled: &profile::ProfileSummary) -> Self {
         Self {
             event: profiled.event.clone(),
             hz: profiled.hz,
@@ -79,8 +79,8 @@ impl From<&profile::Profiled> for Profile {
 }
 
 impl Profile {
-    pub(super) fn into_model(self) -> Result<profile::Profiled, Defect> {
-        Ok(profile::Profiled {
+    pub(super) fn into_model(self) -> Result<profile::ProfileSummary, Defect> {
+        Ok(profile::ProfileSummary {
             event: self.event,
             hz: self.hz,
             callgraph: known(TRIAL, "call graph", &self.callgraph)?,

@@ -49,7 +49,8 @@ pub struct Stall {
     /// Length in microseconds.
     pub length_us: u64,
     /// The baseline, transactions per second.
-    pub usual_tps: f64,
+    #[serde(rename = "usual_tps")]
+    pub baseline_tps: f64,
 }
 
 /// A percentile of latency.
@@ -75,7 +76,7 @@ impl From<Bounds> for (f64, f64) {
     }
 }
 
-mirrors!(Stall, statistics::Stall { start_us, length_us, usual_tps });
+mirrors!(Stall, statistics::Stall { start_us, length_us, baseline_tps });
 
 impl From<statistics::Percentile> for Percentile {
     fn from(percentile: statistics::Percentile) -> Self {

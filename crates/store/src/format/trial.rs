@@ -295,8 +295,8 @@ pub struct Accounting {
     #[serde(default)]
     pub driver_commits: Option<u64>,
     /// Whether transactions may have committed more often than reported.
-    #[serde(default)]
-    pub untold_commits: bool,
+    #[serde(default, rename = "untold_commits")]
+    pub has_unreported_commits: bool,
     /// Other commits caused by pgdyno.
     pub other_commits: Option<u64>,
     /// Growth of the tested database's `xact_commit`.
@@ -320,7 +320,7 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
     let Head { format } = from_json(TRIAL, document)?;
     if ![MEASURED, IMPORTED].contains(&format) {
         let reason = format!(
-            "it is of bundle format {format}, and this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
+            "it has bundle format {format}; this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
         );
         return Err(Defect::newer(TRIAL, reason));
     }
@@ -523,7 +523,13 @@ mirrors!(
 );
 mirrors!(
     Accounting,
-    record::Accounting { driver_transactions, driver_commits, untold_commits, other_commits, server_commits }
+    record::Accounting {
+        driver_transactions,
+        driver_commits,
+        has_unreported_commits,
+        other_commits,
+        server_commits
+    }
 );
 mirrors!(
     Latency,

@@ -22,7 +22,7 @@ use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
-use model::profile::{OffCpu, Profiled, Scope, Stacks, Unwinding};
+use model::profile::{OffCpu, ProfileSummary, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, BackgroundSummary, ClockReading, Clocks, Commit, Environment, Event, Finding, Imported,
     ImportedFile, Latency, Log, RawRead, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
@@ -143,7 +143,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 write_bytes_s: None,
                 write_iops: Some(1000),
             }),
-            profile: Some(Profiled {
+            profile: Some(ProfileSummary {
                 event: Some("cpu-clock".to_owned()),
                 hz: 99,
                 callgraph: Unwinding::Dwarf,
@@ -231,7 +231,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     drift_share: Some(-0.01),
                     trend_p: Some(0.3),
                     warmup_cut_us: Some(0),
-                    stalls: Some(vec![Stall { start_us: 3, length_us: 4, usual_tps: 0.1 }]),
+                    stalls: Some(vec![Stall { start_us: 3, length_us: 4, baseline_tps: 0.1 }]),
                     percentiles: vec![
                         Percentile { share: 0.5, value_us: 0.7, interval_us: Some((0.1, 0.9)) },
                         Percentile { share: 0.999, value_us: 7.1, interval_us: None },
@@ -241,7 +241,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             }),
             accounting: Accounting {
                 driver_commits: Some(4711),
-                untold_commits: true,
+                has_unreported_commits: true,
                 driver_transactions: Some(11),
                 other_commits: Some(9),
                 server_commits: Some(20),
@@ -360,7 +360,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             at: "2026-11-21T10:00:05.5Z".parse().unwrap(),
             kind: "client-died".to_owned(),
             message: "client 3:\nserver closed the connection".to_owned(),
-            of: Some("pgbench_accounts".to_owned()),
+            object: Some("pgbench_accounts".to_owned()),
             figures: BTreeMap::from([("sync_us".to_owned(), 12.5)]),
         }],
         logs: vec![
@@ -451,7 +451,7 @@ pub(crate) fn noise(bytes: usize) -> String {
 }
 
 /// Regenerates the checksums of a bundle, as after an intentional change.
-pub(crate) fn sign(bundle: &Path) {
+pub(crate) fn update_checksums(bundle: &Path) {
     let script = "find . -type f ! -name SHA256SUMS | sed 's|^./||' | xargs sha256sum > SHA256SUMS";
     assert!(Command::new("sh").args(["-c", script]).current_dir(bundle).status().unwrap().success());
 }

@@ -11,7 +11,7 @@ use std::time::Instant;
 use crate::{ConnectParams, Encryption, Established, Handshake, Host, LoginError, Tls, TlsContext};
 use rustix::net::sockopt;
 
-use super::PIECE;
+use super::RECEIVE_BUFFER;
 use super::stream::{Address, Stream};
 
 /// SQLSTATE of a wrong password.
@@ -21,7 +21,7 @@ const INVALID_PASSWORD: &str = "28P01";
 pub(super) struct Connected {
     pub(super) stream: Stream,
     pub(super) tls: Option<Box<Tls>>,
-    pub(super) begun: crate::Session,
+    pub(super) info: crate::SessionInfo,
     /// Bytes received already, decrypted.
     pub(super) input: Vec<u8>,
 }
@@ -37,22 +37,22 @@ pub(super) fn connect(
     let second_pass = params.second_pass();
     for params in std::iter::once(params).chain(&second_pass) {
         for &number in &order {
-            let mut places = match places(&params.hosts[number]) {
-                Ok(places) => places,
+            let mut endpoints = match endpoints(&params.hosts[number]) {
+                Ok(endpoints) => endpoints,
                 Err(attempt) => {
                     failed.push(attempt);
                     continue;
                 }
             };
             if params.load_balance_hosts {
-                crate::shuffle(&mut places, below);
+                crate::shuffle(&mut endpoints, below);
             }
-            for place in &places {
-                match connect_to(params, number, place, tls, &mut failed) {
+            for endpoint in &endpoints {
+                match connect_to(params, number, endpoint, tls, &mut failed) {
                     Ok(connected) => return Ok(connected),
-                    Err(cause) => failed.push(FailedAttempt { server: place.to_string(), cause }),
+                    Err(cause) => failed.push(FailedAttempt { server: endpoint.to_string(), cause }),
                 }
-                if !failed.last().is_some_and(FailedAttempt::goes_on) {
+                if !failed.last().is_some_and(FailedAttempt::allows_next_host) {
                     return Err(failed);
                 }
             }
@@ -65,24 +65,24 @@ pub(super) fn connect(
 fn connect_to(
     params: &ConnectParams,
     host: usize,
-    place: &Place,
+    endpoint: &Endpoint,
     tls: Option<&TlsContext>,
     failed: &mut Vec<FailedAttempt>,
 ) -> Result<Connected, AttemptError> {
-    let mut other = None;
+    let mut fallback = None;
     loop {
-        let attempt = Attempt::new(params, host, place, tls);
-        match attempt.and_then(|attempt| attempt.run(other)) {
-            Err(AttemptError::Login(LoginError::Retry { with, because })) => {
-                let cause = AttemptError::Login(*because);
-                failed.push(FailedAttempt { server: place.to_string(), cause });
-                other = Some(with);
+        let attempt = Attempt::new(params, host, endpoint, tls);
+        match attempt.and_then(|attempt| attempt.run(fallback)) {
+            Err(AttemptError::Login(LoginError::Retry { encryption, cause })) => {
+                let cause = AttemptError::Login(*cause);
+                failed.push(FailedAttempt { server: endpoint.to_string(), cause });
+                fallback = Some(encryption);
             }
-            Err(AttemptError::Login(LoginError::Refused(error)))
+            Err(AttemptError::Login(LoginError::Rejected(error)))
                 if error.code() == Some(INVALID_PASSWORD) && params.hosts[host].password_from_file =>
             {
                 let file = params.password_file.as_ref().map(|file| file.display().to_string());
-                let error = LoginError::Refused(error);
+                let error = LoginError::Rejected(error);
                 return Err(AttemptError::Password(error, file.unwrap_or_default()));
             }
             done => return done,
@@ -100,9 +100,9 @@ pub struct FailedAttempt {
 #[derive(Debug)]
 enum AttemptError {
     /// The name cannot be resolved.
-    Name(String, io::Error),
+    Resolve(String, io::Error),
     Connect(io::Error),
-    TimeOut,
+    TimedOut,
     Login(LoginError),
     Password(LoginError, String),
 }
@@ -110,18 +110,18 @@ enum AttemptError {
 impl fmt::Display for FailedAttempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { server, cause } = self;
-        if let AttemptError::Name(name, error) = cause {
+        if let AttemptError::Resolve(name, error) = cause {
             return write!(f, "could not translate host name \"{name}\" to address: {error}");
         }
         write!(f, "connection to server {server} failed: ")?;
         match cause {
-            AttemptError::Name(..) => Ok(()),
+            AttemptError::Resolve(..) => Ok(()),
             AttemptError::Connect(error) => {
                 let error = error.to_string();
                 let error = error.split(" (os error").next().unwrap_or_default();
-                write!(f, "{error}\n\tIs the server running {}?", self.place())
+                write!(f, "{error}\n\tIs the server running {}?", self.location_hint())
             }
-            AttemptError::TimeOut => write!(f, "timeout expired"),
+            AttemptError::TimedOut => write!(f, "timeout expired"),
             AttemptError::Login(error) => f.write_str(&error.libpq_text()),
             AttemptError::Password(error, file) => {
                 let error = error.libpq_text();
@@ -137,7 +137,7 @@ impl FailedAttempt {
         matches!(self.cause, AttemptError::Login(LoginError::PasswordMissing { .. }))
     }
 
-    fn place(&self) -> &'static str {
+    fn location_hint(&self) -> &'static str {
         if self.server.starts_with("on socket") {
             "locally and accepting connections on that socket"
         } else {
@@ -146,22 +146,22 @@ impl FailedAttempt {
     }
 
     /// Whether to try the next address or host.
-    fn goes_on(&self) -> bool {
+    fn allows_next_host(&self) -> bool {
         match &self.cause {
-            AttemptError::Name(..) | AttemptError::Connect(_) | AttemptError::TimeOut => true,
+            AttemptError::Resolve(..) | AttemptError::Connect(_) | AttemptError::TimedOut => true,
             AttemptError::Password(..) => false,
-            AttemptError::Login(error) => error.another_host_may_do(),
+            AttemptError::Login(error) => error.allows_next_host(),
         }
     }
 }
 
 /// An address of a host, with its name in messages.
-struct Place {
+struct Endpoint {
     name: String,
     address: Address,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.address {
             Address::Unix(_) => write!(f, "on socket \"{}\"", self.name),
@@ -176,14 +176,14 @@ impl fmt::Display for Place {
 }
 
 /// The addresses of a host.
-fn places(host: &Host) -> Result<Vec<Place>, FailedAttempt> {
+fn endpoints(host: &Host) -> Result<Vec<Endpoint>, FailedAttempt> {
     if let Some(path) = host.socket_path() {
         let address = match path.strip_prefix('@') {
             Some(name) => UnixAddr::from_abstract_name(name),
             None => UnixAddr::from_pathname(&path),
         };
         return match address {
-            Ok(address) => Ok(vec![Place { name: path, address: Address::Unix(address) }]),
+            Ok(address) => Ok(vec![Endpoint { name: path, address: Address::Unix(address) }]),
             Err(error) => Err(FailedAttempt {
                 server: format!("on socket \"{path}\""),
                 cause: AttemptError::Connect(error),
@@ -194,14 +194,15 @@ fn places(host: &Host) -> Result<Vec<Place>, FailedAttempt> {
         Some(address) if host.host.is_empty() => address.to_string(),
         _ => host.host.clone(),
     };
-    let place = |address| Place { name: name.clone(), address: Address::Tcp(address) };
+    let endpoint = |address| Endpoint { name: name.clone(), address: Address::Tcp(address) };
     if let Some(address) = host.hostaddr {
-        return Ok(vec![place(SocketAddr::new(address, host.port))]);
+        return Ok(vec![endpoint(SocketAddr::new(address, host.port))]);
     }
     match (host.host.as_str(), host.port).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.map(place).collect()),
+        Ok(addresses) => Ok(addresses.map(endpoint).collect()),
         Err(error) => {
-            Err(FailedAttempt { server: String::new(), cause: AttemptError::Name(host.host.clone(), error) })
+            let cause = AttemptError::Resolve(host.host.clone(), error);
+            Err(FailedAttempt { server: String::new(), cause })
         }
     }
 }
@@ -219,13 +220,13 @@ impl<'a> Attempt<'a> {
     fn new(
         params: &'a ConnectParams,
         host: usize,
-        place: &Place,
+        endpoint: &Endpoint,
         tls: Option<&'a TlsContext>,
     ) -> Result<Self, AttemptError> {
         let deadline = params.connect_timeout.map(|timeout| Instant::now() + timeout);
-        let stream = Stream::connect(params, &place.address).map_err(|error| match error.kind() {
+        let stream = Stream::connect(params, &endpoint.address).map_err(|error| match error.kind() {
             ErrorKind::TimedOut if deadline.is_some_and(|deadline| deadline <= Instant::now()) => {
-                AttemptError::TimeOut
+                AttemptError::TimedOut
             }
             _ => AttemptError::Connect(error),
         })?;
@@ -237,36 +238,36 @@ impl<'a> Attempt<'a> {
         Ok(Self { params, host, tls, stream, deadline })
     }
 
-    /// Performs the handshake. `with` is the encryption of a second attempt.
-    fn run(mut self, with: Option<Encryption>) -> Result<Connected, AttemptError> {
+    /// Performs the handshake. `fallback` is the encryption of a second attempt.
+    fn run(mut self, fallback: Option<Encryption>) -> Result<Connected, AttemptError> {
         let Self { params, host, tls, .. } = self;
         let mut output = Vec::new();
-        let started = match with {
+        let handshake = match fallback {
             None => Handshake::start(params, host, self.stream.transport(), tls, &mut output),
-            Some(with) => Handshake::start_over(params, host, tls, with, &mut output),
+            Some(encryption) => Handshake::start_over(params, host, tls, encryption, &mut output),
         };
-        let mut handshake = started.map_err(AttemptError::Login)?;
-        let mut piece = vec![0; PIECE];
+        let mut handshake = handshake.map_err(AttemptError::Login)?;
+        let mut buffer = vec![0; RECEIVE_BUFFER];
         loop {
             self.send(&mut output)?;
-            let length = self.receive(&mut piece)?;
+            let length = self.receive(&mut buffer)?;
             if length == 0 {
                 return Err(AttemptError::Login(handshake.closed()));
             }
-            let fed = handshake.feed(&piece[..length], &mut output);
-            let (taken, established) = fed.map_err(|error| {
+            let result = handshake.feed(&buffer[..length], &mut output);
+            let (taken, established) = result.map_err(|error| {
                 // Report the cause to the server.
                 let _ = self.stream.send(&output);
                 AttemptError::Login(error)
             })?;
             let Some(Established { session, mut tls }) = established else { continue };
             self.send(&mut output)?;
-            let mut input = piece[taken..length].to_vec();
+            let mut input = buffer[taken..length].to_vec();
             if let Some(tls) = &mut tls {
                 tls.decrypt(&[], &mut input).map_err(|error| AttemptError::Login(error.into()))?;
             }
             self.stream.set_timeout(None).map_err(AttemptError::Connect)?;
-            return Ok(Connected { stream: self.stream, tls, begun: session, input });
+            return Ok(Connected { stream: self.stream, tls, info: session, input });
         }
     }
 
@@ -283,19 +284,19 @@ impl<'a> Attempt<'a> {
     }
 
     /// Returns 0 if the server has closed the connection.
-    fn receive(&mut self, piece: &mut [u8]) -> Result<usize, AttemptError> {
+    fn receive(&mut self, buffer: &mut [u8]) -> Result<usize, AttemptError> {
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(AttemptError::TimeOut);
+                return Err(AttemptError::TimedOut);
             }
             self.stream.set_timeout(Some(left)).map_err(AttemptError::Connect)?;
         }
-        match self.stream.receive(piece) {
+        match self.stream.receive(buffer) {
             Ok(length) => Ok(length),
             Err(error) if error.kind() == ErrorKind::ConnectionReset => Ok(0),
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
-                Err(AttemptError::TimeOut)
+                Err(AttemptError::TimedOut)
             }
             Err(error) => Err(AttemptError::Connect(error)),
         }

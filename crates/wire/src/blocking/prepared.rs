@@ -42,23 +42,23 @@ impl Session {
         encode::sync(&mut self.output);
         encode::sync(&mut prepared.message);
         self.send()?;
-        self.until_ready(true)?;
-        self.refusal(&prepared.sql)?;
+        self.read_until_ready(true)?;
+        self.check_error(&prepared.sql)?;
         Ok(prepared)
     }
 
-    /// Executes prepared statements, in one transaction; returns the result of each, as [`Session::ask`] does.
+    /// Executes prepared statements in one transaction; returns the result of each, as [`Session::query_results`] does.
     /// Allocates nothing if the response is no larger than previous ones.
     ///
     /// # Errors
     ///
-    /// Same as [`Session::ask`]; statements after the rejected one are not executed.
-    pub fn ask_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], SessionError> {
+    /// Same as [`Session::query_results`]; statements after the rejected one are not executed.
+    pub fn query_prepared(&mut self, prepared: &Prepared) -> Result<&[ResultSet], SessionError> {
         self.output.extend_from_slice(&prepared.message);
         self.send()?;
-        self.collected(|session| {
-            let copies = session.until_ready(true)?;
-            session.conclude(&prepared.sql, copies)
+        self.collect_results(|session| {
+            let copies = session.read_until_ready(true)?;
+            session.finish(&prepared.sql, copies)
         })
     }
 }

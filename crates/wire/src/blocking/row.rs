@@ -6,7 +6,7 @@ use crate::Values;
 
 /// The text of a column does not fit the requested type, or there are too few columns.
 #[derive(Debug, thiserror::Error)]
-#[error("column {column} has {found}, where {expected} was expected")]
+#[error("column {column} is {found}, expected {expected}")]
 pub struct RowError {
     /// Number of the column, from 1.
     column: usize,
@@ -24,12 +24,12 @@ pub trait FromText: Sized {
 }
 
 macro_rules! from_str {
-    ($($kind:ty => $expected:literal),*) => {
-        $(impl FromText for $kind {
+    ($($type:ty => $expected:literal),*) => {
+        $(impl FromText for $type {
             const EXPECTED: &'static str = $expected;
 
             fn from_text(text: Option<&str>) -> Option<Self> {
-                <$kind>::from_str(text?).ok()
+                <$type>::from_str(text?).ok()
             }
         })*
     };
@@ -81,7 +81,7 @@ impl<T: FromText> FromRow for T {
 
 impl<T: FromText> FromRow for Vec<T> {
     fn from_row(values: Values<'_>) -> Result<Self, RowError> {
-        (1..).zip(values).map(|(column, value)| of_column(column, value)).collect()
+        (1..).zip(values).map(|(column, value)| parse_column(column, value)).collect()
     }
 }
 
@@ -102,12 +102,12 @@ tuple!(A 1, B 2, C 3, D 4, E 5);
 tuple!(A 1, B 2, C 3, D 4, E 5, F 6);
 
 fn next<T: FromText>(column: usize, values: &mut Values<'_>) -> Result<T, RowError> {
-    let missing = || RowError { column, found: "no value".to_owned(), expected: T::EXPECTED };
-    of_column(column, values.next().ok_or_else(missing)?)
+    let missing = || RowError { column, found: "missing".to_owned(), expected: T::EXPECTED };
+    parse_column(column, values.next().ok_or_else(missing)?)
 }
 
 /// Text of a database without an encoding may be invalid UTF-8.
-fn of_column<T: FromText>(column: usize, value: Option<&[u8]>) -> Result<T, RowError> {
+fn parse_column<T: FromText>(column: usize, value: Option<&[u8]>) -> Result<T, RowError> {
     let text = value.map(String::from_utf8_lossy);
     T::from_text(text.as_deref()).ok_or_else(|| {
         let found = text.map_or_else(|| "null".to_owned(), |text| format!("\"{text}\""));

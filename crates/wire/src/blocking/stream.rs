@@ -60,11 +60,11 @@ impl Stream {
         };
     }
 
-    pub(super) fn receive(&mut self, piece: &mut [u8]) -> io::Result<usize> {
+    pub(super) fn receive(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let received = match self {
-                Self::Unix(stream) => stream.read(piece),
-                Self::Tcp(stream) => stream.read(piece),
+                Self::Unix(stream) => stream.read(buffer),
+                Self::Tcp(stream) => stream.read(buffer),
             };
             match received {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

@@ -222,14 +222,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_quoted_is_read_again(user in "[^\0]*", password in "[^\0]*") {
+        fn quoted_values_round_trip(user in "[^\0]*", password in "[^\0]*") {
             let values = parse(&format!("user={} password = {}", quoted(&user), quoted(&password))).unwrap();
             prop_assert_eq!(values.get("user"), Some(user.as_str()));
             prop_assert_eq!(values.get("password"), Some(password.as_str()));
         }
 
         #[test]
-        fn what_is_percent_encoded_is_read_again(user in "[^\0]+", host in "[^\0]+", name in "[^\0]+") {
+        fn percent_encoded_values_round_trip(user in "[^\0]+", host in "[^\0]+", name in "[^\0]+") {
             let (user_text, host_text, name_text) = (encoded(&user), encoded(&host), encoded(&name));
             let uri = format!("postgresql://{user_text}@{host_text}:1/?application_name={name_text}");
             let values = parse(&uri).unwrap();
@@ -240,7 +240,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_shown_has_all_but_the_secrets(user in "[^\0]*", password in "[^\0]+") {
+        fn secrets_are_removed(user in "[^\0]*", password in "[^\0]+") {
             let conninfo = format!("host=a user={} password={} port=1", quoted(&user), quoted(&password));
             let shown = without_secrets(&conninfo, &[("port", "5433")]).unwrap();
             let values = parse(&shown).unwrap();
@@ -251,7 +251,7 @@ mod tests {
         }
 
         #[test]
-        fn no_text_makes_it_panic(text in any::<String>(), uri in "[a=:/?@&,%\\[\\]0 ]*") {
+        fn arbitrary_text_does_not_panic(text in any::<String>(), uri in "[a=:/?@&,%\\[\\]0 ]*") {
             let _ = parse(&text);
             let _ = parse(&format!("postgresql://{uri}"));
         }

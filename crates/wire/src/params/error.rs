@@ -162,6 +162,6 @@ pub enum ParamError {
     #[error("require_auth method \"{0}\" is specified more than once")]
     RepeatedMethod(String),
     /// The process runs as a user without a name, and no role is given.
-    #[error("local user with ID {0} does not exist; say as whom to connect, by -U or PGUSER")]
+    #[error("local user with ID {0} does not exist; specify the role with -U or PGUSER")]
     NoLocalUser(u32),
 }

@@ -14,7 +14,7 @@ use super::{
 const DEFAULT_PORT: &str = "5432";
 
 /// Sources of defaults for values that are not given.
-pub(super) struct Environment {
+pub(super) struct Defaults {
     pub(super) home: Option<PathBuf>,
     pub(super) user: String,
     /// Directory of Unix sockets.
@@ -24,13 +24,13 @@ pub(super) struct Environment {
 }
 
 /// Parses parameters. The password file is not read.
-pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<ConnectParams, ParamError> {
-    let user = environment.user.clone();
+pub(super) fn from_values(values: &Values, defaults: &Defaults) -> Result<ConnectParams, ParamError> {
+    let user = defaults.user.clone();
     let database = values.given("dbname").unwrap_or(&user).to_owned();
     let owned = |name| values.given(name).map(str::to_owned);
     let (min_protocol_version, max_protocol_version) = protocol_versions(values)?;
     let client_encoding = owned("client_encoding").map(|encoding| match encoding.as_str() {
-        "auto" => environment.charset.clone(),
+        "auto" => defaults.charset.clone(),
         _ => encoding,
     });
     // A given name overrides the fallback even if empty.
@@ -48,10 +48,10 @@ pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<
         ("standby", TargetSessionAttrs::Standby),
         ("prefer-standby", TargetSessionAttrs::PreferStandby),
     ];
-    let hosts = hosts(values, environment)?;
+    let hosts = hosts(values, defaults)?;
     let require_auth = require_auth(values.given("require_auth"))?;
     let channel_binding = choice(values, "channel_binding", channel_bindings)?.unwrap_or_default();
-    let ssl = ssl(values, environment.home.as_deref())?;
+    let ssl = ssl(values, defaults.home.as_deref())?;
     check_gss(values)?;
     Ok(ConnectParams {
         hosts,
@@ -79,7 +79,7 @@ pub(super) fn from_values(values: &Values, environment: &Environment) -> Result<
     })
 }
 
-fn hosts(values: &Values, environment: &Environment) -> Result<Vec<Host>, ParamError> {
+fn hosts(values: &Values, defaults: &Defaults) -> Result<Vec<Host>, ParamError> {
     let list = |name| values.given(name).map(|list| list.split(',').collect::<Vec<_>>());
     let (names, addresses, ports) = (list("host"), list("hostaddr"), list("port"));
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
@@ -101,7 +101,7 @@ fn hosts(values: &Values, environment: &Environment) -> Result<Vec<Host>, ParamE
             text => Some(text.parse().map_err(|_| ParamError::InvalidAddress(address.clone()))?),
         };
         let host = match at(&names, number) {
-            none if none.is_empty() && hostaddr.is_none() => environment.sockets.to_owned(),
+            none if none.is_empty() && hostaddr.is_none() => defaults.sockets.to_owned(),
             name => name,
         };
         let port = port(&at(&ports, number))?;
@@ -203,14 +203,14 @@ fn ssl(values: &Values, home: Option<&Path>) -> Result<SslParams, ParamError> {
         crl_dir,
         cert: path("sslcert", "postgresql.crt"),
         key: path("sslkey", "postgresql.key"),
-        send_cert: sends_cert(values)?,
+        send_cert: send_cert(values)?,
         sni: values.get("sslsni").is_none_or(|value| value.starts_with('1')),
         min_version,
         max_version,
     })
 }
 
-fn sends_cert(values: &Values) -> Result<bool, ParamError> {
+fn send_cert(values: &Values) -> Result<bool, ParamError> {
     match choice(values, "sslcertmode", [("disable", Some(false)), ("allow", Some(true)), ("require", None)])?
     {
         None => Ok(true),
@@ -244,7 +244,7 @@ fn tls_versions(values: &Values) -> Result<(TlsVersion, Option<TlsVersion>), Par
         Some(3) => Some(TlsVersion::V1_3),
         Some(_) => {
             let value = values.given(max_name).unwrap_or_default();
-            return Err(unsupported(max_name, value, ": the oldest version of TLS that it has is TLSv1.2"));
+            return Err(unsupported(max_name, value, ": the oldest supported version is TLSv1.2"));
         }
     };
     Ok((if min == Some(3) { TlsVersion::V1_3 } else { TlsVersion::V1_2 }, max))
@@ -253,7 +253,9 @@ fn tls_versions(values: &Values) -> Result<(TlsVersion, Option<TlsVersion>), Par
 /// A libpq without GSSAPI accepts these values, too.
 fn check_gss(values: &Values) -> Result<(), ParamError> {
     match choice(values, "gssencmode", [("disable", false), ("prefer", false), ("require", true)])? {
-        Some(true) => Err(unsupported("gssencmode", "require", ", which has no GSSAPI: use sslmode")),
+        Some(true) => {
+            Err(unsupported("gssencmode", "require", ", which does not implement GSSAPI: use sslmode"))
+        }
         _ => Ok(()),
     }
 }

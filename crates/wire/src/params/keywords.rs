@@ -85,7 +85,7 @@ impl Default for Values {
 impl Values {
     /// Returns the value, also an empty one, which takes precedence over defaults.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
-        self.0[place(name)?].as_deref()
+        self.0[index_of(name)?].as_deref()
     }
 
     /// The value, unless it is empty.
@@ -105,8 +105,8 @@ impl Values {
             let mode = if value.starts_with('1') { "require" } else { "prefer" };
             return self.set("sslmode", mode.to_owned());
         }
-        let place = place(name).ok_or_else(|| ParamError::InvalidOption(name.to_owned()))?;
-        self.0[place] = Some(value);
+        let index = index_of(name).ok_or_else(|| ParamError::InvalidOption(name.to_owned()))?;
+        self.0[index] = Some(value);
         Ok(())
     }
 
@@ -117,15 +117,15 @@ impl Values {
 
     /// Overrides values with the other's.
     pub(super) fn override_by(&mut self, other: Self) {
-        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
-            if theirs.is_some() {
-                *mine = theirs;
+        for (value, new) in self.0.iter_mut().zip(other.0) {
+            if new.is_some() {
+                *value = new;
             }
         }
     }
 
     /// Fills in missing values from the environment.
-    pub(super) fn stand_in(&mut self, environment: &impl Fn(&str) -> Option<String>) {
+    pub(super) fn fill_from_environment(&mut self, environment: &impl Fn(&str) -> Option<String>) {
         for (value, keyword) in self.0.iter_mut().zip(&KEYWORDS) {
             if value.is_none() {
                 *value = keyword.variable.and_then(environment);
@@ -134,6 +134,6 @@ impl Values {
     }
 }
 
-fn place(name: &str) -> Option<usize> {
+fn index_of(name: &str) -> Option<usize> {
     KEYWORDS.iter().position(|keyword| keyword.name == name)
 }

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use nix::unistd::{Uid, User};
 
 use super::conninfo;
-use super::from_values::{self, Environment};
+use super::from_values::{self, Defaults};
 use super::keywords::Values;
 use super::password_file::{Key, PasswordFile};
-use super::service::Places;
+use super::service::ServiceFiles;
 use super::{ConnectParams, ParamError};
 
 /// Parameters given by the user, in order: later ones win.
@@ -72,32 +72,28 @@ impl ConnectParams {
         let mut values = expand(given)?;
         let home = home(environment);
         if let Some(service) = values.get("service").map(str::to_owned).or_else(|| environment("PGSERVICE")) {
-            let places = Places {
+            let files = ServiceFiles {
                 file: environment("PGSERVICEFILE").map(PathBuf::from),
                 home: home.clone(),
                 system: environment("PGSYSCONFDIR").map(PathBuf::from),
             };
-            places.look_up(&service, &mut values)?;
+            files.look_up(&service, &mut values)?;
         }
-        values.stand_in(environment);
-        strengthen(&mut values, environment)?;
+        values.fill_from_environment(environment);
+        apply_sslmode_defaults(&mut values, environment)?;
         let user = match values.given("user") {
             Some(user) => user.to_owned(),
             None => local_user()?,
         };
-        let surroundings = Environment {
-            home: home.clone(),
-            user,
-            sockets: default_sockets(),
-            charset: charset(environment),
-        };
-        let mut params = from_values::from_values(&values, &surroundings)?;
+        let defaults =
+            Defaults { home: home.clone(), user, sockets: default_sockets(), charset: charset(environment) };
+        let mut params = from_values::from_values(&values, &defaults)?;
         params.settings = session_settings(environment);
         let mut warnings = Vec::new();
         if values.given("password").is_none() {
             let own = home.map(|home| home.join(".pgpass"));
             params.password_file = values.given("passfile").map(PathBuf::from).or(own);
-            look_up_passwords(&mut params, surroundings.sockets, &mut warnings);
+            look_up_passwords(&mut params, defaults.sockets, &mut warnings);
         }
         if let Some(file) = values.given("sslkeylogfile") {
             warnings
@@ -143,7 +139,10 @@ fn default_sockets() -> &'static str {
 }
 
 /// `sslmode` of an obsolete variable, and of roots that require the strongest mode.
-fn strengthen(values: &mut Values, environment: &impl Fn(&str) -> Option<String>) -> Result<(), ParamError> {
+fn apply_sslmode_defaults(
+    values: &mut Values,
+    environment: &impl Fn(&str) -> Option<String>,
+) -> Result<(), ParamError> {
     if environment("PGREQUIRESSL").is_some_and(|value| value.starts_with('1')) {
         values.set_default("sslmode", "require")?;
     }

@@ -12,7 +12,7 @@ use super::keywords::Values;
 const LINE_LIMIT: usize = 1023;
 
 /// Locations of service files.
-pub(super) struct Places {
+pub(super) struct ServiceFiles {
     /// `PGSERVICEFILE`: it must exist, and the user's own file is ignored.
     pub(super) file: Option<PathBuf>,
     pub(super) home: Option<PathBuf>,
@@ -20,7 +20,7 @@ pub(super) struct Places {
     pub(super) system: Option<PathBuf>,
 }
 
-impl Places {
+impl ServiceFiles {
     /// Fills in missing values from a service.
     pub(super) fn look_up(&self, service: &str, values: &mut Values) -> Result<(), ParamError> {
         let own = match (&self.file, &self.home) {

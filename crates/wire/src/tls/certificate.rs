@@ -69,7 +69,7 @@ pub(super) fn name_matches(name: &str, host: &str) -> bool {
 
 /// Whether a certificate is valid that OpenSSL accepts, but rustls does not: one that is itself trusted, or one of
 /// X.509 version 1, as in PostgreSQL's manual (`openssl x509 -req`), that a trusted one has signed.
-pub(super) fn is_good_by_old_rules(
+pub(super) fn is_valid_legacy_certificate(
     certificate: &CertificateDer<'_>,
     roots: &[CertificateDer<'_>],
     algorithms: &WebPkiSupportedAlgorithms,
@@ -90,7 +90,7 @@ pub(super) fn is_good_by_old_rules(
     let issuers = roots.iter().filter_map(|root| Certificate::from_der(root).ok());
     issuers
         .filter(|issuer| issuer.tbs_certificate().subject() == tbs.issuer() && is_valid_at(issuer, now))
-        .any(|issuer| has_signed(&issuer, &parsed, algorithms).is_some())
+        .any(|issuer| verify_issuer_signature(&issuer, &parsed, algorithms).is_some())
 }
 
 fn is_valid_at(certificate: &Certificate, now: UnixTime) -> bool {
@@ -99,7 +99,7 @@ fn is_valid_at(certificate: &Certificate, now: UnixTime) -> bool {
     validity.not_before.to_unix_duration() <= now && now <= validity.not_after.to_unix_duration()
 }
 
-fn has_signed(
+fn verify_issuer_signature(
     issuer: &Certificate,
     certificate: &Certificate,
     algorithms: &WebPkiSupportedAlgorithms,
@@ -108,12 +108,12 @@ fn has_signed(
     let key_algorithm = content(&key.algorithm)?;
     let signature_algorithm = content(certificate.signature_algorithm())?;
     let signed = certificate.tbs_certificate().to_der().ok()?;
-    let fitting = algorithms.all.iter().filter(|algorithm| {
+    let usable = algorithms.all.iter().filter(|algorithm| {
         algorithm.public_key_alg_id().as_ref() == key_algorithm
             && algorithm.signature_alg_id().as_ref() == signature_algorithm
     });
     let (key, signature) = (key.subject_public_key.as_bytes()?, certificate.signature().as_bytes()?);
-    fitting.map(|algorithm| algorithm.verify_signature(key, &signed, signature)).find(Result::is_ok).map(drop)
+    usable.map(|algorithm| algorithm.verify_signature(key, &signed, signature)).find(Result::is_ok).map(drop)
 }
 
 /// Content of an algorithm identifier, without its header.
@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wildcard_is_one_whole_part_of_a_name() {
+    fn a_wildcard_matches_one_label() {
         for (name, host, matches) in [
             ("db.example.com", "DB.example.com", true),
             ("db.example.com", "db.example.com.", true),

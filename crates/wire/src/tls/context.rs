@@ -58,7 +58,7 @@ impl TlsContext {
             return Err(TlsError::NoHostName);
         }
         let mut tls = Box::new(Tls::new(UnbufferedClientConnection::new(config, server_name(host))?));
-        tls.shake_hands(&[], out)?;
+        tls.continue_handshake(&[], out)?;
         Ok(tls)
     }
 }
@@ -79,7 +79,7 @@ fn configure(ssl: &SslParams) -> Result<ClientConfig, TlsError> {
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match files::client_cert(ssl)? {
         None => builder.with_no_client_auth(),
-        Some(own) => builder.with_client_cert_resolver(Arc::new(shown(own, &provider)?)),
+        Some(cert) => builder.with_client_cert_resolver(Arc::new(certified_key(cert, &provider)?)),
     };
     config.enable_sni = ssl.sni;
     config.alpn_protocols = vec![ALPN.to_vec()];
@@ -89,25 +89,25 @@ fn configure(ssl: &SslParams) -> Result<ClientConfig, TlsError> {
 }
 
 /// The client's certificate and key, which must match.
-fn shown(own: ClientCert, provider: &CryptoProvider) -> Result<SingleCertAndKey, TlsError> {
-    let ClientCert { chain, key, key_path } = own;
+fn certified_key(cert: ClientCert, provider: &CryptoProvider) -> Result<SingleCertAndKey, TlsError> {
+    let ClientCert { chain, key, key_path } = cert;
     let key = provider
         .key_provider
         .load_private_key(key)
         .map_err(|error| TlsError::Key { path: key_path.clone(), problem: error.to_string() })?;
     let public = key.public_key().map(|key| key.to_vec());
     let certified = chain.first().and_then(certificate::public_key);
-    if public.zip(certified).is_some_and(|(of_key, of_certificate)| of_key != of_certificate) {
+    if public.zip(certified).is_some_and(|(public, certified)| public != certified) {
         return Err(TlsError::KeyMismatch(key_path));
     }
     Ok(CertifiedKey::new(chain, key).into())
 }
 
 fn versions(ssl: &SslParams) -> Vec<&'static SupportedProtocolVersion> {
-    let within = |version| version >= ssl.min_version && ssl.max_version.is_none_or(|max| version <= max);
+    let is_allowed = |version| version >= ssl.min_version && ssl.max_version.is_none_or(|max| version <= max);
     [(TlsVersion::V1_2, &TLS12), (TlsVersion::V1_3, &TLS13)]
         .into_iter()
-        .filter(|(version, _)| within(*version))
+        .filter(|(version, _)| is_allowed(*version))
         .map(|(_, supported)| supported)
         .collect()
 }

@@ -76,7 +76,7 @@ pub enum TlsError {
     #[error("SSL connection has been closed unexpectedly")]
     Closed,
     /// The keys of the connection are exhausted.
-    #[error("the keys of the SSL connection have been used for as many messages as is safe; connect anew")]
+    #[error("the keys of the SSL connection have encrypted as many messages as is safe; reconnect")]
     Exhausted,
     /// The server's certificate is for another host.
     #[error(transparent)]

@@ -30,7 +30,7 @@ pub(super) struct ClientCert {
 pub(super) fn client_cert(ssl: &SslParams) -> Result<Option<ClientCert>, TlsError> {
     const WHAT: &str = "certificate file";
     let Some(path) = ssl.cert.as_ref().filter(|_| ssl.send_cert) else { return Ok(None) };
-    let Some(content) = read_if_there(WHAT, path)? else { return Ok(None) };
+    let Some(content) = read_if_exists(WHAT, path)? else { return Ok(None) };
     let chain = certificates(WHAT, path, &content)?;
     let Some(key_path) = ssl.key.clone() else { return Err(TlsError::NoHome) };
     let key = private_key(&key_path)?;
@@ -72,12 +72,12 @@ pub(super) fn roots(ssl: &SslParams) -> Result<Option<Vec<CertificateDer<'static
             let found = rustls_native_certs::load_native_certs();
             if found.certs.is_empty() {
                 let problems: Vec<String> = found.errors.iter().map(ToString::to_string).collect();
-                let problem = if problems.is_empty() { "there are none".into() } else { problems.join("; ") };
+                let problem = if problems.is_empty() { "none found".into() } else { problems.join("; ") };
                 return Err(TlsError::NoSystemRoots(problem));
             }
             Ok(Some(found.certs))
         }
-        RootCert::File(path) => match read_if_there(WHAT, path) {
+        RootCert::File(path) => match read_if_exists(WHAT, path) {
             Ok(Some(content)) => certificates(WHAT, path, &content).map(Some),
             Ok(None) if required => Err(TlsError::NoRootCert(path.clone())),
             Ok(None) => Ok(None),
@@ -111,12 +111,12 @@ fn certificates(
         .collect::<Result<_, _>>()
         .map_err(|error| problem(error.to_string()))?;
     if certificates.is_empty() {
-        return Err(problem("it has no certificate in PEM form".to_owned()));
+        return Err(problem("it contains no PEM certificate".to_owned()));
     }
     Ok(certificates)
 }
 
-fn read_if_there(what: &'static str, path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
+fn read_if_exists(what: &'static str, path: &Path) -> Result<Option<Vec<u8>>, TlsError> {
     match fs::read(path) {
         Ok(content) => Ok(Some(content)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),

@@ -9,7 +9,7 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, RootCertStore, SignatureScheme};
 
-use super::certificate::{common_name, is_good_by_old_rules, name_matches, verify_signature};
+use super::certificate::{common_name, is_valid_legacy_certificate, name_matches, verify_signature};
 use super::error::WrongHost;
 use super::{TlsError, files};
 use crate::params::{RootCert, SslMode, SslParams};
@@ -110,9 +110,9 @@ impl ServerCertVerifier for Verifier {
             )) => self.verify_name(end_entity, server_name),
             Err(error @ Error::InvalidCertificate(CertificateError::Other(_))) => {
                 let algorithms = &self.provider.signature_verification_algorithms;
-                let is_good =
-                    !trust.has_revocations && is_good_by_old_rules(end_entity, &trust.roots, algorithms, now);
-                if is_good { self.verify_name(end_entity, server_name) } else { Err(error) }
+                let is_valid = !trust.has_revocations
+                    && is_valid_legacy_certificate(end_entity, &trust.roots, algorithms, now);
+                if is_valid { self.verify_name(end_entity, server_name) } else { Err(error) }
             }
             Err(error) => Err(error),
         }
@@ -126,7 +126,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls12_signature(message, cert, signed, algorithms)
-            .or_else(|error| by_old_rules(error, message, cert, signed, self))
+            .or_else(|error| verify_legacy_signature(error, message, cert, signed, self))
     }
 
     fn verify_tls13_signature(
@@ -137,7 +137,7 @@ impl ServerCertVerifier for Verifier {
     ) -> Result<HandshakeSignatureValid, Error> {
         let algorithms = &self.provider.signature_verification_algorithms;
         verify_tls13_signature(message, cert, signed, algorithms)
-            .or_else(|error| by_old_rules(error, message, cert, signed, self))
+            .or_else(|error| verify_legacy_signature(error, message, cert, signed, self))
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
@@ -146,7 +146,7 @@ impl ServerCertVerifier for Verifier {
 }
 
 /// rustls does not support the key of an X.509 version 1 certificate.
-fn by_old_rules(
+fn verify_legacy_signature(
     error: Error,
     message: &[u8],
     certificate: &CertificateDer<'_>,

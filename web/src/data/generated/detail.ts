@@ -3,7 +3,7 @@
 export type CauseView = { name: string, share: number, of: string, sentence: string, evidence: Array<string>, next: string, confidence: string, };
 
 /**
- * A distribution by its quantiles, as HdrHistogram's percentile iterator takes them: the closer to 1, the denser.
+ * A distribution by its quantiles, as in HdrHistogram's percentile iterator: the closer to 1, the denser.
  */
 export type Curve = { 
 /**
@@ -11,16 +11,16 @@ export type Curve = {
  */
 q: Array<number>, 
 /**
- * For each, the smallest value that this share does not exceed.
+ * For each share, the smallest value that it does not exceed.
  */
 us: Array<number>, 
 /**
- * How many values there are.
+ * Number of values.
  */
 count: number, };
 
 /**
- * One trial in all its detail.
+ * One trial in detail.
  */
 export type Detail = { 
 /**
@@ -32,36 +32,36 @@ schema: number,
  */
 id: string, 
 /**
- * Its cell in words.
+ * The cell as text.
  */
 cell: string, 
 /**
- * The measured window; null where no load ran.
+ * The measured window; null if no load ran.
  */
 window: Span | null, 
 /**
- * Command that measures its cell again. Null where it was imported, and where the campaign can't be narrowed to the cell
- * by `--set`.
+ * Command that measures its cell again. Null if it was imported, or if `--set` can't narrow the campaign to the
+ * cell.
  */
 rerun: string | null, 
 /**
- * What clients got, over time.
+ * Throughput, failures and latency over time.
  */
 load: Load, 
 /**
- * Their latencies over time; null where there are none.
+ * Latencies over time; null if there are none.
  */
 heat: Heat | null, 
 /**
- * Latency from the intended start, of the measured window; null where there is none.
+ * Latency from the intended start, in the measured window; null if there is none.
  */
 intended: Curve | null, 
 /**
- * Latency from the start as it was; null in a closed loop, where it is no other.
+ * Latency from the actual start; null in a closed loop, where it equals the former.
  */
 service: Curve | null, 
 /**
- * Times at which metrics are given, shared by those that were read together.
+ * Times of metrics, shared by those that were read together.
  */
 clocks: Array<Array<number>>, 
 /**
@@ -69,70 +69,70 @@ clocks: Array<Array<number>>,
  */
 metrics: Array<Metric>, 
 /**
- * How many metrics are not here, for they were nothing but zero or null. Always 0 of a document that is not thinned.
+ * Number of metrics omitted because all values are zero or null. Always 0 for a document that is not thinned.
  */
 left_out: number, 
 /**
- * What happened, in order of time.
+ * Events, in order of time.
  */
 events: Array<Event>, 
 /**
- * What sessions were seen doing; null where they were not looked at.
+ * Sampled waits of the sessions; null if there were no samples.
  */
 waits: Waits | null, 
 /**
- * What statements cost, the most expensive first.
+ * Cost of statements, the most expensive first.
  */
 statements: Array<Statement>, 
 /**
- * Where the time goes; null where it can't be said.
+ * Where the time goes; null if it can't be explained.
  */
 explained: ExplanationView | null, 
 /**
- * Why it can't be said.
+ * The reason why it can't be explained.
  */
 unexplained: string | null, };
 
 /**
- * Something that happened.
+ * An event.
  */
 export type Event = { 
 /**
- * When it began; where only its end is known and not its length, its end.
+ * Start; if only the end is known and not the length, the end.
  */
 start_us: number, 
 /**
- * When it ended; null of what has no length.
+ * End; null for an event without length.
  */
 end_us: number | null, 
 /**
- * Where it is drawn.
+ * The lane in which it is drawn.
  */
 lane: Lane, 
 /**
- * Its kind, as `docs/events.md` has it.
+ * Its kind, as in `docs/events.md`.
  */
 kind: string, 
 /**
- * In words.
+ * Description.
  */
 message: string, 
 /**
- * What it happened to.
+ * Object or session of the event.
  */
 of: string | null, };
 
 /**
- * One trial, or those of one cell, explained.
+ * Explanation of one trial, or of those of one cell, as data.
  */
 export type ExplanationView = { cell: string, trials: Array<string>, status: 'valid' | 'suspect' | 'invalid', tps: number, latency_us: number, looks: number, verdict: string, confidence: string, parts: Array<PartView>, causes: Array<CauseView>, };
 
 /**
- * How many transactions took how long, over time.
+ * Transactions by latency, over time.
  */
 export type Heat = { 
 /**
- * Between two neighbours lies a row: one more than there are rows, eight to a power of ten.
+ * Edges of the rows: one more than there are rows, eight per power of ten.
  */
 edges_us: Array<number>, 
 /**
@@ -140,7 +140,7 @@ edges_us: Array<number>,
  */
 start_us: Array<number>, 
 /**
- * Its length.
+ * Length of each column.
  */
 width_us: Array<number>, 
 /**
@@ -149,12 +149,12 @@ width_us: Array<number>,
 counts: Array<Array<number>>, };
 
 /**
- * Events that are drawn together.
+ * Group of events that are drawn together.
  */
 export type Lane = "checkpoint" | "vacuum" | "error" | "other";
 
 /**
- * What clients got in each interval, or in several of them together; all lists are equally long. None is of two phases.
+ * Throughput, failures and latency per interval, or per group of intervals of one phase. Lists are equally long.
  */
 export type Load = { 
 /**
@@ -170,15 +170,15 @@ width_us: Array<number>,
  */
 tps: Array<number | null>, 
 /**
- * Transactions per second of the slowest of the intervals that are together; null where each stands alone.
+ * Transactions per second of the slowest interval of each group; null without groups.
  */
 tps_low: Array<number | null> | null, 
 /**
- * The same of the fastest.
+ * The same for the fastest.
  */
 tps_high: Array<number | null> | null, 
 /**
- * Transactions that failed.
+ * Failed transactions.
  */
 failed: Array<number | null>, 
 /**
@@ -199,45 +199,44 @@ p99_us: Array<number | null>,
 max_us: Array<number | null>, };
 
 /**
- * One metric of one subject.
+ * A metric with one label.
  */
 export type Metric = { 
 /**
- * As in the bundle: `pg.wal.bytes`, `cpu.user_us`.
+ * Name as in the bundle: `pg.wal.bytes`, `cpu.user_us`.
  */
 metric: string, 
 /**
- * Of what; null where there is but one.
+ * Label; null if there is only one series.
  */
 of: string | null, 
 /**
- * Its meaning; null if the catalogue does not have it.
+ * Its meaning; null if the catalogue does not contain it.
  */
 meaning: string | null, 
 /**
- * What it is shown in: `B`, `µs`, `Hz`, `°C` or nothing, of rates by second.
+ * Display unit: `B`, `µs`, `Hz`, `°C` or nothing, and per second for rates.
  */
 unit: string, 
 /**
- * Whether it is a counter's growth per second; else it is a gauge. A rate is given where its span ends, so that the first
- * is null; it is null too where the counter was reset.
+ * Whether it is a counter's growth per second; else it is a gauge. A rate is at the end of its span, so that the
+ * first one is null; so is one after a reset of the counter.
  */
 rate: boolean, 
 /**
- * Its times: a place in [`Detail::clocks`].
+ * Index of its times in [`Detail::clocks`].
  */
 clock: number, 
 /**
- * One for each time. Of several readings together their mean, and a rate's is the growth by time of all; null where all
- * of them are.
+ * One per time. For a group of readings their mean, which for a rate is weighted by time; null if all of them are.
  */
 values: Array<number | null>, 
 /**
- * The smallest of the readings that are together; null where each stands alone.
+ * The smallest reading of each group; null without groups.
  */
 low: Array<number | null> | null, 
 /**
- * The largest.
+ * The largest reading of each group.
  */
 high: Array<number | null> | null, };
 
@@ -248,16 +247,16 @@ export type PartView = { place: string, of: string | null, us: number, share: nu
  */
 export type Span = { 
 /**
- * Its start.
+ * Start.
  */
 start_us: number, 
 /**
- * Its end.
+ * End.
  */
 end_us: number, };
 
 /**
- * What one statement cost during the load, as `pg_stat_statements` has it.
+ * Cost of a statement during the load, from `pg_stat_statements`.
  */
 export type Statement = { 
 /**
@@ -265,15 +264,15 @@ export type Statement = {
  */
 query: string, 
 /**
- * How often it ran.
+ * Number of executions.
  */
 calls: number, 
 /**
- * Time it took to execute, in all.
+ * Total execution time.
  */
 total_us: number, 
 /**
- * Rows it brought or changed.
+ * Rows returned or changed.
  */
 rows: number, 
 /**
@@ -290,7 +289,7 @@ shared_read_blocks: number,
 wal_bytes: number | null, };
 
 /**
- * One kind of session in one state of waiting.
+ * One kind of session in one state.
  */
 export type WaitSeries = { 
 /**
@@ -298,30 +297,30 @@ export type WaitSeries = {
  */
 session: string, 
 /**
- * `wait_event_type`; `CPU` where it was active and did not wait; the state where it was not active; `rest` of all that are
- * not told one by one.
+ * `wait_event_type`; `CPU` if active and not waiting; the session's state if not active; `rest` for all states
+ * that are not listed individually.
  */
 type: string, 
 /**
- * `wait_event`; null where it did not wait, or was not active.
+ * `wait_event`; null if not waiting, or not active.
  */
 event: string | null, 
 /**
- * One for each span.
+ * Mean number of sessions per span.
  */
 sessions: Array<number>, };
 
 /**
- * Mean number of sessions in each state of waiting, over time. The 24 most frequent are told one by one, those that wait for
- * work after the others; of each kind of session, the rest is one more.
+ * Mean number of sessions in each state, over time. The 24 most frequent states are listed individually, those that
+ * wait for work last; the others are combined per kind of session.
  */
 export type Waits = { 
 /**
- * Start of each span. Where no look succeeded there is none.
+ * Start of each span. There is none for times without samples.
  */
 start_us: Array<number>, 
 /**
- * Its length.
+ * Length of each span.
  */
 width_us: Array<number>, 
 /**

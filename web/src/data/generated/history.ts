@@ -3,7 +3,7 @@
 export type Acceptance = { id: string, before: string, after: string, fell: boolean, cells: Array<{ [key in string]: string }>, note: string, by: string | null, at: string, };
 
 /**
- * A history as data, schema 1. Places are those of `steps`, `cells` and `accepted`, from 0.
+ * A history as data, schema 1. Indices are those of `steps`, `cells` and `accepted`, from 0.
  */
 export type History = { schema: number, metric: string, 
 /**
@@ -15,13 +15,13 @@ better: 'higher' | 'lower' | 'neither', control: string | null, over: string, se
  */
 order: string, steps: Array<HistoryStep>, trials: HistoryTrials, cells: Array<HistoryCell>, shifts: Array<HistoryShift>, accepted: Array<Acceptance>, sentence: string, gates: Array<HistoryGate>, 
 /**
- * What the gates come to, in sentences.
+ * Outcomes of the gates, in sentences.
  */
 said: Array<string>, };
 
 export type HistoryCell = { cell: { [key in string]: string }, 
 /**
- * `yes`, or why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
+ * `yes`, or the reason why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
  */
 tested: string, 
 /**
@@ -31,7 +31,7 @@ points: Array<HistoryPoint>, changes: Array<HistoryChange>, };
 
 export type HistoryChange = { before: number, after: number, within_before: number, within_after: number, 
 /**
- * Of the geometric means of the points after and before.
+ * Ratio of the geometric means of the points after and before.
  */
 ratio: number, ci95_low: number | null, ci95_high: number | null, p: number, verdict: string, accepted: number | null, };
 
@@ -43,7 +43,7 @@ undecided: Array<number>, };
 
 export type HistoryHit = { cell: number, 
 /**
- * The place among the cell's changes.
+ * Index among the cell's changes.
  */
 change: number, };
 
@@ -55,19 +55,19 @@ export type HistoryShift = { before: number, after: number,
  */
 ratio: number, smallest: number, largest: number, verdict: string, cells: Array<number>, 
 /**
- * Whether it is so in all its cells.
+ * Whether it is accepted in all its cells.
  */
 is_accepted: boolean, said: string, };
 
 export type HistoryStep = { 
 /**
- * What `--accept`, `--withdraw` and `--without` take.
+ * Argument of `--accept`, `--withdraw` and `--without`.
  */
 key: string, label: string, began: string | null, };
 
 export type HistoryTrials = { selected: number, runs: number, campaigns: Array<string>, 
 /**
- * How many trials each gate made so.
+ * Number of invalid trials by gate.
  */
 invalid: { [key in string]: number }, suspect: { [key in string]: number }, 
 /**

@@ -5,15 +5,15 @@
  */
 export type Background = { 
 /**
- * Its name.
+ * Name of the workload.
  */
 workload: string, 
 /**
- * Its transactions that ended in the window.
+ * Transactions that ended in the window.
  */
 transactions: number, 
 /**
- * Those that failed, in any phase.
+ * Failed transactions, in any phase.
  */
 failed: number, 
 /**
@@ -21,7 +21,7 @@ failed: number,
  */
 tps: number, 
 /**
- * Latency of the window's transactions; null where there were none.
+ * Latency of the window's transactions; null if there were none.
  */
 latency: Latency | null, };
 
@@ -30,27 +30,27 @@ latency: Latency | null, };
  */
 export type Column = { 
 /**
- * What to call it: unique among the columns.
+ * Label: unique among the columns.
  */
 label: string, 
 /**
- * The version as the campaign writes it; null where imported trials do not say.
+ * The version as written in the campaign; null if unknown for imported trials.
  */
 server: string | null, 
 /**
- * The name of its settings in the campaign; null as above.
+ * The name of its settings in the campaign; null if unknown for imported trials.
  */
 settings: string | null, 
 /**
- * Its level of each factor that tells columns apart, by the factor's name; none of those that are not known.
+ * Levels of the factors that distinguish columns, by factor name; unknown ones are absent.
  */
 levels: { [key in string]: string }, 
 /**
- * The full versions that answered, more than one only if a server was updated between runs.
+ * The full versions that the servers reported, more than one only if a server was updated between runs.
  */
 versions: Array<string>, 
 /**
- * What `version()` printed.
+ * Output of `version()`.
  */
 banners: Array<string>, 
 /**
@@ -59,19 +59,19 @@ banners: Array<string>,
 kernels: Array<string>, };
 
 /**
- * What a column comes to against the first one.
+ * Result of comparing a column with the first one.
  */
 export type Comparison = { 
 /**
- * Its place in [`View::columns`].
+ * Index in [`View::columns`].
  */
 column: number, 
 /**
- * In one sentence.
+ * The result in one sentence.
  */
 sentence: string, 
 /**
- * How many cells only one of the two has: they are in no comparison.
+ * Number of cells that only one of the two has: they are not compared.
  */
 unshared: number, };
 
@@ -80,52 +80,52 @@ unshared: number, };
  */
 export type Confound = { 
 /**
- * The factor that is compared.
+ * The compared factor.
  */
 factor: string, 
 /**
- * Its baseline.
+ * The baseline's level.
  */
 baseline: string, 
 /**
- * The level that is compared with it.
+ * The variant's level.
  */
 level: string, 
 /**
- * What differs, such as `setting data_checksums`.
+ * The fact that differs, such as `setting data_checksums`.
  */
 what: string, 
 /**
- * At the baseline.
+ * Its value at the baseline.
  */
 before: string, 
 /**
- * At the other level.
+ * Its value at the variant.
  */
 after: string, };
 
 /**
- * Where it was measured.
+ * Environment of the measurements.
  */
 export type Environment = { 
 /**
- * The machine in one line; null where the trials had more than one, or none is known.
+ * The machine in one line; null if the trials had several, or it is unknown.
  */
 machine: string | null, 
 /**
- * What is known of the machine and its kernel.
+ * Known facts of the machine and its kernel.
  */
 facts: Array<Fact>, 
 /**
- * What differs between the levels that the campaigns compare, and is no factor of theirs.
+ * Differences between the levels that the campaigns compare, other than declared factors.
  */
 confounds: Array<Confound>, 
 /**
- * Options in which the configurations of the columns' kernels differ, first those that matter to a server.
+ * Options in which the configurations of the columns' kernels differ, those that matter to a server first.
  */
 kernel_options: Array<KernelOption>, 
 /**
- * Settings that are not at their default, or that the columns do not share.
+ * Settings that are not at their default, or that differ between columns.
  */
 settings: Array<Setting>, };
 
@@ -134,19 +134,19 @@ settings: Array<Setting>, };
  */
 export type Fact = { 
 /**
- * `machine`, `kernel` for what the kernel is and decides, `sysctl`, or `other` for whatever else the trials do not share.
+ * `machine`, `kernel` (properties and decisions of the kernel), `sysctl`, or `other` for further differences.
  */
 group: 'machine' | 'kernel' | 'sysctl' | 'other', 
 /**
- * What it is.
+ * Name of the fact.
  */
 name: string, 
 /**
- * Whether it comes with the kernel: in virtual machines that were made for their kernels, all but what they were given.
+ * Whether it depends on the kernel: in guests created for their kernels, everything but the guest's configuration.
  */
 of_kernel: boolean, 
 /**
- * Its values, the most frequent first: more than one where it was not the same in every trial.
+ * Its values, the most frequent first: more than one if it differed between trials.
  */
 values: Array<FactValue>, };
 
@@ -155,20 +155,20 @@ values: Array<FactValue>, };
  */
 export type FactValue = { 
 /**
- * The value; null where it could not be found out.
+ * The value; null if it could not be determined.
  */
 value: string | null, 
 /**
- * In how many trials.
+ * Number of trials with this value.
  */
 trials: number, 
 /**
- * The same of the trials of each of [`View::columns`].
+ * The same for the trials of each of [`View::columns`].
  */
 columns: Array<number>, };
 
 /**
- * What one validity gate found.
+ * The finding of a validity gate.
  */
 export type Finding = { 
 /**
@@ -176,7 +176,7 @@ export type Finding = {
  */
 gate: string, 
 /**
- * What it makes of the trial.
+ * Its status: `valid`, `suspect` or `invalid`.
  */
 validity: 'valid' | 'suspect' | 'invalid', 
 /**
@@ -184,7 +184,7 @@ validity: 'valid' | 'suspect' | 'invalid',
  */
 evidence: string, 
 /**
- * Up to where it would have found nothing.
+ * The bound up to which the gate finds nothing.
  */
 threshold: string | null, 
 /**
@@ -193,23 +193,23 @@ threshold: string | null,
 advice: string | null, };
 
 /**
- * A function where it was called, or what stands above all functions: a process's name, and above that a role.
+ * A function at one place of the call tree; above all functions, the name of a process, and above that a role.
  */
 export type Frame = { 
 /**
- * Its name; the kernel's end in `_[k]`.
+ * Name; the kernel's functions end in `_[k]`.
  */
 name: string, 
 /**
- * Samples in which it was running.
+ * Samples in the function itself.
  */
 self: number, 
 /**
- * Samples in which it was running, or waiting for what it had called.
+ * Samples in the function or the functions that it called.
  */
 total: number, 
 /**
- * What it called, the most samples first. Those with less than 0.1 % of the role are together in the last one.
+ * Functions that it called, the most samples first. Those below 0.1 % of the role are combined in the last one.
  */
 children: Array<Frame>, };
 
@@ -218,21 +218,21 @@ children: Array<Frame>, };
  */
 export type KernelOption = { 
 /**
- * Its name, without `CONFIG_`.
+ * Name, without `CONFIG_`.
  */
 name: string, 
 /**
- * Whether it changes what a server gets of the machine.
+ * Whether it affects a server's performance.
  */
 matters: boolean, 
 /**
- * Its values under the kernels of each of [`View::columns`], by commas where there are several: `y`, `m`, `n` (also
- * where a kernel does not know it), a number or a text; null where the configuration is not known.
+ * Its values under the kernels of each of [`View::columns`], separated by commas if there are several: `y`, `m`,
+ * `n` (also if a kernel does not know it), a number or a text; null if the configuration is unknown.
  */
 values: Array<string | null>, };
 
 /**
- * Latency in figures, microseconds; null where an imported trial does not have it.
+ * Latency figures in microseconds; null if an imported trial does not have them.
  */
 export type Latency = { 
 /**
@@ -253,11 +253,11 @@ p95_us: number | null,
 p99_us: number | null, };
 
 /**
- * A table of clients × columns, under equal conditions otherwise. A factor is null where imported trials do not say.
+ * A table of clients × columns, under otherwise equal conditions. A factor is null if unknown for imported trials.
  */
 export type Panel = { 
 /**
- * pgbench's name of the workload.
+ * Name of the workload.
  */
 workload: string | null, 
 /**
@@ -265,24 +265,24 @@ workload: string | null,
  */
 scale: number | null, 
 /**
- * How statements are sent.
+ * Protocol of the statements.
  */
 protocol: string | null, 
 /**
- * What carries them.
+ * Transport of the connections.
  */
 transport: string | null, 
 /**
- * What else tells it from other panels, or is not as usual: `rate 500`, `cache cold`.
+ * Other conditions that differ between panels or are not the default: `rate 500`, `cache cold`.
  */
 conditions: Array<string>, 
 /**
- * The largest size of the tested database among its trials when the load began.
+ * The largest size of the tested database at the load's start, among its trials.
  */
 database_bytes: number | null, 
 /**
- * The memory that it could be in: the machine's, or what a limit left of it to the server; null where that is not known, or
- * not the same in all its trials.
+ * Memory available to the server: the machine's, or the server's limit; null if unknown, or not the same in all
+ * its trials.
  */
 memory_bytes: number | null, 
 /**
@@ -290,13 +290,12 @@ memory_bytes: number | null,
  */
 rows: Array<Row>, 
 /**
- * How each of [`View::columns`] grows with the clients; null where it has fewer than three numbers of them, or a rate
- * was set.
+ * Scalability of each of [`View::columns`]; null for fewer than three numbers of clients, or with a rate.
  */
 scalability: Array<Scalability | null>, };
 
 /**
- * How a run was to be.
+ * Plan of a run.
  */
 export type PlanFacts = { 
 /**
@@ -308,11 +307,11 @@ trials: number,
  */
 duration: string, 
 /**
- * Load before the window, the same way.
+ * Load before the window, in the same form.
  */
 warmup: string, 
 /**
- * Trials of each cell: `5`, or `5 to 20`.
+ * Trials per cell: `5`, or `5 to 20`.
  */
 repeats: string, 
 /**
@@ -321,11 +320,11 @@ repeats: string,
 order: 'randomized-blocks' | 'sequential', };
 
 /**
- * The trials of one cell and what they come to. Invalid trials are among `runs` and in no figure.
+ * The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
  */
 export type Point = { 
 /**
- * Number of trials that the figures are made of.
+ * Number of trials used for the figures.
  */
 n: number, 
 /**
@@ -341,28 +340,28 @@ min: number | null,
  */
 max: number | null, 
 /**
- * Median of their instructions for each transaction; null where these were not counted.
+ * Median of their instructions per transaction; null if these were not counted.
  */
 instructions: number | null, 
 /**
- * `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
+ * `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
  */
 class: string | null, 
 /**
- * The first of the trials over the median of the others, less 1, where it is unlike them, as after a cold start.
+ * The ratio of the first trial to the median of the others, less 1, if it is an outlier, as after a cold start.
  */
 first_run_apart: number | null, 
 /**
- * Whether it changed; null in the first column, and where that has no trial.
+ * Verdict; null in the first column, and if that has no trial.
  */
 verdict: Verdict | null, 
 /**
- * Every trial, by repeat.
+ * All trials, by repeat.
  */
 runs: Array<Trial>, };
 
 /**
- * Which functions processors were in while a cell was measured, or threads waited in, of its usable trials together.
+ * Profile of a cell's usable trials: the functions that used CPU, or in which threads waited.
  */
 export type Profile = { 
 /**
@@ -370,15 +369,15 @@ export type Profile = {
  */
 kind: string, 
 /**
- * The cell's place in [`View::panels`].
+ * Index of the panel in [`View::panels`].
  */
 panel: number, 
 /**
- * Its number of clients; null where that is not known.
+ * Number of clients; null if unknown.
  */
 clients: number | null, 
 /**
- * Its place in [`View::columns`].
+ * Index of the column in [`View::columns`].
  */
 column: number, 
 /**
@@ -386,7 +385,7 @@ column: number,
  */
 trials: Array<string>, 
 /**
- * How the first of them was profiled, for people.
+ * How the first of them was profiled, as text.
  */
 taken: string, 
 /**
@@ -394,20 +393,20 @@ taken: string,
  */
 us_per_sample: number, 
 /**
- * Transactions that ended while it was profiled; null where that is not known.
+ * Transactions that ended during the profile; null if unknown.
  */
 transactions: number | null, 
 /**
- * What is to be kept in mind.
+ * Limitations of the profile.
  */
 reservations: Array<string>, 
 /**
- * A tree for each role, the most samples first; of `foreign`, processes' names alone.
+ * A tree per role, the most samples first; for `foreign`, only the names of processes.
  */
 roles: Array<Frame>, };
 
 /**
- * The files of a relation, read past the server.
+ * A raw read of a relation's files, bypassing the server.
  */
 export type RawRead = { 
 /**
@@ -419,11 +418,11 @@ relation: string,
  */
 bytes: number, 
 /**
- * How long it took, in microseconds.
+ * Duration in microseconds.
  */
 elapsed_us: number, 
 /**
- * In MB (1,000,000 bytes) a second.
+ * Throughput in MB (1,000,000 bytes) per second.
  */
 mb_s: number | null, };
 
@@ -432,11 +431,11 @@ mb_s: number | null, };
  */
 export type Row = { 
 /**
- * Number of clients; null where imported trials do not say.
+ * Number of clients; null if unknown for imported trials.
  */
 clients: number | null, 
 /**
- * One for each of [`View::columns`]; null where it has no trial here.
+ * One per [`View::columns`]; null if the column has no trial here.
  */
 points: Array<Point | null>, };
 
@@ -453,16 +452,16 @@ id: string,
  */
 campaign: string, 
 /**
- * The campaign's text, to the letter.
+ * The campaign's text, verbatim.
  */
 campaign_toml: string, 
 /**
- * Seed of the order of trials and of the scripts' random numbers; a text, for JavaScript can't hold all of them.
- * Null where the run was imported.
+ * Seed of the order of trials and of the scripts' random numbers; a string, because JavaScript can't represent all
+ * of them. Null if the run was imported.
  */
 seed: string | null, 
 /**
- * Names of the files that it was imported from; null where pgdyno measured it.
+ * Names of the imported files; null if pgdyno measured it.
  */
 imported: Array<string> | null, 
 /**
@@ -470,24 +469,24 @@ imported: Array<string> | null,
  */
 pgdyno_version: string, 
 /**
- * When its first trial began; null where none says.
+ * Start of its first trial; null if unknown.
  */
 started: string | null, 
 /**
- * When its last trial ended; null as above.
+ * End of its last trial; null if unknown.
  */
 ended: string | null, 
 /**
- * Trials that are shown.
+ * Number of trials shown.
  */
 trials: number, 
 /**
- * What the campaign asked for; null where its text can't be read by this release.
+ * The campaign's plan; null if this release can't read its text.
  */
 plan: PlanFacts | null, };
 
 /**
- * What becomes of throughput with more clients, told from the medians.
+ * Throughput by number of clients, from the medians.
  */
 export type Scalability = { 
 /**
@@ -495,23 +494,23 @@ export type Scalability = {
  */
 knee: number, 
 /**
- * The number of clients with the largest throughput; the fewest of several.
+ * The number of clients with the largest throughput; the fewest if there are several.
  */
 peak_clients: number, 
 /**
- * That throughput.
+ * The largest throughput.
  */
 peak: number, 
 /**
- * The greatest loss from one number of clients to the next; null where throughput never falls.
+ * The greatest loss from one number of clients to the next; null if throughput never falls.
  */
 steepest: Step | null, 
 /**
- * The universal scalability law; null where it does not fit, or of fewer than four numbers of clients.
+ * The universal scalability law; null if it does not fit, or for fewer than four numbers of clients.
  */
 usl: Usl | null, 
 /**
- * Numbers of clients whose runs are unstable: their median may be nobody's throughput.
+ * Numbers of clients whose runs are unstable: their median may represent no run.
  */
 unstable: Array<number>, };
 
@@ -520,11 +519,11 @@ unstable: Array<number>, };
  */
 export type Setting = { 
 /**
- * Its name.
+ * Name of the setting.
  */
 name: string, 
 /**
- * One for each of [`View::columns`]; null where the server does not have it, or was not asked.
+ * One per [`View::columns`]; null if the server does not have the setting, or was not asked.
  */
 values: Array<SettingValue | null>, };
 
@@ -533,7 +532,7 @@ values: Array<SettingValue | null>, };
  */
 export type SettingValue = { 
 /**
- * The base unit of its values, which is not the same in every release of PostgreSQL; null of what has none.
+ * The base unit of its values, which may differ between releases of PostgreSQL; null if it has none.
  */
 unit: string | null, 
 /**
@@ -550,23 +549,23 @@ default: boolean, };
  */
 export type Span = { 
 /**
- * Name of its script.
+ * Name of the script.
  */
 script: string, 
 /**
- * Its client, from 0.
+ * The client, from 0.
  */
 client: number, 
 /**
- * The client's first, second, …, from 1.
+ * Number of the transaction among the client's, from 1.
  */
 iteration: number, 
 /**
- * When it began.
+ * Start.
  */
 start_us: number, 
 /**
- * When it ended.
+ * End.
  */
 end_us: number, 
 /**
@@ -574,49 +573,49 @@ end_us: number,
  */
 failed: boolean, 
 /**
- * Its place in [`Spans::clumps`].
+ * Index in [`Spans::clumps`].
  */
 clump: number | null, };
 
 /**
- * The transactions of a trial: scans, say. Times are in microseconds after the load's start.
+ * The transactions of a trial, such as scans. Times are in microseconds after the load's start.
  */
 export type Spans = { 
 /**
- * How many there were, the failed ones among them.
+ * Number of transactions, including failed ones.
  */
 count: number, 
 /**
- * Mean length of those that succeeded.
+ * Mean duration of the successful ones.
  */
 mean_us: number | null, 
 /**
- * Length of the longest of those.
+ * Longest duration of a successful one.
  */
 longest_us: number | null, 
 /**
- * What a lone transaction takes: their mean in the cell with one client, all else equal; null where that has no trial
- * that may be used.
+ * Mean duration of a lone transaction, in the cell with one client, all else equal; null if that has no usable
+ * trial.
  */
 lone_us: number | null, 
 /**
- * When the first began.
+ * Start of the first.
  */
 start_us: number, 
 /**
- * When the last ended.
+ * End of the last.
  */
 end_us: number, 
 /**
- * Bytes that were read meanwhile from the disk under the data: by the server, where its disk was limited, else by all.
+ * Bytes read meanwhile from the data's disk: by the server if its disk was limited, else by all processes.
  */
 read_bytes: number | null, 
 /**
- * By client, each client's in order; empty where there are more than 1000.
+ * By client, each client's in order; empty if there are more than 1000.
  */
 each: Array<Span>, 
 /**
- * Groups that ended together though they began apart.
+ * Groups that ended together although they began apart.
  */
 clumps: Array<SynchronizedEnds>, };
 
@@ -633,7 +632,7 @@ from: number,
  */
 to: number, 
 /**
- * Throughput with the larger number over that with the smaller, less 1.
+ * The ratio of the throughput with the larger number to that with the smaller, less 1.
  */
 change: number, };
 
@@ -642,15 +641,15 @@ change: number, };
  */
 export type SynchronizedEnds = { 
 /**
- * How many.
+ * Number of transactions.
  */
 transactions: number, 
 /**
- * When the first of them ended.
+ * End of the first of them.
  */
 first_end_us: number, 
 /**
- * When the last of them ended.
+ * End of the last of them.
  */
 last_end_us: number, };
 
@@ -663,23 +662,23 @@ export type Trial = {
  */
 id: string, 
 /**
- * ULID of the run it belongs to.
+ * ULID of its run.
  */
 run: string, 
 /**
- * Which repeat of the cell, from 1.
+ * Repeat of the cell, from 1.
  */
 repeat: number, 
 /**
- * Which try at this repeat, from 1.
+ * Attempt at this repeat, from 1.
  */
 attempt: number, 
 /**
- * Its place in the run's order, from 1.
+ * Position in the run's order, from 1.
  */
 position: number, 
 /**
- * When it began; null where it was imported and is not known.
+ * Start; null if unknown for an imported trial.
  */
 started: string | null, 
 /**
@@ -687,7 +686,7 @@ started: string | null,
  */
 validity: 'valid' | 'suspect' | 'invalid', 
 /**
- * What the validity gates found, notes on valid trials included.
+ * Findings of the validity gates, including notes on valid trials.
  */
 findings: Array<Finding>, 
 /**
@@ -695,7 +694,7 @@ findings: Array<Finding>,
  */
 tps: number | null, 
 /**
- * Instructions for each transaction; null where they were not counted.
+ * Instructions per transaction; null if they were not counted.
  */
 instructions_per_transaction: number | null, 
 /**
@@ -711,7 +710,7 @@ failed: number | null,
  */
 latency: Latency | null, 
 /**
- * Commits that the server counted beyond what the driver can explain; 0 where both agree.
+ * Commits counted by the server that the driver can't explain; 0 if the counts agree.
  */
 commit_surplus: number | null, 
 /**
@@ -719,11 +718,11 @@ commit_surplus: number | null,
  */
 beside: Array<Background>, 
 /**
- * What the disk gave of a table before the load, past the server; null where it was not read so.
+ * The raw read of a table before the load, bypassing the server; null if there was none.
  */
 raw_read: RawRead | null, 
 /**
- * Its transactions one by one; null where the workload does not keep them.
+ * Its transactions; null if the workload does not store them.
  */
 spans: Spans | null, };
 
@@ -732,7 +731,7 @@ spans: Spans | null, };
  */
 export type Usl = { 
 /**
- * λ: what one client would do alone, in transactions per second.
+ * λ: the throughput of a single client, in transactions per second.
  */
 lambda: number, 
 /**
@@ -744,16 +743,16 @@ sigma: number,
  */
 kappa: number, 
 /**
- * The number of clients with the largest throughput by the law; null where more are never worse.
+ * The number of clients with the largest throughput by the law; null if more are never worse.
  */
 peak_clients: number | null, 
 /**
- * The root of the mean squared residual of logarithms: 0.05 is 5%.
+ * The root mean square residual of logarithms: 0.05 is 5%.
  */
 rms: number, };
 
 /**
- * The verdict on a point against the first column's, as `compare` gives it over all that the report shows.
+ * The verdict on a point compared with the first column's, by the rules of `compare` over the whole report.
  */
 export type Verdict = { 
 /**
@@ -761,11 +760,11 @@ export type Verdict = {
  */
 verdict: string, 
 /**
- * The ratio of the geometric means, less 1; null where a side has none.
+ * The ratio of the geometric means, less 1; null if a side has none.
  */
 change: number | null, 
 /**
- * The lower end of its 95% interval; null with fewer than 2 trials on a side.
+ * The lower end of its 95% interval; null for fewer than 2 trials on a side.
  */
 ci95_low: number | null, 
 /**
@@ -773,16 +772,16 @@ ci95_low: number | null,
  */
 ci95_high: number | null, 
 /**
- * p, adjusted by Holm over all comparisons of the report; null with fewer than 3 trials on a side.
+ * p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side.
  */
 p_holm: number | null, 
 /**
- * The ratio up to which two cells are equivalent, such as 1.05.
+ * The largest ratio at which two cells are equivalent, such as 1.05.
  */
 margin: number, };
 
 /**
- * Everything that a report shows.
+ * Contents of a report.
  */
 export type View = { 
 /**
@@ -790,30 +789,30 @@ export type View = {
  */
 schema: number, 
 /**
- * The runs that the trials belong to, oldest first.
+ * The trials' runs, oldest first.
  */
 runs: Array<Run>, 
 /**
- * What is set side by side, in the campaign's order; the first is the baseline.
+ * The compared columns, in the campaign's order; the first is the baseline.
  */
 columns: Array<Column>, 
 /**
- * What each further column comes to against the first one; none of those that share no cell with it.
+ * Results of each other column compared with the first one, except for those that share no cell with it.
  */
 comparisons: Array<Comparison>, 
 /**
- * One for each combination of the factors that are neither column nor row.
+ * One panel per combination of the factors that are neither column nor row.
  */
 panels: Array<Panel>, 
 /**
- * One for each cell that was profiled, by panel, clients and column.
+ * Profiles by cell, in order of panel, clients and column.
  */
 profiles: Array<Profile>, 
 /**
- * What is to be known of the figures of emulated kernels, one sentence each.
+ * Notes on figures of emulated kernels, one sentence each.
  */
 notes: Array<string>, 
 /**
- * Where it was measured.
+ * Environment of the measurements.
  */
 environment: Environment, };

@@ -36,7 +36,7 @@ impl NoiseArgs {
     pub(super) fn run(&self, format: Format) -> anyhow::Result<Exit> {
         let file = CampaignFile::parse(Path::new("--noise"), self.campaign(), Some(1))?;
         // Only the figures are kept.
-        let directory = tempfile::tempdir().context("could not make a directory for the trials")?;
+        let directory = tempfile::tempdir().context("could not create a directory for the trials")?;
         let store = Store::open(directory.path())?;
         note(&headline(&file.plan));
         CampaignRun { plan: &file.plan, run: &file.new_run(&[]), trials: &[], strict: false }
@@ -56,7 +56,7 @@ impl NoiseArgs {
     fn campaign(&self) -> String {
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
         format!(
-            "name = \"noise\"\ndescription = \"A/A: the same cells again and again\"\n[factors]\n\
+            "name = \"noise\"\ndescription = \"A/A: the same cells repeatedly\"\n[factors]\n\
              server = [\"{}\"]\nworkload = [\"select-only\", \"tpcb-like\"]\nscale = [10]\nclients = [{cpus}]\n\
              [run]\nduration = \"{}\"\nrepeats = {}\n",
             self.server, self.duration, self.runs

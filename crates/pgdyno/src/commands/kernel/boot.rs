@@ -19,14 +19,14 @@ use crate::progress::PreparationProgress;
 /// Run a command under a kernel, in a virtual machine of its own
 ///
 /// Boots the kernel with a file system in memory that has pgdyno, COMMAND with its libraries, and busybox's commands if
-/// busybox is installed. The output of COMMAND is printed as it comes, and its exit code is the exit code. COMMAND has no
+/// busybox is installed. The output of COMMAND is printed immediately, and its exit code is the exit code. COMMAND has no
 /// standard input, no network but the loopback, and no access to this machine's files. Without COMMAND, the kernel's log is
 /// shown.
 ///
 /// With --root host, COMMAND has all of this machine's files, the working directory and the environment. Its writes to
 /// files stay in the virtual machine's memory and are lost with it.
 ///
-/// KERNEL is a version, a Debian package or a path, as `pgdyno kernel fetch` has it.
+/// KERNEL is a version, a Debian package or a path, as for `pgdyno kernel fetch`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel boot 6.12 -- uname -r\n  \
@@ -104,7 +104,7 @@ impl BootArgs {
             acceleration: self.acceleration,
             cpus: self.cpus,
             memory_bytes: self.memory.bytes(),
-            patience: self.patience.duration(),
+            silence_timeout: self.patience.duration(),
         };
         let interrupt = interrupt::flag()?;
         let is_interrupted = || interrupt.load(Ordering::Relaxed);

@@ -13,9 +13,9 @@ use crate::progress::PreparationProgress;
 
 /// Fetch the newest kernels
 ///
-/// Asks apt for the newest kernel of each label, which then stands for it; older kernels stay until they are removed. Without
-/// apt, fetched kernels are used. Paths are only checked: such kernels are used in place. An interrupted fetch leaves
-/// nothing behind, and several may run at once.
+/// Asks apt for the newest kernel of each label and assigns it to the label; older kernels stay until they are removed.
+/// Without apt, fetched kernels are used. Paths are only checked: such kernels are used in place. An interrupted fetch
+/// leaves nothing behind, and several may run at once.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel fetch 6.1 6.12\n  \
@@ -30,10 +30,10 @@ pub(super) struct FetchArgs {
 
 impl FetchArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
-        let here = std::env::current_dir().context("could not find the working directory")?;
+        let directory = std::env::current_dir().context("could not find the working directory")?;
         let bar = PreparationProgress::new();
         for label in &self.labels {
-            let fetched = machine::fetch_kernel(cache, label, &here, &bar)?;
+            let fetched = machine::fetch_kernel(cache, label, &directory, &bar)?;
             bar.clear();
             print(&outcome(label, &fetched))?;
         }
@@ -45,13 +45,9 @@ impl FetchArgs {
 fn outcome(label: &str, fetched: &Fetched) -> String {
     let Fetched { kernel, before } = fetched;
     if label.contains('/') {
-        return format!(
-            "{label} is Linux {}, and is used where it is: {}\n",
-            kernel.release,
-            kernel.image.display()
-        );
+        return format!("{label}: Linux {}, used in place: {}\n", kernel.release, kernel.image.display());
     }
-    let before = before.as_ref().map(|before| format!(", and no longer for {before}")).unwrap_or_default();
-    let place = kernel.image.parent().unwrap_or_else(|| Path::new("/")).display();
-    format!("{label} stands for Linux {} ({}){before}; it is in {place}\n", kernel.release, kernel.origin)
+    let before = before.as_ref().map(|before| format!(", previously {before}")).unwrap_or_default();
+    let directory = kernel.image.parent().unwrap_or_else(|| Path::new("/")).display();
+    format!("{label}: Linux {} ({}){before}; in {directory}\n", kernel.release, kernel.origin)
 }

@@ -28,7 +28,7 @@ impl RemoveArgs {
             for removed in machine::remove_kernel(cache, label)? {
                 let labels = match &removed.labels[..] {
                     [] => String::new(),
-                    labels => format!(", which {} stood for", labels.join(", ")),
+                    labels => format!(", labelled {}", labels.join(", ")),
                 };
                 print(&format!("removed {}{labels} ({})\n", removed.kernel.origin, size(removed.bytes)))?;
             }

@@ -20,7 +20,7 @@ impl RestoreArgs {
             return Ok(Exit::Ok);
         };
         note(&format!(
-            "the machine is as the campaign {campaign} found it; its trials are in {}\n",
+            "restored the machine to its state before the campaign {campaign}; its trials are in {}\n",
             store.display()
         ));
         if let Some(release) = next_kernel {

@@ -9,8 +9,8 @@ use crate::output::print;
 
 /// Remove a version with its templates, and its server's data
 ///
-/// A major removes all its downloaded releases; a build goes by its name, with its build directory. Versions in use are
-/// not removed. Trials are in the store and are not touched.
+/// A major removes all its downloaded releases; the name of a build removes it with its build directory. Versions in use
+/// are not removed. Trials are in the store and are not touched.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno server remove 16.4\n  pgdyno server remove 13\n  \
                         pgdyno server remove 19devel-src-0123456789ab")]

@@ -36,7 +36,7 @@ pub(super) struct StartArgs {
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..))]
     port: Option<u16>,
 
-    /// Listen on 127.0.0.1, too; the password is drawn anew at each start
+    /// Also listen on 127.0.0.1, with a new random password at each start
     #[arg(long)]
     tcp: bool,
 

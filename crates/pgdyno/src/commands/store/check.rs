@@ -34,15 +34,15 @@ impl CheckArgs {
         match self.format.get() {
             Format::Json => print_json(&CheckDocument::new(&check))?,
             Format::Table if found == 0 => {
-                print(&format!("{}: all is well\n", counted_bundles(check.bundles)))?
+                print(&format!("{}: no problems\n", counted_bundles(check.bundles)))?
             }
             Format::Table => print(&problem_lines(&check.problems))?,
             format => print(&problem_table(&check.problems).render(format))?,
         }
         match found {
             0 => Ok(Exit::Ok),
-            1 => anyhow::bail!("there is 1 problem in {}", store.root().display()),
-            _ => anyhow::bail!("there are {found} problems in {}", store.root().display()),
+            1 => anyhow::bail!("found 1 problem in {}", store.root().display()),
+            _ => anyhow::bail!("found {found} problems in {}", store.root().display()),
         }
     }
 }

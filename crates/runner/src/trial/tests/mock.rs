@@ -55,9 +55,9 @@ pub(super) struct State {
 /// Next action of a driver.
 #[derive(Clone)]
 pub(super) enum DriverReply {
-    Says(Reply),
+    Reply(Reply),
     /// Exits with this text on standard error.
-    Dies(&'static str),
+    Exits(&'static str),
 }
 
 impl State {
@@ -154,15 +154,16 @@ impl Driver for MockDriver {
         if self.0.step(step) { Ok(()) } else { Err(DriverError::Send(std::io::ErrorKind::BrokenPipe.into())) }
     }
 
-    fn next(&mut self, timeout: Duration) -> Result<driver::Next, DriverError> {
+    fn next(&mut self, timeout: Duration) -> Result<driver::ProcessEvent, DriverError> {
         match self.0.replies.borrow_mut().pop_front() {
-            Some(DriverReply::Says(reply)) => Ok(driver::Next::Reply(reply)),
-            Some(DriverReply::Dies(stderr)) => {
-                Ok(driver::Next::Exited { status: ExitStatus::from_raw(9), stderr: stderr.to_owned() })
-            }
+            Some(DriverReply::Reply(reply)) => Ok(driver::ProcessEvent::Reply(reply)),
+            Some(DriverReply::Exits(stderr)) => Ok(driver::ProcessEvent::Exited {
+                status: ExitStatus::from_raw(9),
+                stderr: stderr.to_owned(),
+            }),
             None => {
                 self.0.clock.set(self.0.clock.get() + timeout);
-                Ok(driver::Next::TimedOut)
+                Ok(driver::ProcessEvent::TimedOut)
             }
         }
     }
@@ -198,7 +199,7 @@ pub(super) struct MockPool(pub(super) MockServer);
 
 impl ServerPool for MockPool {
     fn start(&mut self, _: &Cell) -> Result<StartedServer<'_>, server::Error> {
-        self.0.ask("start server")?;
+        self.0.try_step("start server")?;
         Ok(StartedServer {
             server: &mut self.0,
             build: Some("mock".to_owned()),
@@ -217,7 +218,7 @@ pub(super) struct MockServer(pub(super) Rc<State>);
 
 impl MockServer {
     /// Takes a step that needs the server's answer.
-    fn ask(&self, step: &str) -> Result<(), server::Error> {
+    fn try_step(&self, step: &str) -> Result<(), server::Error> {
         if self.0.step(step) && !self.0.is_dead.get() {
             return Ok(());
         }
@@ -225,8 +226,8 @@ impl MockServer {
     }
 }
 
-fn no_answer(doing: &str) -> server::Error {
-    let (doing, server) = (doing.to_owned(), "mock".to_owned());
+fn no_answer(step: &str) -> server::Error {
+    let (doing, server) = (step.to_owned(), "mock".to_owned());
     server::Error::Sql { doing, server, why: "no answer".to_owned() }
 }
 
@@ -254,20 +255,20 @@ impl ServerUnderTest for MockServer {
 
     fn run(&self, statement: &str) -> Result<u64, server::Error> {
         assert_eq!(statement, "vacuum (analyze)");
-        self.ask("vacuum").map(|()| 2)
+        self.try_step("vacuum").map(|()| 2)
     }
 
     fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error> {
         assert_eq!(statements.len(), 1);
-        self.ask("teardown")
+        self.try_step("teardown")
     }
 
     fn checkpoint(&self) -> Result<bool, server::Error> {
-        self.ask("checkpoint").map(|()| self.0.is_privileged)
+        self.try_step("checkpoint").map(|()| self.0.is_privileged)
     }
 
     fn warm(&self) -> Result<Warmed, server::Error> {
-        self.ask("warm").map(|()| Warmed { prewarmed: self.0.is_privileged, commits: 3 })
+        self.try_step("warm").map(|()| Warmed { prewarmed: self.0.is_privileged, commits: 3 })
     }
 
     fn raw_read(
@@ -277,16 +278,16 @@ impl ServerUnderTest for MockServer {
         _: &AtomicBool,
     ) -> Result<Option<RawReading>, server::Error> {
         assert_eq!(relation, "t");
-        self.ask("raw read").map(|()| (self.0.raw_reading)())
+        self.try_step("raw read").map(|()| (self.0.raw_reading)())
     }
 
     fn version(&self) -> Result<(String, String), server::Error> {
         let version = self.0.server_version;
-        self.ask("read version").map(|()| (version.to_owned(), format!("PostgreSQL {version}")))
+        self.try_step("read version").map(|()| (version.to_owned(), format!("PostgreSQL {version}")))
     }
 
     fn database_bytes(&self) -> Result<u64, server::Error> {
-        self.ask("read size").map(|()| 8192)
+        self.try_step("read size").map(|()| 8192)
     }
 
     fn settings(&self) -> Result<Vec<Setting>, server::Error> {
@@ -299,12 +300,12 @@ impl ServerUnderTest for MockServer {
             pending_restart: None,
         };
         let settings = vec![setting("autovacuum", "off"), setting("max_parallel_workers_per_gather", "0")];
-        self.ask("read settings").map(|()| settings)
+        self.try_step("read settings").map(|()| settings)
     }
 
     fn commits(&self, expected: Option<u64>) -> Result<u64, server::Error> {
         self.0.expected_commits.borrow_mut().push(expected);
-        self.ask("count commits").map(|()| expected.unwrap_or(COMMITS_BEFORE))
+        self.try_step("count commits").map(|()| expected.unwrap_or(COMMITS_BEFORE))
     }
 
     fn limits(&self) -> Option<LimitsInForce> {

@@ -165,7 +165,7 @@ impl Scenario {
         let context = RunContext {
             run: &Run::default(),
             plan: &plan,
-            host: &Host::look_at(root.path()),
+            host: &Host::read_from(root.path()),
             perf: None,
             program: Path::new("pgdyno"),
             rig: &MockRig(Rc::clone(&state)),
@@ -216,15 +216,15 @@ impl Ending {
 }
 
 pub(super) fn connected() -> DriverReply {
-    DriverReply::Says(Reply::Connected { connect_us: 1000, background: vec![7] })
+    DriverReply::Reply(Reply::Connected { connect_us: 1000, background: vec![7] })
 }
 
 pub(super) fn started() -> DriverReply {
-    DriverReply::Says(Reply::Started { at: collect::now() })
+    DriverReply::Reply(Reply::Started { at: collect::now() })
 }
 
 pub(super) fn interval() -> DriverReply {
-    DriverReply::Says(Reply::Interval(Interval {
+    DriverReply::Reply(Reply::Interval(Interval {
         start_us: 0,
         width_us: 1_000_000,
         phase: Phase::Measure,
@@ -240,7 +240,7 @@ pub(super) fn interval() -> DriverReply {
 }
 
 pub(super) fn client_died() -> DriverReply {
-    DriverReply::Says(Reply::ClientDied(ClientDeath {
+    DriverReply::Reply(Reply::ClientDied(ClientDeath {
         at_us: 500_000,
         client: 0,
         sqlstate: None,
@@ -249,7 +249,7 @@ pub(super) fn client_died() -> DriverReply {
 }
 
 pub(super) fn failed(message: &str) -> DriverReply {
-    DriverReply::Says(Reply::Failed { message: message.to_owned() })
+    DriverReply::Reply(Reply::Failed { message: message.to_owned() })
 }
 
 pub(super) fn finished() -> DriverReply {
@@ -274,7 +274,7 @@ fn finished_with(stopped_early: bool) -> DriverReply {
         p999_us: us,
         max_us: us,
     };
-    DriverReply::Says(Reply::Finished(Box::new(Outcome {
+    DriverReply::Reply(Reply::Finished(Box::new(Outcome {
         window_us: 1_000_000,
         stopped_early,
         warmup_transactions: 0,
@@ -286,7 +286,7 @@ fn finished_with(stopped_early: bool) -> DriverReply {
         background: Vec::new(),
         connections: 1,
         commits: TRANSACTIONS,
-        silent_commits: false,
+        has_unreported_commits: false,
         other_commits: 1,
         cpu_us: 1000,
         engine: "epoll".to_owned(),

@@ -13,8 +13,8 @@ use model::server::Build;
 use super::run::Runner;
 use super::{refuse, tools};
 use crate::error::Error;
-use host::Doing;
 use host::Fingerprint;
+use host::IoContext;
 
 /// A source with its content.
 pub(super) struct Content {
@@ -86,7 +86,7 @@ impl Content {
     }
 
     /// Whether a copy still equals this source as it was inspected.
-    pub(super) fn is(&self, copy: &Path, files: &[PathBuf]) -> Result<bool, Error> {
+    pub(super) fn equals(&self, copy: &Path, files: &[PathBuf]) -> Result<bool, Error> {
         match self.kind {
             Kind::Directory(_) => Ok(fingerprint(copy, files)? == self.fingerprint),
             Kind::Tree(_) | Kind::Tarball => Ok(true),
@@ -96,13 +96,13 @@ impl Content {
 
 /// ID of the tree that a git ref stands for.
 fn tree_of(repository: &Path, git_ref: &str) -> Result<String, Error> {
-    tools::need("git")?;
+    tools::require("git")?;
     let mut git = tools::git(repository);
     git.args(["rev-parse", "--verify", "--end-of-options"]).arg(format!("{git_ref}^{{tree}}"));
     let output = git.output().doing("run git in", repository)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(refuse(repository, format!("git has no \"{git_ref}\" there: {}", stderr.trim())));
+        return Err(refuse(repository, format!("git has no ref \"{git_ref}\" in it: {}", stderr.trim())));
     }
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -118,9 +118,9 @@ pub fn commit(build: &Build) -> Option<Commit> {
     };
     let name = format!("{}^{{commit}}", build.git_ref.as_ref()?);
     let id = git(&["rev-parse", "--verify", "--end-of-options", &name])?;
-    let is_whole = git(&["rev-parse", "--is-shallow-repository"])? == "false";
+    let is_complete = git(&["rev-parse", "--is-shallow-repository"])? == "false";
     let position = git(&["rev-list", "--count", &id])?.parse().ok()?;
-    is_whole.then_some(Commit { id, position })
+    is_complete.then_some(Commit { id, position })
 }
 
 /// Files of a source directory: in a git work tree those that git does not ignore. Build directories are left out.
@@ -135,25 +135,25 @@ fn files_of(directory: &Path) -> Result<Vec<PathBuf>, Error> {
     } else {
         walk(directory)?
     };
-    let mark = |file: &Path| matches!(file.to_str(), Some("config.status" | "build.ninja"));
-    let built_in: BTreeSet<PathBuf> = files
+    let is_build_file = |file: &Path| matches!(file.to_str(), Some("config.status" | "build.ninja"));
+    let build_directories: BTreeSet<PathBuf> = files
         .iter()
-        .filter(|file| file.file_name().is_some_and(|name| mark(Path::new(name))))
+        .filter(|file| file.file_name().is_some_and(|name| is_build_file(Path::new(name))))
         .filter_map(|file| file.parent().map(Path::to_owned))
         .filter(|parent| !parent.as_os_str().is_empty())
         .collect();
-    let is_source = |file: &PathBuf| !file.ancestors().skip(1).any(|above| built_in.contains(above));
+    let is_source = |file: &PathBuf| !file.ancestors().skip(1).any(|above| build_directories.contains(above));
     Ok(files.into_iter().filter(is_source).collect())
 }
 
 fn files_of_work_tree(directory: &Path) -> Result<Vec<PathBuf>, Error> {
-    tools::need("git")?;
+    tools::require("git")?;
     let mut git = tools::git(directory);
     git.args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"]);
     let output = git.output().doing("run git in", directory)?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
-        return Err(refuse(directory, format!("git does not list its files: {}", stderr.trim())));
+        return Err(refuse(directory, format!("git can't list its files: {}", stderr.trim())));
     }
     // A file with a merge conflict is listed several times; a deleted one is listed, too.
     let names: BTreeSet<&[u8]> = output.stdout.split(|&byte| byte == 0).collect();
@@ -168,14 +168,14 @@ fn is_file_or_link(path: &Path) -> bool {
 /// All files and links below a directory, sorted.
 pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
-    let mut ahead = vec![root.to_owned()];
-    while let Some(directory) = ahead.pop() {
+    let mut pending = vec![root.to_owned()];
+    while let Some(directory) = pending.pop() {
         for entry in fs::read_dir(&directory).doing("read the directory", &directory)? {
             let entry = entry.doing("read the directory", &directory)?;
             let path = entry.path();
-            let kind = entry.file_type().doing("look at", &path)?;
+            let kind = entry.file_type().doing("inspect", &path)?;
             if kind.is_dir() {
-                ahead.push(path);
+                pending.push(path);
             } else if kind.is_file() || kind.is_symlink() {
                 found.extend(path.strip_prefix(root).ok().map(Path::to_owned));
             }
@@ -190,7 +190,7 @@ fn fingerprint(root: &Path, files: &[PathBuf]) -> Result<String, Error> {
     let mut sum = Fingerprint::new();
     for file in files {
         let path = root.join(file);
-        let meta = fs::symlink_metadata(&path).doing("look at", &path)?;
+        let meta = fs::symlink_metadata(&path).doing("inspect", &path)?;
         sum.add(file.as_os_str().as_bytes());
         if meta.is_symlink() {
             sum.add("link");
@@ -205,7 +205,7 @@ fn fingerprint(root: &Path, files: &[PathBuf]) -> Result<String, Error> {
 
 /// Unpacks a tarball, and returns the directory with its content: most have a single top-level directory.
 fn unpack(tarball: &Path, into: &Path, runner: &Runner<'_>) -> Result<PathBuf, Error> {
-    tools::need("tar")?;
+    tools::require("tar")?;
     let decompressor = match tarball.extension().and_then(OsStr::to_str) {
         Some("tar") => None,
         Some("gz" | "tgz") => Some("gzip"),
@@ -218,8 +218,8 @@ fn unpack(tarball: &Path, into: &Path, runner: &Runner<'_>) -> Result<PathBuf, E
             ));
         }
     };
-    decompressor.map_or(Ok(()), tools::need)?;
-    fs::create_dir(into).doing("make the directory", into)?;
+    decompressor.map_or(Ok(()), tools::require)?;
+    fs::create_dir(into).doing("create the directory", into)?;
     let mut tar = tools::command("tar");
     tar.arg("-xf").arg(tarball).arg("-C").arg(into).args(["--no-same-owner", "--no-same-permissions"]);
     runner.run("unpack", tar)?;

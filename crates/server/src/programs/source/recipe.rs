@@ -10,13 +10,13 @@ use model::server::BuildSystem;
 
 use super::run::Runner;
 use super::sync::{BUILD, SOURCE, unless_missing};
-use super::{How, refuse, tools};
+use super::{BuildConfig, refuse, tools};
 use crate::error::Error;
 use crate::programs::installation::missing_program;
-use host::Doing;
 use host::Fingerprint;
+use host::IoContext;
 use host::files::remove_tree;
-use host::{Progress, unless_interrupted};
+use host::{Progress, check_interrupted};
 
 /// Prefix that PostgreSQL is configured with. It finds its files relative to its programs, so that it runs at any
 /// place.
@@ -42,7 +42,7 @@ pub(super) struct Recipe<'a> {
     source: PathBuf,
     build: PathBuf,
     /// Directory of stored results of `configure`'s checks.
-    answers: PathBuf,
+    configure_results: PathBuf,
     runner: &'a Runner<'a>,
     progress: &'a dyn Progress,
 }
@@ -50,31 +50,31 @@ pub(super) struct Recipe<'a> {
 impl<'a> Recipe<'a> {
     /// Chooses the build options for the source in a build directory, and checks that the tools are installed.
     pub(super) fn new(
-        how: &'a How,
+        config: &'a BuildConfig,
         directory: &Path,
-        answers: PathBuf,
+        configure_results: PathBuf,
         runner: &'a Runner<'a>,
         progress: &'a dyn Progress,
     ) -> Result<Self, Error> {
         let (source, build) = (directory.join(SOURCE), directory.join(BUILD));
         let compiler = match tools::find("ccache") {
-            Some(_) if !how.compiler.contains("ccache") => format!("ccache {}", how.compiler),
-            _ => how.compiler.clone(),
+            Some(_) if !config.compiler.contains("ccache") => format!("ccache {}", config.compiler),
+            _ => config.compiler.clone(),
         };
-        let mut arguments = match how.system {
-            BuildSystem::Configure => configure_arguments(&source, how, &compiler, runner)?,
-            BuildSystem::Meson => meson_arguments(&source, how, runner)?,
+        let mut arguments = match config.system {
+            BuildSystem::Configure => configure_arguments(&source, config, &compiler, runner)?,
+            BuildSystem::Meson => meson_arguments(&source, config, runner)?,
         };
-        arguments.extend(how.options.iter().cloned());
-        let compiler_version = &how.compiler_version;
+        arguments.extend(config.options.iter().cloned());
+        let compiler_version = &config.compiler_version;
         Ok(Self {
-            system: how.system,
+            system: config.system,
             arguments,
             compiler,
             compiler_version,
             source,
             build,
-            answers,
+            configure_results,
             runner,
             progress,
         })
@@ -88,58 +88,59 @@ impl<'a> Recipe<'a> {
     /// Configures, unless it was already configured in the same way.
     pub(super) fn configure(&self) -> Result<(), Error> {
         let mark = self.build.join(CONFIGURED);
-        let how = [&self.arguments[..], &[self.compiler.clone(), self.compiler_version.to_owned()]];
-        let how = how.concat().join("\n");
-        if fs::read_to_string(&mark).is_ok_and(|before| before == how) {
+        let configuration = [&self.arguments[..], &[self.compiler.clone(), self.compiler_version.to_owned()]];
+        let configuration = configuration.concat().join("\n");
+        if fs::read_to_string(&mark).is_ok_and(|before| before == configuration) {
             return Ok(());
         }
         self.step("configuring")?;
         match self.system {
-            BuildSystem::Configure => self.configure_with_answers(&how)?,
+            BuildSystem::Configure => self.configure_with_stored_results(&configuration)?,
             BuildSystem::Meson => {
                 let mut meson = tools::command("meson");
                 meson.arg("setup").arg(&self.build).arg(&self.source).env("CC", &self.compiler);
                 self.run_configure(meson)?;
             }
         }
-        Ok(fs::write(&mark, how).doing("write", &mark)?)
+        Ok(fs::write(&mark, configuration).doing("write", &mark)?)
     }
 
     /// Runs `configure` with its stored results for this machine, if the same script ran in the same way before: most
     /// of its time goes into checks.
-    fn configure_with_answers(&self, how: &str) -> Result<(), Error> {
+    fn configure_with_stored_results(&self, configuration: &str) -> Result<(), Error> {
         let script = self.source.join("configure");
         let mut fingerprint = Fingerprint::new();
-        fingerprint.add(how);
+        fingerprint.add(configuration);
         fingerprint.add_file(&script)?;
-        let kept = self.answers.join(fingerprint.finish());
-        let (own, site) = (self.build.with_file_name("answers"), self.build.with_file_name("config.site"));
+        let stored = self.configure_results.join(fingerprint.finish());
+        let results = self.build.with_file_name("answers");
+        let site = self.build.with_file_name("config.site");
         // As an argument, it would be in the output of the server's pg_config.
-        fs::write(&site, format!("cache_file='{}'\n", own.display())).doing("write", &site)?;
+        fs::write(&site, format!("cache_file='{}'\n", results.display())).doing("write", &site)?;
         let run = || {
             let mut configure = tools::command(&script.to_string_lossy());
             configure.env("CONFIG_SITE", &site);
             self.run_configure(configure)
         };
-        unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
-        if fs::copy(&kept, &own).is_ok() {
+        unless_missing(fs::remove_file(&results)).doing("remove", &results)?;
+        if fs::copy(&stored, &results).is_ok() {
             match run() {
                 // The environment or the machine may have changed.
                 Err(Error::Build { .. }) => {
-                    unless_missing(fs::remove_file(&kept)).doing("remove", &kept)?;
-                    unless_missing(fs::remove_file(&own)).doing("remove", &own)?;
+                    unless_missing(fs::remove_file(&stored)).doing("remove", &stored)?;
+                    unless_missing(fs::remove_file(&results)).doing("remove", &results)?;
                 }
                 outcome => return outcome,
             }
         }
         run()?;
-        Ok(unless_missing(fs::rename(&own, &kept)).doing("keep", &kept)?)
+        Ok(unless_missing(fs::rename(&results, &stored)).doing("store", &stored)?)
     }
 
     /// Runs in an empty directory.
     fn run_configure(&self, mut command: Command) -> Result<(), Error> {
         remove_tree(&self.build)?;
-        fs::create_dir(&self.build).doing("make the directory", &self.build)?;
+        fs::create_dir(&self.build).doing("create the directory", &self.build)?;
         command.args(&self.arguments).current_dir(&self.build);
         self.runner.run("configure", command)
     }
@@ -174,13 +175,13 @@ impl<'a> Recipe<'a> {
         }
         let installed = stage.join(PREFIX.trim_start_matches('/'));
         if let Some(program) = missing_program(&installed.join("bin")) {
-            return Err(self.runner.failed("install", &format!("there is no bin/{program} in it")));
+            return Err(self.runner.failed("install", &format!("it contains no bin/{program}")));
         }
-        Ok(fs::rename(&installed, tree).doing("put in place", tree)?)
+        Ok(fs::rename(&installed, tree).doing("rename to", tree)?)
     }
 
     fn step(&self, doing: &str) -> Result<(), Error> {
-        unless_interrupted(self.progress)?;
+        check_interrupted(self.progress)?;
         self.progress.step(&format!("{doing} {}", self.runner.what()), 0, None);
         Ok(())
     }
@@ -203,17 +204,17 @@ fn jobs() -> String {
 
 fn configure_arguments(
     source: &Path,
-    how: &How,
+    config: &BuildConfig,
     compiler: &str,
     runner: &Runner<'_>,
 ) -> Result<Vec<String>, Error> {
-    tools::need("make")?;
+    tools::require("make")?;
     if source.join(GRAMMAR).exists() && !source.join(PARSER).exists() {
-        need_generators()?;
+        require_generators()?;
     }
     let script = source.join("configure");
     let text = fs::read(&script)
-        .map_err(|_| refuse(runner.location(), "it has no `configure`; build it with the system meson"))?;
+        .map_err(|_| refuse(runner.location(), "it has no `configure`; build it with meson"))?;
     let mut arguments: Vec<String> =
         ["--enable-depend", "--without-readline", "--without-zlib"].map(str::to_owned).into();
     // ICU is the default from 16 on, and unknown before 10.
@@ -222,30 +223,30 @@ fn configure_arguments(
     }
     arguments.push(format!("--prefix={PREFIX}"));
     arguments.push(format!("CC={compiler}"));
-    arguments.push(format!("CFLAGS={}", how.cflags));
+    arguments.push(format!("CFLAGS={}", config.cflags));
     Ok(arguments)
 }
 
-fn meson_arguments(source: &Path, how: &How, runner: &Runner<'_>) -> Result<Vec<String>, Error> {
+fn meson_arguments(source: &Path, config: &BuildConfig, runner: &Runner<'_>) -> Result<Vec<String>, Error> {
     for tool in ["meson", "ninja"] {
-        tools::need(tool)?;
+        tools::require(tool)?;
     }
-    need_generators()?;
+    require_generators()?;
     if !source.join("meson.build").exists() {
         return Err(refuse(
             runner.location(),
-            "it has no `meson.build`, which PostgreSQL has from 16 on; build it with the system configure",
+            "it has no `meson.build`, which PostgreSQL has from 16 on; build it with configure",
         ));
     }
     let own = ["--auto-features=disabled", "--buildtype=plain", "--libdir=lib", "-Drpath=false"];
     let mut arguments: Vec<String> = own.map(str::to_owned).into();
     arguments.push(format!("--prefix={PREFIX}"));
-    arguments.push(format!("-Dc_args={}", how.cflags));
+    arguments.push(format!("-Dc_args={}", config.cflags));
     arguments.push(format!("-Dc_link_args=-Wl,-rpath,{LIBRARIES}"));
     Ok(arguments)
 }
 
 /// Tools that generate C files.
-fn need_generators() -> Result<(), Error> {
-    ["bison", "flex", "perl"].into_iter().try_for_each(tools::need)
+fn require_generators() -> Result<(), Error> {
+    ["bison", "flex", "perl"].into_iter().try_for_each(tools::require)
 }

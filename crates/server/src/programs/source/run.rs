@@ -9,9 +9,9 @@ use model::version::Version;
 use rustix::process::Signal;
 
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 use host::Progress;
-use host::process::{LAST_LINES, last_lines};
+use host::process::{LOG_TAIL_LINES, last_lines};
 use host::process::{spawn, wait_while};
 
 /// Runs commands one after the other.
@@ -75,7 +75,7 @@ impl<'a> Runner<'a> {
             location: self.location.clone(),
             why: why.to_owned(),
             log: self.log.clone(),
-            output: last_lines(&String::from_utf8_lossy(&text), LAST_LINES).into(),
+            output: last_lines(&String::from_utf8_lossy(&text), LOG_TAIL_LINES).into(),
         }
     }
 }

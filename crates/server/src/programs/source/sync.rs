@@ -15,9 +15,9 @@ use super::content::{Content, walk};
 use super::refuse;
 use super::run::Runner;
 use crate::error::Error;
-use host::Doing;
+use host::IoContext;
 use host::files::remove_tree;
-use host::{Progress, unless_interrupted};
+use host::{Progress, check_interrupted};
 
 /// The copy of the source in a build directory.
 pub(super) const SOURCE: &str = "source";
@@ -29,7 +29,7 @@ const SCRATCH: &str = "scratch";
 const FILES: &str = "files";
 
 /// Copies what has changed, and returns the version stated in the source.
-pub(super) fn bring(
+pub(super) fn update(
     content: &Content,
     directory: &Path,
     runner: &Runner<'_>,
@@ -38,7 +38,7 @@ pub(super) fn bring(
     let source = directory.join(SOURCE);
     let scratch = directory.join(SCRATCH);
     remove_tree(&scratch)?;
-    fs::create_dir(&scratch).doing("make the directory", &scratch)?;
+    fs::create_dir(&scratch).doing("create the directory", &scratch)?;
     let (from, files) = content.as_directory(&scratch, runner)?;
     let version = version(&content.location, &from)?;
     progress.step(&format!("copying the source of PostgreSQL {version}"), 0, None);
@@ -53,12 +53,12 @@ pub(super) fn bring(
                 opened.set_modified(SystemTime::now()).doing("set the time of", &to)?;
             }
         }
-        None => begin_anew(&from, &files, directory, progress)?,
+        None => recopy(&from, &files, directory, progress)?,
     }
-    if content.is(&source, &files)? {
+    if content.equals(&source, &files)? {
         Ok(version)
     } else {
-        Err(refuse(&content.location, "it changed while it was read; try again"))
+        Err(refuse(&content.location, "it was changed while it was read; try again"))
     }
 }
 
@@ -75,12 +75,12 @@ fn only_code_changed<'a>(
     files: &'a [PathBuf],
     directory: &Path,
 ) -> Result<Option<Vec<&'a PathBuf>>, Error> {
-    if fs::read(directory.join(FILES)).ok().as_deref() != Some(&listed(files)[..]) {
+    if fs::read(directory.join(FILES)).ok().as_deref() != Some(&file_list(files)[..]) {
         return Ok(None);
     }
     let mut changed = Vec::new();
     for file in files {
-        if alike(&from.join(file), &directory.join(SOURCE).join(file))? {
+        if are_equal(&from.join(file), &directory.join(SOURCE).join(file))? {
             continue;
         }
         if !file.extension().is_some_and(|extension| extension == "c" || extension == "h") {
@@ -93,39 +93,34 @@ fn only_code_changed<'a>(
 
 /// Replaces the copy by the present source, and puts the former build aside. Files get their times in the source: these
 /// show make that generated files of a tarball are up to date.
-fn begin_anew(
-    from: &Path,
-    files: &[PathBuf],
-    directory: &Path,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
+fn recopy(from: &Path, files: &[PathBuf], directory: &Path, progress: &dyn Progress) -> Result<(), Error> {
     let (list, source) = (directory.join(FILES), directory.join(SOURCE));
     unless_missing(fs::remove_file(&list)).doing("remove", &list)?;
     let (build, aside) = (directory.join(BUILD), directory.join(SCRATCH).join(BUILD));
     unless_missing(fs::rename(&build, &aside)).doing("move away", &build)?;
-    fs::create_dir_all(&source).doing("make the directory", &source)?;
+    fs::create_dir_all(&source).doing("create the directory", &source)?;
     // Missing files first: a file may have become a directory.
     let wanted: HashSet<&PathBuf> = files.iter().collect();
     for file in walk(&source)?.iter().filter(|file| !wanted.contains(file)) {
-        let gone = source.join(file);
-        fs::remove_file(&gone).doing("remove", &gone)?;
+        let obsolete = source.join(file);
+        fs::remove_file(&obsolete).doing("remove", &obsolete)?;
         let above = file.ancestors().skip(1).filter(|above| !above.as_os_str().is_empty());
         // Up to the first that is not empty.
         above.map(|above| fs::remove_dir(source.join(above))).take_while(Result::is_ok).for_each(drop);
     }
     for file in files {
-        unless_interrupted(progress)?;
+        check_interrupted(progress)?;
         let (from, to) = (from.join(file), source.join(file));
-        if alike(&from, &to)? {
-            take_time(&from, &to)?;
+        if are_equal(&from, &to)? {
+            copy_time(&from, &to)?;
             continue;
         }
         unless_missing(fs::remove_file(&to)).doing("remove", &to)?;
         let above = to.parent().unwrap_or(&source);
-        fs::create_dir_all(above).doing("make the directory", above)?;
+        fs::create_dir_all(above).doing("create the directory", above)?;
         copy(&from, &to)?;
     }
-    Ok(fs::write(&list, listed(files)).doing("write", &list)?)
+    Ok(fs::write(&list, file_list(files)).doing("write", &list)?)
 }
 
 /// Treats a missing file as removed or moved.
@@ -136,25 +131,25 @@ pub(super) fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn listed(files: &[PathBuf]) -> Vec<u8> {
+fn file_list(files: &[PathBuf]) -> Vec<u8> {
     files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\0"].concat()).collect()
 }
 
 /// Copies a file with its mode and time, or a link.
 fn copy(from: &Path, to: &Path) -> Result<(), Error> {
-    let meta = fs::symlink_metadata(from).doing("look at", from)?;
+    let meta = fs::symlink_metadata(from).doing("inspect", from)?;
     if meta.is_symlink() {
         let target = fs::read_link(from).doing("read", from)?;
-        return Ok(symlink(target, to).doing("make the link", to)?);
+        return Ok(symlink(target, to).doing("create the link", to)?);
     }
     fs::copy(from, to).doing("copy to", to)?;
-    take_time(from, to)
+    copy_time(from, to)
 }
 
 /// Gives a file the modification time of another, unless it is a link.
-fn take_time(from: &Path, to: &Path) -> Result<(), Error> {
+fn copy_time(from: &Path, to: &Path) -> Result<(), Error> {
     let modified = |path| fs::symlink_metadata(path).and_then(|meta| meta.modified());
-    let (wanted, is) = (modified(from).doing("look at", from)?, modified(to).doing("look at", to)?);
+    let (wanted, is) = (modified(from).doing("inspect", from)?, modified(to).doing("inspect", to)?);
     if wanted == is || to.is_symlink() {
         return Ok(());
     }
@@ -163,7 +158,7 @@ fn take_time(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Whether two files, or links, are equal except for their times.
-fn alike(one: &Path, other: &Path) -> Result<bool, Error> {
+fn are_equal(one: &Path, other: &Path) -> Result<bool, Error> {
     let (Ok(first), Ok(second)) = (fs::symlink_metadata(one), fs::symlink_metadata(other)) else {
         return Ok(false);
     };
@@ -190,6 +185,6 @@ fn version(location: &Path, source: &Path) -> Result<Version, Error> {
     }
     Err(refuse(
         location,
-        "it is no source of PostgreSQL: neither its `configure` nor its `meson.build` says a version of it",
+        "it is not a source of PostgreSQL: neither its `configure` nor its `meson.build` has a PostgreSQL version",
     ))
 }

@@ -36,7 +36,7 @@ pub(super) fn find(tool: &str) -> Option<PathBuf> {
 }
 
 /// Fails if a tool is missing.
-pub(super) fn need(tool: &str) -> Result<(), Error> {
+pub(super) fn require(tool: &str) -> Result<(), Error> {
     match find(tool) {
         Some(_) => Ok(()),
         None => Err(Error::Tool { tool: tool.to_owned(), package: package(tool).to_owned() }),
@@ -58,7 +58,7 @@ pub(super) fn compiler_version(compiler: &str) -> Result<String, Error> {
     let mut words = compiler.split_whitespace();
     let program = words.next().unwrap_or_default();
     if !program.contains('/') {
-        need(program)?;
+        require(program)?;
     }
     let output = command(program).args(words).arg("--version").output();
     let stdout =

@@ -6,20 +6,20 @@ use model::factor::Factor;
 use model::record::Trial;
 use store::{Store, StoreError};
 
-use super::{History, HistoryError, Over, Request, history};
+use super::{History, HistoryAxis, HistoryError, Request, history};
 use crate::metric::Metric;
 use crate::select::ReadError;
 use crate::select::{SelectError, Selector};
 
 /// The fewest steps of a history.
-const LEAST_STEPS: usize = 4;
+const MIN_STEPS: usize = 4;
 
 /// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run;
 /// each if it has at least four steps.
 ///
 /// # Errors
 /// The store can't be read.
-pub fn histories_of_run(store: &Store, run: &str) -> Result<Vec<History>, StoreError> {
+pub fn run_histories(store: &Store, run: &str) -> Result<Vec<History>, StoreError> {
     let all = store.trials()?;
     let of_run: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == run).collect();
     let Some(first) = of_run.first() else { return Ok(Vec::new()) };
@@ -28,13 +28,13 @@ pub fn histories_of_run(store: &Store, run: &str) -> Result<Vec<History>, StoreE
     let runs: BTreeSet<&str> = of_campaign.map(|trial| trial.run.id.as_str()).collect();
     let levels = |factor: Factor| factor.levels(of_run.iter().map(|trial| &trial.cell)).len();
     let may_have = [
-        (Over::Date, Selector::of_campaign(campaign), runs.len()),
-        (Over::Version, Selector::of_run(run), levels(Factor::Server)),
-        (Over::Commit, Selector::of_run(run), levels(Factor::Server)),
-        (Over::Kernel, Selector::of_run(run), levels(Factor::Kernel)),
+        (HistoryAxis::Date, Selector::from_campaign(campaign), runs.len()),
+        (HistoryAxis::Version, Selector::from_run(run), levels(Factor::Server)),
+        (HistoryAxis::Commit, Selector::from_run(run), levels(Factor::Server)),
+        (HistoryAxis::Kernel, Selector::from_run(run), levels(Factor::Kernel)),
     ];
     let mut found = Vec::new();
-    for (over, selector, _) in may_have.into_iter().filter(|(.., steps)| *steps >= LEAST_STEPS) {
+    for (over, selector, _) in may_have.into_iter().filter(|(.., steps)| *steps >= MIN_STEPS) {
         let request = Request {
             metric: Metric::Tps,
             over,
@@ -46,7 +46,7 @@ pub fn histories_of_run(store: &Store, run: &str) -> Result<Vec<History>, StoreE
             repository: None,
         };
         match history(store, &request) {
-            Ok(history) if history.steps.len() >= LEAST_STEPS => found.push(history),
+            Ok(history) if history.steps.len() >= MIN_STEPS => found.push(history),
             // Histories that this run does not support are omitted.
             Ok(_) => {}
             Err(

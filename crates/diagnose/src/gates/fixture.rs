@@ -10,10 +10,10 @@ use super::{Observation, judge};
 pub(super) const WINDOW: (i64, i64) = (1_000_000, 4_000_000);
 
 /// The load's start, by the wall clock.
-const BEGAN_US: i64 = 1_795_255_200_000_000;
+const START_US: i64 = 1_795_255_200_000_000;
 
 /// The data that its observation borrows.
-pub(super) struct Sound {
+pub(super) struct TrialFixture {
     summary: Summary,
     pub(super) intervals: Vec<Interval>,
     pub(super) metrics: Metrics,
@@ -21,10 +21,10 @@ pub(super) struct Sound {
     pub(super) settings: Vec<Setting>,
 }
 
-impl Sound {
+impl TrialFixture {
     pub(super) fn new() -> Self {
         let phase = |second| if second == 0 { Phase::Warmup } else { Phase::Measure };
-        let mut sound = Self {
+        let mut trial = Self {
             summary: summary(10_000.0, 400.0),
             intervals: (0..4).map(|second| interval(second * 1_000_000, phase(second), 10_000)).collect(),
             metrics: Metrics::default(),
@@ -38,7 +38,7 @@ impl Sound {
                 pending_restart: None,
             }],
         };
-        sound.event("checkpoint-ended", None, 2_500_000);
+        trial.event("checkpoint-ended", None, 2_500_000);
         // Two CPUs.
         for (state, us) in [
             ("cpu.user_us", 1_000_000.0),
@@ -50,24 +50,24 @@ impl Sound {
             ("cpu.softirq_us", 30_000.0),
             ("cpu.steal_us", 10_000.0),
         ] {
-            sound.counter(state, Some("all"), us);
+            trial.counter(state, Some("all"), us);
         }
         for (role, us) in
             [("driver", 300_000.0), ("load", 900_000.0), ("pgdyno", 50_000.0), ("checkpointer", 100_000.0)]
         {
-            sound.counter("role.run_us", Some(role), us);
+            trial.counter("role.run_us", Some(role), us);
         }
-        sound.counter("role.busiest_wait_us", Some("driver"), 10_000.0);
-        sound.counter("psi.memory_some_us", None, 1_000.0);
+        trial.counter("role.busiest_wait_us", Some("driver"), 10_000.0);
+        trial.counter("psi.memory_some_us", None, 1_000.0);
         for counter in ["vm.pswpin", "vm.pswpout", "vm.oom_kill"] {
-            sound.counter(counter, None, 0.0);
+            trial.counter(counter, None, 0.0);
         }
-        sound.gauge("memory.total_bytes", None, &[8e9; 5]);
-        sound.gauge("memory.available_bytes", None, &[4e9, 3e9, 2e9, 3e9, 3e9]);
-        sound.gauge("cpu.frequency_hz", Some("cpu0"), &[3.0e9, 3.5e9, 3.3e9, 3.4e9, 3.5e9]);
-        sound.gauge("cpu.frequency_hz", Some("cpu1"), &[3.0e9, 3.3e9, 3.5e9, 3.4e9, 3.3e9]);
-        sound.counter("collector.failed", Some("cpu"), 0.0);
-        sound
+        trial.gauge("memory.total_bytes", None, &[8e9; 5]);
+        trial.gauge("memory.available_bytes", None, &[4e9, 3e9, 2e9, 3e9, 3e9]);
+        trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.0e9, 3.5e9, 3.3e9, 3.4e9, 3.5e9]);
+        trial.gauge("cpu.frequency_hz", Some("cpu1"), &[3.0e9, 3.3e9, 3.5e9, 3.4e9, 3.3e9]);
+        trial.counter("collector.failed", Some("cpu"), 0.0);
+        trial
     }
 
     pub(super) fn observed(&self) -> Observation<'_> {
@@ -77,7 +77,7 @@ impl Sound {
             summary: Some(&self.summary),
             accounting: Accounting {
                 driver_commits: None,
-                untold_commits: false,
+                has_unreported_commits: false,
                 driver_transactions: Some(20_500),
                 other_commits: Some(8),
                 server_commits: Some(20_508),
@@ -87,8 +87,8 @@ impl Sound {
             metrics: &self.metrics,
             window: Some(WINDOW),
             clocks: Some(Clocks {
-                started: ClockReading { monotonic_us: 7_000_000, unix_us: BEGAN_US },
-                ended: ClockReading { monotonic_us: 11_100_000, unix_us: BEGAN_US + 4_100_000 },
+                started: ClockReading { monotonic_us: 7_000_000, unix_us: START_US },
+                ended: ClockReading { monotonic_us: 11_100_000, unix_us: START_US + 4_100_000 },
             }),
             events: &self.events,
             log_was_read: true,
@@ -127,9 +127,9 @@ impl Sound {
 
     /// Adds an event at this time after the load's start.
     pub(super) fn event(&mut self, kind: &str, of: Option<&str>, after_us: i64) {
-        let mut event = Event { kind: kind.to_owned(), of: of.map(str::to_owned), ..Event::default() };
+        let mut event = Event { kind: kind.to_owned(), object: of.map(str::to_owned), ..Event::default() };
         event.at = "1970-01-01T00:00:00Z".parse().unwrap();
-        event.at += std::time::Duration::from_micros((BEGAN_US + after_us).unsigned_abs());
+        event.at += std::time::Duration::from_micros((START_US + after_us).unsigned_abs());
         self.events.push(event);
     }
 }
@@ -194,18 +194,18 @@ pub(super) fn gates(observed: &Observation) -> (Status, Vec<&'static str>) {
 }
 
 #[test]
-fn of_a_sound_trial_nothing_is_reported() {
-    assert_eq!(gates(&Sound::new().observed()), (Status::Valid, vec![]));
+fn a_flawless_trial_has_no_findings() {
+    assert_eq!(gates(&TrialFixture::new().observed()), (Status::Valid, vec![]));
 }
 
 #[test]
-fn of_what_was_not_read_nothing_is_reported() {
+fn missing_readings_have_no_findings() {
     let nothing = Metrics::default();
-    let sound = Sound::new();
-    let observed = Observation { metrics: &nothing, ..sound.observed() };
+    let trial = TrialFixture::new();
+    let observed = Observation { metrics: &nothing, ..trial.observed() };
     assert_eq!(gates(&observed), (Status::Valid, vec![]));
-    for series in &sound.metrics.0 {
-        let mut less = Sound::new();
+    for series in &trial.metrics.0 {
+        let mut less = TrialFixture::new();
         less.without(&series.metric, series.label.as_deref());
         // Then fewer processes are known to be pgdyno's or the server's: see the gate's own test.
         if series.metric != "role.run_us" {
@@ -217,7 +217,7 @@ fn of_what_was_not_read_nothing_is_reported() {
                 series.label
             );
         }
-        let mut failed = Sound::new();
+        let mut failed = TrialFixture::new();
         for read in failed.metrics.0.iter_mut().filter(|read| read.metric == series.metric) {
             read.points.iter_mut().for_each(|point| point.value = None);
         }

@@ -41,22 +41,22 @@ SET password_encryption = 'md5';
 CREATE ROLE md5 LOGIN PASSWORD 'of md5';";
 
 /// A server, and a directory with the files of its clients.
-pub(crate) struct Guarded {
+pub(crate) struct AuthServer {
     server: Server,
     files: tempfile::TempDir,
 }
 
 /// Kind of a server's certificate.
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum Identity {
+pub(crate) enum Certificate {
     /// None: no TLS.
     None,
     /// For `localhost`, signed by the issuer.
     Signed,
     /// Of X.509 version 1, for the common name `localhost`, signed by the issuer.
-    FirstVersion,
+    Version1,
     /// Self-signed as issuers are, for the common name `localhost`; a copy is the clients' root.
-    Itself,
+    SelfSigned,
 }
 
 type Issuer = CertifiedIssuer<'static, KeyPair>;
@@ -74,20 +74,20 @@ fn named(name: &str) -> CertificateParams {
     params
 }
 
-impl Guarded {
-    pub(crate) fn new(major: &str, identity: Identity) -> Self {
-        Self::on(cluster(major), identity)
+impl AuthServer {
+    pub(crate) fn new(major: &str, certificate: Certificate) -> Self {
+        Self::start(cluster(major), certificate)
     }
 
     /// A standby without a primary.
     pub(crate) fn standby(major: &str) -> Self {
         let wal_level = [("wal_level".to_owned(), "replica".to_owned())].into();
         let cluster = cluster(major).start(&wal_level).unwrap().stop(StopMode::Fast).unwrap();
-        put(&cluster, "standby.signal", b"");
-        Self::on(cluster, Identity::None)
+        write_file(&cluster, "standby.signal", b"");
+        Self::start(cluster, Certificate::None)
     }
 
-    fn on(cluster: Cluster, identity: Identity) -> Self {
+    fn start(cluster: Cluster, certificate: Certificate) -> Self {
         let files = tempfile::tempdir().unwrap();
         let cluster = cluster.with_rules(HBA);
         let issuer = issuer("the issuer");
@@ -103,14 +103,14 @@ impl Guarded {
         write("client.key", &client_key.serialize_pem());
         let key = KeyPair::generate().unwrap();
         write("server.key", &key.serialize_pem());
-        match identity {
-            Identity::None => {}
-            Identity::Signed => {
+        match certificate {
+            Certificate::None => {}
+            Certificate::Signed => {
                 let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
                 params.distinguished_name = DistinguishedName::new();
                 write("server.crt", &params.signed_by(&key, &issuer).unwrap().pem());
             }
-            Identity::FirstVersion => {
+            Certificate::Version1 => {
                 // As in PostgreSQL's manual.
                 openssl(files.path(), "req -new -key server.key -subj /CN=localhost -out server.csr");
                 openssl(
@@ -118,7 +118,7 @@ impl Guarded {
                     "x509 -req -in server.csr -days 30 -CA root.crt -CAkey issuer.key -CAcreateserial -out server.crt",
                 );
             }
-            Identity::Itself => {
+            Certificate::SelfSigned => {
                 openssl(
                     files.path(),
                     "req -new -x509 -days 30 -nodes -newkey rsa:2048 -subj /CN=localhost -keyout server.key -out root.crt",
@@ -127,9 +127,9 @@ impl Guarded {
             }
         }
         let mut settings = vec![("autovacuum", "off"), ("fsync", "off"), ("wal_level", "replica")];
-        if identity != Identity::None {
+        if certificate != Certificate::None {
             for name in ["server.crt", "server.key", "root.crt"] {
-                put(&cluster, name, &fs::read(files.path().join(name)).unwrap());
+                write_file(&cluster, name, &fs::read(files.path().join(name)).unwrap());
             }
             settings.extend([
                 ("ssl", "on"),
@@ -178,11 +178,11 @@ impl Guarded {
 
     /// A session by the socket, as the superuser.
     pub(crate) fn control(&self) -> Session {
-        self.connect(&format!("host={}", self.sockets())).unwrap()
+        self.connect(&format!("host={}", self.socket_directory())).unwrap()
     }
 
     /// The directory of the socket.
-    pub(crate) fn sockets(&self) -> String {
+    pub(crate) fn socket_directory(&self) -> String {
         match self.server.endpoint(Transport::Unix) {
             Endpoint::Unix { directory, .. } => directory,
             other => panic!("not a socket: {other:?}"),
@@ -190,7 +190,7 @@ impl Guarded {
     }
 
     /// The TLS of a connection string's session, as the server reports it; none if unencrypted.
-    pub(crate) fn tls_of(&self, conninfo: &str) -> Result<Option<String>, String> {
+    pub(crate) fn tls_version(&self, conninfo: &str) -> Result<Option<String>, String> {
         let mut session = self.connect(conninfo)?;
         let reported: Option<(String, String)> = session
             .query_opt("SELECT version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid() AND ssl")
@@ -217,7 +217,7 @@ pub(crate) fn openssl(directory: &Path, arguments: &str) {
 }
 
 /// Writes a file into a data directory, with the directory's owner.
-fn put(cluster: &Cluster, name: &str, content: &[u8]) {
+fn write_file(cluster: &Cluster, name: &str, content: &[u8]) {
     let data = cluster.data_directory();
     let owner = fs::metadata(&data).unwrap();
     let path = data.join(name);

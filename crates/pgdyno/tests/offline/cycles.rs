@@ -130,7 +130,7 @@ impl Modules {
 }
 
 /// Cycles of sibling modules in the crate's root or in a module, each in alphabetical order.
-fn rings(sources: &Sources) -> Vec<Vec<String>> {
+fn cycles(sources: &Sources) -> Vec<Vec<String>> {
     let modules = Modules::new(sources);
     let mut uses = BTreeSet::new();
     for (user, source) in sources {
@@ -152,13 +152,13 @@ fn rings(sources: &Sources) -> Vec<Vec<String>> {
     }
     let uses =
         DiGraphMap::<&str, ()>::from_edges(uses.iter().map(|(user, used)| (user.as_str(), used.as_str())));
-    let mut rings: Vec<Vec<String>> = tarjan_scc(&uses)
+    let mut cycles: Vec<Vec<String>> = tarjan_scc(&uses)
         .into_iter()
-        .filter(|ring| ring.len() > 1)
-        .map(|ring| ring.into_iter().map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
+        .filter(|cycle| cycle.len() > 1)
+        .map(|cycle| cycle.into_iter().map(str::to_owned).collect::<BTreeSet<_>>().into_iter().collect())
         .collect();
-    rings.sort();
-    rings
+    cycles.sort();
+    cycles
 }
 
 fn read(directory: &Path, module: &[String], sources: &mut Sources) {
@@ -177,7 +177,7 @@ fn read(directory: &Path, module: &[String], sources: &mut Sources) {
 }
 
 #[test]
-fn no_crate_has_a_circle_of_modules() {
+fn no_crate_has_a_cycle_of_modules() {
     let metadata = MetadataCommand::new()
         .manifest_path(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .no_deps()
@@ -188,25 +188,25 @@ fn no_crate_has_a_circle_of_modules() {
     for package in metadata.workspace_packages() {
         let mut sources = Sources::new();
         read(package.manifest_path.parent().unwrap().join("src").as_std_path(), &[], &mut sources);
-        let rings = rings(&sources);
-        if !rings.is_empty() {
-            found.insert(package.name.to_string(), rings);
+        let cycles = cycles(&sources);
+        if !cycles.is_empty() {
+            found.insert(package.name.to_string(), cycles);
         }
     }
     assert_eq!(found, BTreeMap::new(), "move what these modules share below them");
 }
 
-fn planted(files: &[(&str, &str)]) -> Vec<Vec<String>> {
+fn cycles_of(files: &[(&str, &str)]) -> Vec<Vec<String>> {
     let sources = files.iter().map(|(module, source)| {
         let module = module.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
         (module, (*source).to_owned())
     });
-    rings(&sources.collect())
+    cycles(&sources.collect())
 }
 
 #[test]
-fn a_planted_circle_is_found_in_every_form() {
-    let ring = vec![vec!["a".to_owned(), "b".to_owned()]];
+fn a_cycle_is_found_in_every_form() {
+    let cycle = vec![vec!["a".to_owned(), "b".to_owned()]];
     let forms: [&[(&str, &str)]; 6] = [
         &[("", "mod a; mod b;"), ("a", "use crate::b::B;"), ("b", "use crate::a::A;")],
         &[("", "mod a; mod b;"), ("a", "fn f() { crate::b::f() }"), ("b", "use crate::{a::{self, A}};")],
@@ -216,12 +216,12 @@ fn a_planted_circle_is_found_in_every_form() {
         &[("", "mod a; mod b;"), ("a", "use crate::b::B as C;"), ("b", "use crate::a::*;")],
     ];
     for files in forms {
-        assert_eq!(planted(files), ring, "{files:?}");
+        assert_eq!(cycles_of(files), cycle, "{files:?}");
     }
 }
 
 #[test]
-fn a_circle_inside_a_module_is_found() {
+fn a_cycle_inside_a_module_is_found() {
     let files = [
         ("", "mod a; mod b;"),
         ("a", "mod x; mod y; pub use y::Y;"),
@@ -229,18 +229,18 @@ fn a_circle_inside_a_module_is_found() {
         ("a/y", "use crate::a::x::X; use crate::b::B;"),
         ("b", ""),
     ];
-    assert_eq!(planted(&files), [["a/x", "a/y"]]);
+    assert_eq!(cycles_of(&files), [["a/x", "a/y"]]);
     let by_a_reexport = [
         ("", "mod a;"),
         ("a", "mod x; mod y; pub use y::Y;"),
         ("a/x", "use super::Y;"),
         ("a/y", "use super::x;"),
     ];
-    assert_eq!(planted(&by_a_reexport), [["a/x", "a/y"]]);
+    assert_eq!(cycles_of(&by_a_reexport), [["a/x", "a/y"]]);
 }
 
 #[test]
-fn a_ring_of_three_is_found_and_what_only_hangs_on_it_is_not_named() {
+fn a_cycle_of_three_is_found_without_its_dependencies() {
     let files = [
         ("", "mod a; mod b; mod c; mod d;"),
         ("a", "use crate::b::B;"),
@@ -248,11 +248,11 @@ fn a_ring_of_three_is_found_and_what_only_hangs_on_it_is_not_named() {
         ("c", "use crate::a::A; use crate::d::D;"),
         ("d", ""),
     ];
-    assert_eq!(planted(&files), [["a", "b", "c"]]);
+    assert_eq!(cycles_of(&files), [["a", "b", "c"]]);
 }
 
 #[test]
-fn what_points_one_way_is_no_circle() {
+fn one_way_dependencies_are_no_cycle() {
     let files = [
         ("", "mod a; mod b; pub use a::A;"),
         ("a", "use std::fmt; use super::b::B; mod inner;"),
@@ -260,5 +260,5 @@ fn what_points_one_way_is_no_circle() {
         ("a/other", "use crate::b::B;"),
         ("b", "#[cfg(test)] mod tests { use crate::a::A; }"),
     ];
-    assert!(planted(&files).is_empty());
+    assert!(cycles_of(&files).is_empty());
 }

@@ -1,4 +1,4 @@
-//! Answers: JSON with an entity tag, so that a browser receives only what has changed; and refusals.
+//! Responses: JSON with an entity tag, so that a browser receives only what has changed; and errors.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -28,13 +28,13 @@ impl Document {
         Self { body: body.into(), tag: tag.unwrap_or(HeaderValue::from_static("W/\"0\"")) }
     }
 
-    pub(crate) fn json(value: &impl Serialize) -> Result<Self, Refusal> {
-        serde_json::to_string(value).map(Self::new).map_err(Refusal::failed)
+    pub(crate) fn json(value: &impl Serialize) -> Result<Self, ErrorResponse> {
+        serde_json::to_string(value).map(Self::new).map_err(ErrorResponse::failed)
     }
 
     /// The response to a request with these headers: the document, or 304 Not Modified.
-    pub(crate) fn answer(&self, asked: &HeaderMap, content_type: &'static str) -> Response {
-        let known = asked.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    pub(crate) fn response(&self, headers: &HeaderMap, content_type: &'static str) -> Response {
+        let known = headers.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
         let is_known =
             known.flat_map(|tags| tags.split(',')).any(|tag| tag.trim().as_bytes() == self.tag.as_bytes());
         let (status, body) = match is_known {
@@ -51,14 +51,14 @@ impl Document {
     }
 }
 
-/// Refusal of a request, with its reason.
+/// An error response, with its reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct ErrorResponse {
     pub(crate) status: StatusCode,
     pub(crate) error: String,
 }
 
-impl Refusal {
+impl ErrorResponse {
     pub(crate) fn not_found(error: String) -> Self {
         Self { status: StatusCode::NOT_FOUND, error }
     }
@@ -68,7 +68,7 @@ impl Refusal {
     }
 }
 
-impl IntoResponse for Refusal {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
         let body = serde_json::json!({ "error": self.error }).to_string();
         let headers = [(CONTENT_TYPE, JSON), (CACHE_CONTROL, "no-store")];

@@ -17,7 +17,7 @@ const SECOND_US: RangeInclusive<u64> = 990_000..=1_010_000;
 ///
 /// Methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
 /// [`stats::percentiles`]. [`Statistics::missing`] has the reason for each figure that is `None`.
-pub fn within_run(
+pub fn run_statistics(
     intervals: &[Interval],
     latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
 ) -> Statistics {
@@ -29,21 +29,22 @@ pub fn within_run(
     let mut missing = Missing::default();
 
     let n = window.tps.len();
-    let short =
-        |takes: usize| (n < takes).then(|| format!("the window has {n} full seconds: it takes {takes}"));
+    let short = |takes: usize| {
+        (n < takes).then(|| format!("the window has {n} full seconds, and {takes} are needed"))
+    };
     let tps_interval = mean.and_then(|mean| mean.interval).map(|interval| (interval.low, interval.high));
-    missing.unless(tps_interval.is_some(), "tps_interval", || why_no_interval(mean.as_ref(), short(30)));
+    missing.add_unless(tps_interval.is_some(), "tps_interval", || why_no_interval(mean.as_ref(), short(30)));
     let stationary = mean.and_then(|mean| mean.is_stationary());
-    missing.unless(stationary.is_some(), "stationary", || {
-        short(300).unwrap_or_else(|| "there were no transactions".to_owned())
+    missing.add_unless(stationary.is_some(), "stationary", || {
+        short(300).unwrap_or_else(|| "no transaction ended in the window".to_owned())
     });
     let cut = stats::warmup_cut(&load.tps);
-    missing.unless(cut.is_some(), "warmup_cut_us", || match load.tps.len() {
-        n if n < 50 => format!("the load has {n} full seconds: it takes 50"),
-        _ => "the load had not settled in its first half".to_owned(),
+    missing.add_unless(cut.is_some(), "warmup_cut_us", || match load.tps.len() {
+        n if n < 50 => format!("the load has {n} full seconds, and 50 are needed"),
+        _ => "the load did not settle in its first half".to_owned(),
     });
     let stalls = stats::stalls(&window.tps);
-    missing.unless(stalls.is_some(), "stalls", || short(10).unwrap_or_default());
+    missing.add_unless(stalls.is_some(), "stalls", || short(10).unwrap_or_default());
 
     Statistics {
         seconds: n as u64,
@@ -80,7 +81,7 @@ impl Seconds {
 
     fn stall(&self, stall: &stats::Stall) -> Option<Stall> {
         let start_us = *self.start_us.get(stall.from)?;
-        Some(Stall { start_us, length_us: stall.seconds as u64 * 1_000_000, usual_tps: stall.baseline })
+        Some(Stall { start_us, length_us: stall.seconds as u64 * 1_000_000, baseline_tps: stall.baseline })
     }
 }
 
@@ -89,7 +90,7 @@ impl Seconds {
 struct Missing(BTreeMap<String, String>);
 
 impl Missing {
-    fn unless(&mut self, is_there: bool, name: &str, why: impl FnOnce() -> String) {
+    fn add_unless(&mut self, is_there: bool, name: &str, why: impl FnOnce() -> String) {
         if !is_there {
             self.0.insert(name.to_owned(), why());
         }
@@ -103,7 +104,7 @@ fn why_no_interval(mean: Option<&WindowMean>, too_short: Option<String>) -> Stri
             let drift = mean.drift().unwrap_or_default() * 100.0;
             format!("NON-STATIONARY: throughput drifted by {drift:+.1}% over the window")
         }
-        _ => "what makes seconds alike lasts too long for this window to tell".to_owned(),
+        _ => "seconds are correlated for too long compared with the window".to_owned(),
     }
 }
 
@@ -112,7 +113,8 @@ fn percentiles(
     missing: &mut Missing,
 ) -> Vec<Percentile> {
     let Some(seconds) = seconds.collect::<Option<Vec<_>>>() else {
-        missing.unless(false, "percentiles", || "the histograms of some seconds can't be read".to_owned());
+        missing
+            .add_unless(false, "percentiles", || "the histograms of some seconds can't be read".to_owned());
         return Vec::new();
     };
     let of_shares = stats::percentiles(&seconds, &SHARES);
@@ -126,22 +128,22 @@ fn percentiles(
             Some(Percentile { share, value_us: us(found.value), interval_us })
         })
         .collect();
-    missing.unless(!found.is_empty(), "percentiles", || "there are no latencies".to_owned());
+    missing.add_unless(!found.is_empty(), "percentiles", || "no latencies were recorded".to_owned());
     // If the window is too short, none has an interval, and one reason suffices.
-    let too_short = seconds.len() <= LEAST_SECONDS_OF_BLOCKS;
-    missing.unless(found.is_empty() || !too_short, "percentiles.interval_us", || {
-        format!("the window has {} seconds: it takes 60", seconds.len())
+    let too_short = seconds.len() <= MAX_SECONDS_WITHOUT_INTERVAL;
+    missing.add_unless(found.is_empty() || !too_short, "percentiles.interval_us", || {
+        format!("the window has {} seconds, and 60 are needed", seconds.len())
     });
     for percentile in found.iter().filter(|percentile| percentile.interval_us.is_none() && !too_short) {
-        missing.unless(false, &Percentile::name(percentile.share), || {
-            "fewer than 10 transactions took longer".to_owned()
+        missing.add_unless(false, &Percentile::name(percentile.share), || {
+            "fewer than 10 transactions were slower".to_owned()
         });
     }
     found
 }
 
 /// With at most this many seconds, there are fewer than six blocks of ten.
-const LEAST_SECONDS_OF_BLOCKS: usize = 50;
+const MAX_SECONDS_WITHOUT_INTERVAL: usize = 50;
 
 #[cfg(test)]
 mod tests {
@@ -192,8 +194,8 @@ mod tests {
     }
 
     #[test]
-    fn a_steady_window_has_a_mean_that_is_sure_and_no_stalls() {
-        let statistics = within_run(&load(30, 300, wobbling), latencies);
+    fn a_steady_window_has_a_precise_mean_and_no_stalls() {
+        let statistics = run_statistics(&load(30, 300, wobbling), latencies);
         assert_eq!(
             (statistics.seconds, statistics.stationary, statistics.stalls.as_deref()),
             (300, Some(true), Some(&[][..]))
@@ -211,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_goes_up_and_down_in_turn_is_worth_its_seconds() {
+    fn an_alternating_window_counts_all_of_its_seconds() {
         let statistics =
-            within_run(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
+            run_statistics(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
         assert_eq!(statistics.effective_seconds, Some(60.0));
         assert!(
             statistics.tps_interval.is_some() && !statistics.missing.contains_key("tps_interval"),
@@ -222,8 +224,8 @@ mod tests {
     }
 
     #[test]
-    fn a_drifting_window_is_called_so_and_its_mean_has_no_interval() {
-        let statistics = within_run(&load(0, 300, |second| 1000 + second), latencies);
+    fn a_drifting_window_is_reported_and_its_mean_has_no_interval() {
+        let statistics = run_statistics(&load(0, 300, |second| 1000 + second), latencies);
         assert_eq!((statistics.stationary, statistics.tps_interval), (Some(false), None));
         assert!(statistics.drift_share.unwrap() > 0.2 && statistics.trend_p.unwrap() < 0.01);
         assert!(
@@ -233,26 +235,26 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_beginning_beyond_the_warm_up_is_seen() {
+    fn a_slow_beginning_after_the_warm_up_is_detected() {
         let slow = |second| if second < 20 { 50 * second } else { wobbling(second) };
-        assert_eq!(within_run(&load(10, 100, slow), latencies).warmup_cut_us, Some(20_000_000));
-        let never = within_run(&load(10, 100, |second| 50 * second), latencies);
+        assert_eq!(run_statistics(&load(10, 100, slow), latencies).warmup_cut_us, Some(20_000_000));
+        let never = run_statistics(&load(10, 100, |second| 50 * second), latencies);
         assert_eq!(never.warmup_cut_us, None);
-        assert!(never.missing["warmup_cut_us"].contains("not settled"), "{never:?}");
+        assert!(never.missing["warmup_cut_us"].contains("did not settle"), "{never:?}");
     }
 
     #[test]
-    fn stalls_have_their_place_in_the_load() {
+    fn stalls_have_their_position_in_the_load() {
         let stalled = |second| if (40..43).contains(&second) { 1 } else { 1000 };
-        let statistics = within_run(&load(10, 60, stalled), latencies);
-        let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, usual_tps: 1000.0 };
+        let statistics = run_statistics(&load(10, 60, stalled), latencies);
+        let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, baseline_tps: 1000.0 };
         assert_eq!(statistics.stalls, Some(vec![stall]));
     }
 
     #[test]
-    fn what_a_short_window_can_not_tell_is_none_and_said() {
+    fn figures_of_a_short_window_are_none_with_reasons() {
         let missing = |seconds: u64| {
-            let statistics = within_run(&load(0, seconds, wobbling), latencies);
+            let statistics = run_statistics(&load(0, seconds, wobbling), latencies);
             let names: Vec<String> = statistics.missing.keys().cloned().collect();
             names.join(" ")
         };
@@ -262,16 +264,16 @@ mod tests {
         assert_eq!(missing(50), "percentiles.interval_us stationary");
         assert_eq!(missing(60), "p99.9 stationary", "of 6000 transactions 6 took longer");
         assert_eq!(missing(300), "");
-        let short = within_run(&load(1, 4, wobbling), latencies);
-        assert_eq!(short.missing["tps_interval"], "the window has 4 full seconds: it takes 30");
+        let short = run_statistics(&load(1, 4, wobbling), latencies);
+        assert_eq!(short.missing["tps_interval"], "the window has 4 full seconds, and 30 are needed");
         assert_eq!(short.percentiles[0].value_us, 1490.0);
     }
 
     #[test]
     fn without_seconds_or_latencies_there_are_no_figures() {
-        let nothing = within_run(&[], latencies);
+        let nothing = run_statistics(&[], latencies);
         assert_eq!((nothing.seconds, nothing.tps_mean, nothing.percentiles.len()), (0, None, 0));
-        let unreadable = within_run(&load(0, 60, wobbling), |_| None);
+        let unreadable = run_statistics(&load(0, 60, wobbling), |_| None);
         assert!(unreadable.percentiles.is_empty());
         assert!(unreadable.missing["percentiles"].contains("can't be read"));
     }

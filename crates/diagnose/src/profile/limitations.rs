@@ -1,14 +1,14 @@
 //! Limitations of a profile, and how to remove them.
 
-use model::profile::{Profiled, Scope, Unwinding};
+use model::profile::{ProfileSummary, Scope, Unwinding};
 
 /// The smallest share of samples without names that is reported.
-const NAMELESS_SHARE: f64 = 0.02;
+const MIN_UNNAMED_SHARE: f64 = 0.02;
 /// The smallest share of lost samples that is reported.
-const LOST_SHARE: f64 = 0.01;
+const MIN_LOST_SHARE: f64 = 0.01;
 
 /// Limitations of a profile, in complete sentences with the remedies.
-pub fn reservations(profile: &Profiled) -> Vec<String> {
+pub fn limitations(profile: &ProfileSummary) -> Vec<String> {
     let mut found = Vec::new();
     if profile.samples == 0 {
         found.push("There are no samples: nothing ran during the profile.".to_owned());
@@ -17,7 +17,7 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
     let samples = profile.samples as f64;
     if !profile.has_kernel() {
         found.push(
-            "Kernel functions are missing, because this user may not see them: as root, sysctl \
+            "Kernel functions are missing, because this user may not profile the kernel: as root, sysctl \
              kernel.perf_event_paranoid=1."
                 .to_owned(),
         );
@@ -31,7 +31,7 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
     }
     for (file, &nameless) in &profile.nameless {
         let share = nameless as f64 / samples;
-        if share < NAMELESS_SHARE {
+        if share < MIN_UNNAMED_SHARE {
             continue;
         }
         let name = file.trim_matches(['[', ']']);
@@ -44,7 +44,9 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
             }
             "unknown" => match profile.callgraph {
                 Unwinding::FramePointers => "try callgraph = \"dwarf\"".to_owned(),
-                Unwinding::Dwarf => "its code is in no file, such as that of a JIT compiler".to_owned(),
+                Unwinding::Dwarf => {
+                    "its code is not from a file: a JIT compiler may have generated it".to_owned()
+                }
             },
             library => format!(
                 "install the debug symbols of {library} (Debian: a package whose name ends in -dbgsym or -dbg)"
@@ -56,9 +58,9 @@ pub fn reservations(profile: &Profiled) -> Vec<String> {
         ));
     }
     let lost = profile.lost as f64 / (samples + profile.lost as f64);
-    if lost > LOST_SHARE {
+    if lost > MIN_LOST_SHARE {
         found.push(format!(
-            "{:.1}% of the samples were lost, because perf did not get a CPU in time: a lower hz loses fewer.",
+            "{:.1}% of the samples were lost, because perf did not get a CPU in time: use a lower hz.",
             lost * 100.0
         ));
     }
@@ -70,8 +72,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_is_reported_with_what_would_bring_it() {
-        let profile = Profiled {
+    fn limitations_are_reported_with_their_remedies() {
+        let profile = ProfileSummary {
             event: Some("cpu-clock".to_owned()),
             hz: 99,
             callgraph: Unwinding::Dwarf,
@@ -86,16 +88,16 @@ mod tests {
             perf_cpu_us: None,
             off_cpu: None,
         };
-        assert_eq!(reservations(&profile), Vec::<String>::new());
+        assert_eq!(limitations(&profile), Vec::<String>::new());
         let nameless = [("[kernel]", 300), ("[libc.so.6]", 100), ("[postgres]", 50)];
-        let poor = Profiled {
+        let poor = ProfileSummary {
             event: Some("cpu-clock:uH".to_owned()),
             scope: Scope::Processes,
             lost: 100,
             nameless: nameless.map(|(file, n)| (file.to_owned(), n)).into(),
             ..profile.clone()
         };
-        let shown = reservations(&poor).join("\n");
+        let shown = limitations(&poor).join("\n");
         for part in [
             "perf_event_paranoid=1.",
             "perf_event_paranoid=-1.",
@@ -106,7 +108,7 @@ mod tests {
         ] {
             assert!(shown.contains(part), "{part}: {shown}");
         }
-        let empty = Profiled { samples: 0, event: None, ..profile };
-        assert!(reservations(&empty)[0].contains("no sample"));
+        let empty = ProfileSummary { samples: 0, event: None, ..profile };
+        assert!(limitations(&empty)[0].contains("no sample"));
     }
 }
