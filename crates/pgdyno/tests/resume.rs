@@ -95,7 +95,7 @@ fn changes_of_an_edited_campaign_are_listed_and_it_continues_if_requested() {
     let refused = bench.pgdyno(&["resume", "campaign.toml"]);
     assert_eq!(refused.status.code(), Some(2));
     let printed = text(&refused);
-    for expected in ["has been edited since", "new: 1 cells", "gone", "unchanged: 1 cells", "--edited"] {
+    for expected in ["has been edited since", "new: 1 cells", "removed", "unchanged: 1 cells", "--edited"] {
         assert!(printed.contains(expected), "{expected}: {printed}");
     }
     let edited = bench.pgdyno(&["resume", "campaign.toml", "--edited"]);

@@ -261,7 +261,7 @@ fn background_workloads_have_their_own_figures_and_are_named_as_causes() {
 
         let explained = text(&bench.pgdyno(&["explain", &trial.id]));
         assert!(
-            explained.contains("\nbeside: ") && explained.contains("busy, once.sql, long.sql had "),
+            explained.contains("\nbeside: ") && explained.contains("busy, once.sql, long.sql used "),
             "{explained}"
         );
         let shown = text(&bench.pgdyno(&["store", "show", &trial.id]));
