@@ -336,32 +336,9 @@ mod tests {
     fn only_the_levels_set_are_known() {
         let mut cell = RecordedCell::default();
         assert!(Factor::ALL.into_iter().all(|factor| factor.known_level(&cell).is_none()));
-        let levels = [
-            (Factor::Server, "9.6"),
-            (Factor::Settings, "big"),
-            (Factor::Kernel, "2.6.39"),
-            (Factor::Acceleration, "icount"),
-            (Factor::KernelArgs, "mitigations=off quiet"),
-            (Factor::Sysctl, "thp"),
-            (Factor::Cpus, "4"),
-            (Factor::Storage, "virtio-none-native"),
-            (Factor::Host, "h"),
-            (Factor::Workload, "insert.sql"),
-            (Factor::Scale, "10"),
-            (Factor::Clients, "8"),
-            (Factor::Threads, "2"),
-            (Factor::Protocol, "prepared"),
-            (Factor::Transport, "tcp"),
-            (Factor::Rate, "500"),
-            (Factor::Duration, "90s"),
-            (Factor::Warmup, "500ms"),
-            (Factor::Pin, "one"),
-            (Factor::Cache, "cold"),
-            (Factor::Memory, "512MB"),
-            (Factor::Disk, "slow"),
-        ];
-        assert_eq!(levels.map(|(factor, _)| factor), Factor::ALL);
-        for (set, (factor, level)) in levels.into_iter().enumerate() {
+        for (set, factor) in Factor::ALL.into_iter().enumerate() {
+            let level = factor.example();
+            assert_ne!(Some(level), factor.default_level().as_deref(), "{}", factor.name());
             cell.set(factor, level).unwrap();
             assert_eq!(factor.known_level(&cell).as_deref(), Some(level));
             let known = Factor::ALL.into_iter().filter(|factor| factor.known_level(&cell).is_some()).count();

@@ -82,6 +82,8 @@ pub trait Axis {
     const KEY: &'static str;
     /// Levels that campaigns can name, in a sentence.
     const DESCRIPTION: &'static str;
+    /// A level other than the default, as campaigns write it.
+    const EXAMPLE: &'static str;
     /// Rule for the level in campaigns that leave the factor out, if it depends on other factors.
     const DEFAULT_RULE: Option<&'static str> = None;
     /// Place in tables and pages.
@@ -293,8 +295,18 @@ macro_rules! declare {
 
             /// JSON schema of a level in a campaign.
             pub fn schema(self) -> Value {
-                match self {
+                let mut schema = match self {
                     $(Self::$name => <$key::$name as Axis>::schema(),)*
+                };
+                let number = self.example().parse::<u64>().ok().filter(|_| self.is_number());
+                schema["examples"] = json!([number.map_or_else(|| self.example().into(), Value::from)]);
+                schema
+            }
+
+            /// A level other than the default, as campaigns write it.
+            pub const fn example(self) -> &'static str {
+                match self {
+                    $(Self::$name => <$key::$name as Axis>::EXAMPLE,)*
                 }
             }
 

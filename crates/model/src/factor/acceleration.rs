@@ -18,6 +18,7 @@ impl Axis for Acceleration {
 
     const KEY: &'static str = "acceleration";
     const DESCRIPTION: &'static str = "what executes a kernel's instructions: `icount`, `tcg`, `kvm`; `none`: the machine itself, when it runs that kernel";
+    const EXAMPLE: &'static str = "icount";
     const DEFAULT_RULE: Option<&'static str> = Some("`[\"icount\"]` of named kernels, else `[\"none\"]`");
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("acceleration", "factor acceleration: none, kvm, tcg, icount");

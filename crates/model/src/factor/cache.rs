@@ -54,6 +54,7 @@ impl Axis for Cache {
 
     const KEY: &'static str = "cache";
     const DESCRIPTION: &'static str = "`warm`: tables and indexes have been read into the server's buffers, as far as they fit; `cold`: the server was restarted, and its files dropped from the system's page cache; `as-is`: whatever is there";
+    const EXAMPLE: &'static str = "cold";
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("cache", "factor cache: warm, cold, as-is");
 

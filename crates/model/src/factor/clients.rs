@@ -21,6 +21,7 @@ impl Axis for Clients {
 
     const KEY: &'static str = "clients";
     const DESCRIPTION: &'static str = "numbers of clients";
+    const EXAMPLE: &'static str = "8";
     const PLACE: Place = Place::Row;
     const IS_NUMBER: bool = true;
     const REQUIRED: Option<&'static str> = Some("clients = [1, 4, 16]");

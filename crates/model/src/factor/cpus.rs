@@ -23,6 +23,7 @@ impl Axis for Cpus {
     const KEY: &'static str = "cpus";
     const DESCRIPTION: &'static str =
         "numbers of processors of the virtual machine, or `host`: as many as the machine has";
+    const EXAMPLE: &'static str = "4";
     const DEFAULT_RULE: Option<&'static str> = Some("`[1]` with `icount`, else `[\"host\"]`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;

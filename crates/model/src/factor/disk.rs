@@ -19,6 +19,7 @@ impl Axis for Disk {
 
     const KEY: &'static str = "disk";
     const DESCRIPTION: &'static str = "names of `[disks.…]`, and `none`";
+    const EXAMPLE: &'static str = "slow";
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("disk", "factor disk: name of the disk in the campaign");
 

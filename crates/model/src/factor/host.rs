@@ -17,6 +17,7 @@ impl Axis for Host {
 
     const KEY: &'static str = "host";
     const DESCRIPTION: &'static str = "names of hosts on which trials run, or `any`";
+    const EXAMPLE: &'static str = "db1";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("host", "factor host: requested host, or any");
 

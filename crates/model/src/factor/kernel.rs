@@ -21,6 +21,7 @@ impl Axis for Kernel {
 
     const KEY: &'static str = "kernel";
     const DESCRIPTION: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
+    const EXAMPLE: &'static str = "2.6.39";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("kernel", "factor kernel: requested kernel, or host");
 

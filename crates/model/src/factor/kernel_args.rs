@@ -23,6 +23,7 @@ impl Axis for KernelArgs {
 
     const KEY: &'static str = "kernel_args";
     const DESCRIPTION: &'static str = "arguments on a kernel's command line in addition to the needed ones (`\"mitigations=off\"`), or `none`";
+    const EXAMPLE: &'static str = "mitigations=off quiet";
     const PLACE: Place = Place::Column;
     const COLUMN: Column =
         Column::text("kernel_args", "factor kernel_args: additions to the kernel command line, or none");

@@ -23,6 +23,7 @@ impl Axis for Memory {
 
     const KEY: &'static str = "memory";
     const DESCRIPTION: &'static str = "limit of the server's memory, its page cache included: a number and `kB`, `MB`, `GB` or `TB` as in PostgreSQL's settings (`\"512MB\"`), or `none`";
+    const EXAMPLE: &'static str = "512MB";
     const PLACE: Place = Place::Condition;
     const STORED_KEY: &'static str = "memory_bytes";
     const COLUMN: Column =

@@ -35,6 +35,7 @@ impl Axis for Pin {
 
     const KEY: &'static str = "pin";
     const DESCRIPTION: &'static str = "names of `[pins.…]`, and `none`";
+    const EXAMPLE: &'static str = "one";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("pin", "factor pin: name of the pin in the campaign");
 

@@ -18,6 +18,7 @@ impl Axis for Protocol {
 
     const KEY: &'static str = "protocol";
     const DESCRIPTION: &'static str = "how statements are sent: `simple`, `extended`, `prepared`";
+    const EXAMPLE: &'static str = "simple";
     const PLACE: Place = Place::Title;
     const COLUMN: Column = Column::text("protocol", "factor protocol: simple, extended, prepared");
 

@@ -19,6 +19,7 @@ impl Axis for Rate {
 
     const KEY: &'static str = "rate";
     const DESCRIPTION: &'static str = "transactions started per second by all clients together, at random intervals; `\"max\"`: as many as possible";
+    const EXAMPLE: &'static str = "500";
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
     const COLUMN: Column =

@@ -21,6 +21,7 @@ impl Axis for Scale {
 
     const KEY: &'static str = "scale";
     const DESCRIPTION: &'static str = "pgbench scale factors";
+    const EXAMPLE: &'static str = "10";
     const PLACE: Place = Place::Title;
     const IS_NUMBER: bool = true;
     const COLUMN: Column = Column::integer("scale", "factor scale: pgbench's scale factor");

@@ -16,6 +16,7 @@ impl Axis for Server {
 
     const KEY: &'static str = "server";
     const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of `[servers.…]`";
+    const EXAMPLE: &'static str = "9.6";
     const PLACE: Place = Place::Column;
     const REQUIRED: Option<&'static str> = Some("server = [\"17\", \"18\"]");
     const COLUMN: Column = Column::text("server", "factor server: name of the server in the campaign");

@@ -43,6 +43,7 @@ impl Axis for Settings {
 
     const KEY: &'static str = "settings";
     const DESCRIPTION: &'static str = "names of `[settings.…]`, and `default`";
+    const EXAMPLE: &'static str = "big";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("settings", "factor settings: name of the settings in the campaign");
 

@@ -19,6 +19,7 @@ impl Axis for Storage {
     const KEY: &'static str = "storage";
     const DESCRIPTION: &'static str =
         "where the data of a virtual machine are: `memory`, `virtio`, or `virtio-CACHE-AIO`";
+    const EXAMPLE: &'static str = "virtio-none-native";
     const DEFAULT_RULE: Option<&'static str> = Some("`[\"memory\"]` in a virtual machine");
     const PLACE: Place = Place::Condition;
     const COLUMN: Column = Column::text("storage", "factor storage: host, memory, virtio-CACHE-AIO");

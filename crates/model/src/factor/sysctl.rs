@@ -21,6 +21,7 @@ impl Axis for Sysctl {
 
     const KEY: &'static str = "sysctl";
     const DESCRIPTION: &'static str = "names of `[sysctls.…]`, and `default`";
+    const EXAMPLE: &'static str = "thp";
     const PLACE: Place = Place::Column;
     const COLUMN: Column =
         Column::text("sysctl", "factor sysctl: name of the kernel parameters in the campaign");

@@ -21,6 +21,7 @@ impl Axis for Threads {
 
     const KEY: &'static str = "threads";
     const DESCRIPTION: &'static str = "event-loop threads of the driver, never more than clients";
+    const EXAMPLE: &'static str = "2";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.threads`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;

@@ -18,6 +18,7 @@ impl Axis for Transport {
 
     const KEY: &'static str = "transport";
     const DESCRIPTION: &'static str = "what carries them: `unix`, `tcp`";
+    const EXAMPLE: &'static str = "tcp";
     const PLACE: Place = Place::Title;
     const COLUMN: Column = Column::text("transport", "factor transport: unix, tcp");
 

@@ -18,6 +18,7 @@ impl Axis for Warmup {
 
     const KEY: &'static str = "warmup";
     const DESCRIPTION: &'static str = "lengths of the load before the window, not counted";
+    const EXAMPLE: &'static str = "500ms";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.warmup`");
     const PLACE: Place = Place::Condition;
     const STORED_KEY: &'static str = "warmup_us";

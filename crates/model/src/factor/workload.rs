@@ -16,6 +16,7 @@ impl Axis for Workload {
 
     const KEY: &'static str = "workload";
     const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
+    const EXAMPLE: &'static str = "insert.sql";
     const PLACE: Place = Place::Title;
     const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
     const COLUMN: Column = Column::text("workload", "factor workload: name of the workload");

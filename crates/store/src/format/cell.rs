@@ -28,6 +28,8 @@ macro_rules! stored {
             $($key: Option<<factor::$key::$name as Axis>::Stored>,)*
             workload_content: Option<WorkloadContent>,
             unknown: Vec<String>,
+            /// Factors without a key: the bundle is older than they are.
+            absent: Vec<Factor>,
         }
 
         impl Serialize for Cell {
@@ -55,10 +57,13 @@ macro_rules! stored {
                     }
 
                     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Cell, A::Error> {
-                        let mut cell = Cell::default();
+                        let mut cell = Cell { absent: Factor::ALL.to_vec(), ..Cell::default() };
                         while let Some(key) = map.next_key::<String>()? {
                             match key.as_str() {
-                                $(<factor::$key::$name as Axis>::STORED_KEY => cell.$key = map.next_value()?,)*
+                                $(<factor::$key::$name as Axis>::STORED_KEY => {
+                                    cell.$key = map.next_value()?;
+                                    cell.absent.retain(|factor| *factor != Factor::$name);
+                                })*
                                 WORKLOAD_CONTENT => cell.workload_content = map.next_value()?,
                                 UNKNOWN => cell.unknown = map.next_value()?,
                                 _ => {
@@ -83,6 +88,7 @@ macro_rules! stored {
                     $($key: cell.$key.known().and_then(<factor::$key::$name as Axis>::to_stored),)*
                     workload_content: cell.workload.known().and_then(Workload::custom).map(WorkloadContent::from),
                     unknown,
+                    absent: Vec::new(),
                 }
             }
         }
@@ -119,10 +125,6 @@ fn no_such(what: &str, name: &str) -> Defect {
     Defect::newer(TRIAL, format!("unknown {what} \"{name}\""))
 }
 
-/// Factors introduced with virtual machines.
-const MACHINE_FACTORS: [Factor; 5] =
-    [Factor::Acceleration, Factor::KernelArgs, Factor::Sysctl, Factor::Cpus, Factor::Storage];
-
 impl Cell {
     /// Converts to the model's cell; every level of a measured trial is known.
     pub(super) fn into_model(mut self, imported: bool) -> Result<RecordedCell, Defect> {
@@ -133,9 +135,9 @@ impl Cell {
         if !imported && !unknown.is_empty() {
             return Err(Defect::damaged(TRIAL, "only imported trials may have unknown factors"));
         }
-        // Older bundles lack these: measured trials ran on the machine itself; for imported ones they are unknown.
-        if imported && self.acceleration.is_none() && !unknown.contains(&Factor::Acceleration) {
-            unknown.extend(MACHINE_FACTORS);
+        // The files of an imported trial say nothing of later factors; a measured trial had their level of before.
+        if imported {
+            unknown.append(&mut self.absent);
         }
         let content = self.workload_content.take();
         let mut cell = self.levels(|factor| unknown.contains(&factor))?;
