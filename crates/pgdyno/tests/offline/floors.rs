@@ -125,7 +125,7 @@ fn every_crate_uses_only_allowed_crates() {
 }
 
 #[test]
-fn a_use_of_a_higher_layer_is_found() {
+fn a_use_of_a_higher_floor_is_found() {
     let mut crates = crates();
     crates.get_mut("model").unwrap().push("store".to_owned());
     crates.insert("basement".to_owned(), Vec::new());
