@@ -52,7 +52,7 @@ fn clients_aborted(results: &Results, clients: u32) -> Option<Warning> {
     let who = if aborted == clients {
         format!("all {all} were aborted")
     } else {
-        format!("{aborted} of {all} were aborted")
+        format!("{aborted} of {all} were aborted; the others continued")
     };
     let why = results.aborts.first().and_then(|message| message.lines().next());
     let why = why.map_or(String::new(), |message| format!(": {message}"));
