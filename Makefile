@@ -1,13 +1,14 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated test-reboot lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
+.PHONY: build web demo test check generated test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
 	compiler chromium perf kernels clients cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
 CARGO_DENY_VERSION := 0.20.2
 FUZZ_SECONDS := 600
+SOAK_SECONDS := 3600
 
 # The tests that compare generated files with their sources.
 GENERATED := setup/built test -p model -p analysis -p report -p pgdyno --lib --test offline -- --quiet generated
@@ -83,6 +84,10 @@ browser: compiler $(WEB_PAGE) chromium
 test-reboot: compiler
 	setup/packages qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap mke2fs:e2fsprogs
 	cargo test --locked -p pgdyno --test reboot -- --ignored --nocapture
+
+## soak: campaigns under random faults for SOAK_SECONDS; SOAK_SEED repeats the faults of an earlier run
+soak: compiler kernels $(WEB_PAGE)
+	SOAK_SECONDS=$(SOAK_SECONDS) setup/built test -p pgdyno --test soak -- --ignored --nocapture
 
 ## screenshots: every page, wide and narrow, light and dark: with test data, a running campaign, and REPORT if it exists
 screenshots: compiler $(WEB_PAGE) chromium

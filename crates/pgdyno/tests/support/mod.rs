@@ -114,6 +114,23 @@ impl Process {
     }
 }
 
+/// A process and all its descendants, parents before children.
+pub(crate) fn process_tree(root: i32) -> Vec<Process> {
+    let all: Vec<Process> = fs::read_dir("/proc")
+        .unwrap()
+        .flatten()
+        .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
+        .collect();
+    let mut process_tree: Vec<Process> = all.iter().filter(|process| process.pid == root).cloned().collect();
+    let mut next = 0;
+    while next < process_tree.len() {
+        let parent = process_tree[next].pid;
+        process_tree.extend(all.iter().filter(|process| process.parent == parent).cloned());
+        next += 1;
+    }
+    process_tree
+}
+
 /// Waits until every process of a tree is gone.
 pub(crate) fn wait_until_gone(process_tree: &[Process]) {
     wait_until(&format!("these are gone: {process_tree:#?}"), || !process_tree.iter().any(Process::is_alive));
@@ -140,20 +157,7 @@ impl Running {
 
     /// pgdyno and all its descendants.
     pub(crate) fn process_tree(&self) -> Vec<Process> {
-        let all: Vec<Process> = fs::read_dir("/proc")
-            .unwrap()
-            .flatten()
-            .filter_map(|entry| Process::read(entry.file_name().to_str()?.parse().ok()?))
-            .collect();
-        let mut process_tree: Vec<Process> =
-            all.iter().filter(|process| process.pid == self.pid()).cloned().collect();
-        let mut next = 0;
-        while next < process_tree.len() {
-            let parent = process_tree[next].pid;
-            process_tree.extend(all.iter().filter(|process| process.parent == parent).cloned());
-            next += 1;
-        }
-        process_tree
+        process_tree(self.pid())
     }
 
     /// The first of the process tree, parents before children, whose command line contains `text`.
