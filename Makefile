@@ -1,7 +1,7 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
+.PHONY: build web demo test check generated pins test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
 	compiler chromium perf kernels clients cargo-deny
 
 PGDYNO := target/release/pgdyno
@@ -57,6 +57,10 @@ lint: compiler $(WEB_PAGE) cargo-deny
 ## generated: files generated from the program's types and lists: the page's types, the campaign schema, tables of the docs
 generated: compiler $(WEB_PAGE)
 	BLESS=1 $(GENERATED)
+
+## pins: add the archive's new releases to the checksums that pgdyno knows, after downloading and hashing each
+pins: compiler
+	cargo run --locked -p server --example pin_archives -- --download
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so groups run in parallel, followed
 ## by the tests that need the machine for themselves

@@ -59,6 +59,9 @@ impl Cache {
     pub fn at(root: &Path) -> Result<Self, Error> {
         let user = ServerUser::choose()?;
         let root = std::path::absolute(root).doing("find", root)?;
+        if root.to_str().is_none() {
+            return Err(Error::CacheNotUtf8 { path: root });
+        }
         if let (false, Some(name)) = (user.can_reach(&root), user.name()) {
             return Err(Error::CacheOutOfReach { path: root, user: name.to_owned() });
         }

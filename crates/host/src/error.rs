@@ -60,6 +60,12 @@ pub enum Error {
         "the cache has no location: none of PGDYNO_CACHE, XDG_CACHE_HOME and HOME is set; set PGDYNO_CACHE"
     )]
     NoCache,
+    /// The cache's path is not UTF-8: PostgreSQL's settings, sockets and messages could not have it.
+    #[error("the path of the cache, {path:?}, is not valid UTF-8; set PGDYNO_CACHE to another directory")]
+    CacheNotUtf8 {
+        /// Path of the cache.
+        path: PathBuf,
+    },
     /// An operation on a file or directory failed.
     #[error("could not {doing} {path}: {source}{}", advice(source))]
     File {
@@ -75,6 +81,7 @@ pub enum Error {
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => DISK_FULL_ADVICE,
+        io::ErrorKind::FileTooLarge => "; raise the limit on the size of files (ulimit -f)",
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
             "; set PGDYNO_CACHE to a directory that you may write to"
         }

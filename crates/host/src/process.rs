@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::process::{Pid, Resource, Signal, getrlimit, kill_process, kill_process_group};
 
 /// Polling interval of states without a notification.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(3);
@@ -137,6 +137,23 @@ pub fn wait_until(timeout: Duration, mut holds: impl FnMut() -> bool) -> bool {
             return false;
         }
         thread::sleep(POLL_INTERVAL);
+    }
+}
+
+/// Limits of the shell (`ulimit`) that a program may have failed for, as the end of an advice; empty without any.
+pub fn limits_of_shell() -> String {
+    let limits: Vec<String> =
+        [(Resource::As, "address space", "ulimit -v"), (Resource::Fsize, "size of a file", "ulimit -f")]
+            .into_iter()
+            .filter_map(|(resource, what, command)| {
+                let bytes = getrlimit(resource).current?;
+                Some(format!("{what} {} MB, {command}", bytes >> 20))
+            })
+            .collect();
+    if limits.is_empty() {
+        String::new()
+    } else {
+        format!(", and the limits of the shell ({})", limits.join("; "))
     }
 }
 

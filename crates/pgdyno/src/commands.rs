@@ -39,6 +39,9 @@ use crate::exit::Exit;
     after_help = "Start with:\n  pgdyno run campaigns/quick.toml\n  pgdyno report --store campaigns/.pgdyno -o report.html"
 )]
 pub(crate) struct Cli {
+    /// Download from a PGDYNO_MIRROR without TLS (http://)
+    #[arg(long, global = true, hide = true)]
+    insecure_mirror: bool,
     #[command(subcommand)]
     command: Command,
 }
@@ -76,6 +79,9 @@ enum Command {
 
 impl Cli {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if self.insecure_mirror {
+            ::server::allow_insecure_mirror();
+        }
         match self.command {
             Command::Run(args) => args.run(),
             Command::Bench(args) => args.run(),

@@ -44,6 +44,39 @@ pub enum Error {
         /// Cause.
         why: String,
     },
+    /// The mirror has no TLS.
+    #[error(
+        "PGDYNO_MIRROR is {mirror}: without TLS, anyone on the way can replace the programs that are downloaded; use an \
+         https:// URL, or allow it with --insecure-mirror (releases that this pgdyno knows are verified all the same)"
+    )]
+    InsecureMirror {
+        /// Its URL.
+        mirror: String,
+    },
+    /// The mirror is no URL of a Maven repository.
+    #[error(
+        "PGDYNO_MIRROR is {mirror:?}, which is not an https:// URL; set it to the base URL of a Maven repository"
+    )]
+    NotAMirror {
+        /// Its value.
+        mirror: String,
+    },
+    /// The download is not the archive that this release of pgdyno knows; nothing of it was kept.
+    #[error(
+        "the download of PostgreSQL {version} from {archive} was discarded: it has the checksum that is published \
+         there, but is not the archive that this pgdyno knows (SHA-512 {sha512}, expected {pin}). Somebody may have \
+         replaced it: use another mirror (PGDYNO_MIRROR), and report it"
+    )]
+    NotThePinnedArchive {
+        /// Version.
+        version: String,
+        /// Archive.
+        archive: String,
+        /// SHA-512 of the download, in hexadecimal.
+        sha512: String,
+        /// Known SHA-512, in hexadecimal.
+        pin: String,
+    },
     /// The download does not match the archive's checksum; nothing of it was kept.
     #[error(
         "the download of PostgreSQL {version} from {archive} is corrupt ({why}) and was discarded; try again, or \
@@ -142,6 +175,30 @@ pub enum Error {
         /// Its value.
         text: String,
     },
+    /// A data set could not be filled because the disk is full.
+    #[error(
+        "the disk was full while {what} was filled in {directory}, which needs about {} MB{DISK_FULL_ADVICE}. The \
+         server's log:\n{log}",
+        need >> 20
+    )]
+    DiskFull {
+        /// Server and content.
+        what: String,
+        /// Data directory.
+        directory: PathBuf,
+        /// Size of the data set in bytes.
+        need: u64,
+        /// Lines of the log that tell why.
+        log: String,
+    },
+    /// A data set could not be filled, and the server's log has more about it.
+    #[error("{error}. The server's log:\n{log}")]
+    Fill {
+        /// What failed.
+        error: Box<Self>,
+        /// Lines of the log that tell why.
+        log: String,
+    },
     /// A statement of a workload's setup was refused.
     #[error(
         "the setup of the workload \"{workload}\" failed at {place} on {server}: {why}; correct the statement, or leave \
@@ -184,9 +241,10 @@ pub enum Error {
     },
     /// `initdb` failed.
     #[error(
-        "initdb of PostgreSQL {version}{} failed on {directory} ({status}){}. Its last lines:\n{output}",
+        "initdb of PostgreSQL {version}{} failed on {directory} ({status}){}{}. Its last lines:\n{output}",
         with_options(options),
-        initdb_advice(options, output)
+        initdb_advice(options, output),
+        host::process::limits_of_shell()
     )]
     Initdb {
         /// Version.
@@ -202,7 +260,8 @@ pub enum Error {
     },
     /// The server ended, or was not ready in time.
     #[error(
-        "PostgreSQL {version} did not start on {directory}: {why}; check its settings. Last lines of its log:\n{log}"
+        "PostgreSQL {version} did not start on {directory}: {why}; check its settings{}. Last lines of its log:\n{log}",
+        host::process::limits_of_shell()
     )]
     Start {
         /// Version.

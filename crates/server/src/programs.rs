@@ -1,10 +1,11 @@
 //! The programs of a server: downloaded, built from source, or used in place.
 
-mod archives;
+pub(crate) mod archives;
 pub(crate) mod build_flags;
 mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;
+mod pins;
 mod releases;
 pub(crate) mod resolve;
 pub(crate) mod source;

@@ -21,7 +21,10 @@ use tempfile::TempDir;
 fn installer() {
     let Some(version) = role() else { return };
     let cache = Cache::open().unwrap();
-    match server::install_newest(&cache, &version, &Quiet) {
+    if std::env::var_os("WITHOUT_TLS").is_none() {
+        server::allow_insecure_mirror();
+    }
+    match server::install_newest(&cache, &version, &Notices) {
         Ok(installation) => {
             println!("\nINSTALLED {} sha512 {}", installation.version(), installation.sha512().unwrap())
         }
@@ -29,19 +32,30 @@ fn installer() {
     }
 }
 
+/// Prints notices.
+struct Notices;
+
+impl host::Progress for Notices {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+    fn notice(&self, text: &str) {
+        println!("\nNOTICE {text}");
+    }
+}
+
 #[test]
 fn two_concurrent_installers_download_once() {
-    let mirror = Mirror::new(&["17.4.0", "18.0.0", "18.2.0", "18.10.0"]);
+    let mirror = Mirror::new(&["17.94.0", "18.90.0", "18.92.0", "18.910.0"]);
     let cache = open_directory();
     let children: Vec<_> = (0..2).map(|_| mirror.start_install(&cache, "18")).collect();
     for child in children {
         let printed = printed(&child.wait_with_output().unwrap());
-        assert!(printed.contains("INSTALLED 18.10 sha512 "), "{printed}");
+        assert!(printed.contains("INSTALLED 18.910 sha512 "), "{printed}");
     }
-    assert_eq!(mirror.requests("18.10.0.jar"), 1);
-    assert_eq!(names(&cache), ["18.10"]);
+    assert_eq!(mirror.requests("18.910.0.jar"), 1);
+    assert_eq!(names(&cache), ["18.910"]);
     let mode = |file: &str| {
-        let path = cache.path().join("installations/18.10").join(file);
+        let path = cache.path().join("installations/18.910").join(file);
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     };
     assert_eq!((mode(""), mode("bin"), mode("bin/postgres")), (0o755, 0o755, 0o755));
@@ -49,12 +63,12 @@ fn two_concurrent_installers_download_once() {
 
 #[test]
 fn cached_versions_need_no_mirror() {
-    let mirror = Mirror::new(&["18.0.0"]);
+    let mirror = Mirror::new(&["18.90.0"]);
     let cache = open_directory();
     mirror.install(&cache, "18");
     mirror.shut();
     let printed = mirror.install(&cache, "18");
-    assert!(printed.contains("INSTALLED 18.0 "), "{printed}");
+    assert!(printed.contains("INSTALLED 18.90 "), "{printed}");
     let printed = mirror.install(&cache, "17");
     assert!(
         printed.contains("REFUSED could not read the list of versions from http://127.0.0.1:"),
@@ -65,72 +79,104 @@ fn cached_versions_need_no_mirror() {
 
 #[test]
 fn a_newer_release_is_installed_on_request() {
-    let mirror = Mirror::new(&["18.0.0"]);
+    let mirror = Mirror::new(&["18.90.0"]);
     let cache = open_directory();
     mirror.install(&cache, "18");
-    mirror.offer(&["18.0.0", "18.1.0"]);
-    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.1 "));
-    assert_eq!(names(&cache), ["18.0", "18.1"]);
+    mirror.offer(&["18.90.0", "18.91.0"]);
+    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.91 "));
+    assert_eq!(names(&cache), ["18.90", "18.91"]);
     // Unless the newest is requested, the newest cached one is found without asking the mirror.
     mirror.shut();
     let cache = Cache::at(cache.path()).unwrap();
-    assert_eq!(server::resolve(&cache, "18").unwrap().version.to_string(), "18.1");
-    assert_eq!(server::install(&cache, "18.0", &Quiet).unwrap().version().to_string(), "18.0");
+    assert_eq!(server::resolve(&cache, "18").unwrap().version.to_string(), "18.91");
+    assert_eq!(server::install(&cache, "18.90", &Quiet).unwrap().version().to_string(), "18.90");
 }
 
 #[test]
 fn a_download_with_a_wrong_checksum_is_refused() {
-    let mirror = Mirror::new(&["18.0.0"]);
-    mirror.replace("18.0.0.jar", b"something else");
+    let mirror = Mirror::new(&["18.90.0"]);
+    mirror.replace("18.90.0.jar", b"something else");
     refused(&mirror, "corrupt (its SHA-512 differs from that of the archive)");
 }
 
 #[test]
-fn an_incomplete_download_is_refused() {
+fn another_archive_of_a_known_release_is_refused_though_its_published_checksum_is_right() {
     let mirror = Mirror::new(&["18.0.0"]);
-    mirror.truncate("18.0.0.jar");
-    refused(&mirror, "could not download PostgreSQL 18.0");
+    refused(&mirror, "is not the archive that this pgdyno knows (SHA-512 ");
+    assert_eq!(mirror.requests("18.0.0.jar"), 1);
+}
+
+#[test]
+fn an_unknown_release_is_installed_with_a_notice() {
+    let mirror = Mirror::new(&["18.90.0"]);
+    let printed = mirror.install(&open_directory(), "18");
+    assert!(printed.contains("18.90 is not among the releases that this pgdyno knows"), "{printed}");
+}
+
+#[test]
+fn a_mirror_without_tls_is_refused_unless_allowed() {
+    let mirror = Mirror::new(&["18.90.0"]);
+    let cache = open_directory();
+    let install = |url: &str| {
+        let path = cache.path().to_str().unwrap();
+        let environment = [("PGDYNO_MIRROR", url), ("PGDYNO_CACHE", path), ("WITHOUT_TLS", "refused")];
+        printed(&as_child("installer", "18", &environment).wait_with_output().unwrap())
+    };
+    let base = format!("http://127.0.0.1:{}/repo/", mirror.port);
+    let printed = install(&base);
+    assert!(printed.contains("REFUSED PGDYNO_MIRROR is http://127.0.0.1:"), "{printed}");
+    assert!(printed.contains("--insecure-mirror"), "{printed}");
+    assert!(install(&base.replace("http", "HTTP")).contains("--insecure-mirror"));
+    assert!(install("/srv/mirror").contains("which is not an https:// URL"));
+    assert_eq!(mirror.requests(""), 0);
+}
+
+#[test]
+fn an_incomplete_download_is_refused() {
+    let mirror = Mirror::new(&["18.90.0"]);
+    mirror.truncate("18.90.0.jar");
+    refused(&mirror, "could not download PostgreSQL 18.90");
 }
 
 #[test]
 fn an_invalid_archive_with_a_correct_checksum_is_refused() {
-    let mirror = Mirror::new(&["18.0.0"]);
-    mirror.replace("18.0.0.jar", b"garbage");
-    mirror.replace("18.0.0.jar.sha512", sha512(b"garbage").as_bytes());
+    let mirror = Mirror::new(&["18.90.0"]);
+    mirror.replace("18.90.0.jar", b"garbage");
+    mirror.replace("18.90.0.jar.sha512", sha512(b"garbage").as_bytes());
     refused(&mirror, "it can't be unpacked");
 }
 
 #[test]
 fn an_unknown_version_is_refused_with_a_list_of_the_available_ones() {
-    let mirror = Mirror::new(&["9.6.24", "11.22.1", "17.4.0", "18.0.0", "18.1.0"]);
+    let mirror = Mirror::new(&["9.6.94", "11.92.1", "17.94.0", "18.90.0", "18.91.0"]);
     let cache = open_directory();
-    for version in ["19", "18.7", "9.5", "8"] {
+    for version in ["19", "18.97", "9.5", "8"] {
         let printed = mirror.install(&cache, version);
         if version == "8" {
             assert!(printed.contains("is not a PostgreSQL version"), "{printed}");
         } else {
             assert!(printed.contains(&format!("no embedded PostgreSQL {version};")), "{printed}");
-            assert!(printed.contains("available are 18.1, 17.4, 11.22, 9.6.24"), "{printed}");
+            assert!(printed.contains("available are 18.91, 17.94, 11.92, 9.6.94"), "{printed}");
         }
     }
 }
 
 #[test]
 fn leftovers_of_a_killed_installer_are_ignored_and_removed() {
-    let mirror = Mirror::new(&["18.0.0"]);
+    let mirror = Mirror::new(&["18.90.0"]);
     let cache = open_directory();
     // Leftovers of a kill while unpacking.
-    let partial = cache.path().join("installations/.18.0.partial/tree/bin");
+    let partial = cache.path().join("installations/.18.90.partial/tree/bin");
     fs::create_dir_all(&partial).unwrap();
     let opened = Cache::at(cache.path()).unwrap();
     assert_eq!(server::installed(&opened).unwrap(), []);
-    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.0 "));
-    assert_eq!(names(&cache), ["18.0"]);
+    assert!(mirror.install(&cache, "18").contains("INSTALLED 18.90 "));
+    assert_eq!(names(&cache), ["18.90"]);
 
     fs::create_dir_all(&partial).unwrap();
     let swept = server::sweep(&opened).unwrap();
-    assert_eq!(swept.removed, [opened.directory().join("installations/.18.0.partial")]);
-    assert_eq!(names(&cache), ["18.0"]);
+    assert_eq!(swept.removed, [opened.directory().join("installations/.18.90.partial")]);
+    assert_eq!(names(&cache), ["18.90"]);
     assert_eq!(server::remove(&opened, "18").unwrap().len(), 1);
     assert_eq!(names(&cache), Vec::<String>::new());
 }

