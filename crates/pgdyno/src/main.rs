@@ -7,6 +7,7 @@ mod connection;
 mod exit;
 mod interrupt;
 mod output;
+mod process_limits;
 mod progress;
 mod reboot_args;
 mod snippet;
@@ -17,6 +18,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    if let Err(error) = process_limits::prepare() {
+        return exit::report(Err(error));
+    }
     if let Some(code) = commands::pgbench::run_by_name() {
         return code;
     }

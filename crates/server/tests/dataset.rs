@@ -9,10 +9,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use host::{Cache, Progress};
-use server::{Content, Dataset, Error, Server, StopMode, disk_need};
+use model::workload::Statement;
+use server::{Content, Dataset, Error, Server, Setup, StopMode, disk_need};
 use skip::skip;
 use support::{Quiet, as_child, cache, installed, role, settings, template};
 use tempfile::TempDir;
@@ -236,6 +238,32 @@ fn a_full_disk_while_copying_is_reported_and_leaves_nothing() {
     assert_eq!(place.clusters(), 0);
     fs::remove_file(small.directory.join("others")).unwrap();
     template.clone_cluster(&place.cache, &Quiet).unwrap();
+}
+
+#[test]
+fn a_full_disk_while_filling_is_reported_with_the_reason_from_the_log() {
+    // Space for an empty cluster, but not for the data.
+    let Some(small) = SmallDisk::mounted("110m") else { return };
+    let place = TestCache::at(&small.directory);
+    let fill = |content: &Content| {
+        let error = server::template(&place.cache, &installed("18"), &[], content, &Quiet).unwrap_err();
+        error.to_string()
+    };
+    let setup = Setup {
+        workload: "large".to_owned(),
+        pgbench_tables: true,
+        statements: vec![Statement {
+            place: "setup of large".to_owned(),
+            sql: "create table t as select repeat('x', 1000) from generate_series(1, 1000000)".to_owned(),
+        }],
+    };
+    for content in [20.into(), Content { setup: Some(Arc::new(setup)), ..1.into() }] {
+        let message = fill(&content);
+        assert!(message.starts_with("the disk was full while PostgreSQL 18."), "{message}");
+        assert!(message.contains("No space left on device"), "{message}");
+        assert!(message.contains("PGDYNO_CACHE") && !message.contains("correct the statement"), "{message}");
+        assert_eq!(place.clusters(), 0);
+    }
 }
 
 #[test]

@@ -11,5 +11,6 @@ mod floors;
 mod generated;
 mod history;
 mod power;
+mod process_limits;
 mod schema;
 mod show;

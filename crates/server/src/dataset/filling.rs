@@ -26,6 +26,11 @@ use host::{Cache, IoContext, Lock, Progress};
 /// Interval between syncs of what is written while a template is filled.
 const SYNC_INTERVAL: Duration = Duration::from_millis(250);
 
+/// What the log says of a disk without space, or of a user who may have no more of it.
+const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+/// Number of lines of the log in an error.
+const REASON_LINES: usize = 3;
+
 /// The template of a server's programs, `initdb` options and content; created if missing, after removing unused
 /// templates if `PGDYNO_DATASETS_MAX` requires it. Several processes may call this at once.
 ///
@@ -74,7 +79,8 @@ fn make(
 ) -> Result<(), Error> {
     let settings = load_settings(wal_segment_bytes(initdb));
     let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    with_background_sync(server.data_directory(), || server.fill(content, progress))?;
+    with_background_sync(server.data_directory(), || server.fill(content, progress))
+        .map_err(|error| with_log(error, &server, content, template_bytes(initdb, content)))?;
     let mut facts = facts(&server)?;
     if !server.end(StopMode::Fast)? {
         return Err(Error::Start {
@@ -102,6 +108,30 @@ fn make(
     cluster.user().run_as(|| write_regular(&file, (text + "\n").as_bytes()))?.doing("write", &file)?;
     sync_file_system(&data)?;
     Ok(fs::rename(&data, place).doing("rename to", place)?)
+}
+
+/// Adds the reason from the server's log to an error: a server that panicked only closed the connection.
+fn with_log(error: Error, server: &Server, content: &Content, need: u64) -> Error {
+    if matches!(error, Error::Host(host::Error::Interrupted)) {
+        return error;
+    }
+    let log = server.log().unwrap_or_default();
+    let is_reason = |line: &&str| {
+        FULL.iter()
+            .chain(&["PANIC: ", "FATAL: ", "File too large", "was terminated by signal"])
+            .any(|sign| line.contains(sign))
+    };
+    let lines: Vec<&str> = log.lines().filter(is_reason).collect();
+    let is_full = FULL.iter().any(|sign| lines.iter().any(|line| line.contains(sign)));
+    let log = last_lines(&lines.join("\n"), REASON_LINES);
+    if is_full {
+        let what = format!("{}, {content}", server.control.title);
+        Error::DiskFull { what, directory: server.data_directory().to_owned(), need, log }
+    } else if lines.is_empty() {
+        error
+    } else {
+        Error::Fill { error: Box::new(error), log }
+    }
 }
 
 /// Runs work that writes, and concurrently syncs what it writes, so that little remains at the end. The server does not
