@@ -9,7 +9,8 @@ mod run_histories;
 mod series;
 mod steps;
 
-use std::collections::HashMap;
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use model::acceptance::Acceptance;
@@ -201,9 +202,17 @@ struct TrialData {
 /// read.
 pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryError> {
     check(request)?;
-    let all = store.trials()?;
-    let selected = request.selector.trials_of_all_runs(store, &all)?;
-    let controls = controls(request, &all, &selected);
+    history_of(store, &store.trials()?, request)
+}
+
+/// As [`history`], with `all` the heads of the store's trials, oldest first.
+fn history_of<T: Borrow<Trial>>(
+    store: &Store,
+    all: &[T],
+    request: &Request<'_>,
+) -> Result<History, HistoryError> {
+    let selected = request.selector.trials_of_all_runs(store, all)?;
+    let controls = controls(request, all, &selected);
     let (read, collected) = read(store, request, selected.iter().chain(&controls).copied())?;
 
     let keys = Keys::new(request.over, &selected);
@@ -289,9 +298,19 @@ fn is_control(request: &Request<'_>, trial: &Trial) -> bool {
 }
 
 /// The control's trials in the runs of the selected trials, whether or not they are selected themselves.
-fn controls<'a>(request: &Request<'_>, all: &'a [Trial], selected: &[&Trial]) -> Vec<&'a Trial> {
-    let runs: std::collections::HashSet<&str> = selected.iter().map(|trial| trial.run.id.as_str()).collect();
-    all.iter().filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str())).collect()
+fn controls<'a, T: Borrow<Trial>>(
+    request: &Request<'_>,
+    all: &'a [T],
+    selected: &[&Trial],
+) -> Vec<&'a Trial> {
+    if request.control.is_none() {
+        return Vec::new();
+    }
+    let runs: HashSet<&str> = selected.iter().map(|trial| trial.run.id.as_str()).collect();
+    all.iter()
+        .map(T::borrow)
+        .filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str()))
+        .collect()
 }
 
 /// Reads the trials' figures, and the names of all collected metrics. Complete bundles are read only if heads do not

@@ -99,9 +99,9 @@ const TARGET_SHARE: f64 = 0.85;
 /// The store can't be read.
 pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile, FileError> {
     let trials = by_distance_from_median(view);
-    let mut histories = Vec::new();
+    let (mut histories, all) = (Vec::new(), store.trials()?);
     for run in &view.runs {
-        let found = run_histories(store, &run.id)?;
+        let found = run_histories(store, &all, &run.id)?;
         histories.extend(found.iter().map(history::Document::new));
     }
     let points = match trials.first() {

@@ -110,7 +110,7 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
 }
 
 fn offered_histories(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
-    let histories = run_histories(&bundles.store, run).unwrap();
+    let histories = run_histories(&bundles.store, &bundles.store.trials().unwrap(), run).unwrap();
     histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
 

@@ -308,7 +308,8 @@ async fn histories_equal_those_of_the_report_and_follow_the_store() {
         server.store().write(&record).unwrap();
     }
     let response = server.get(&path).await;
-    let of_report = run_histories(&server.store(), server.run()).unwrap();
+    let trials = server.store().trials().unwrap();
+    let of_report = run_histories(&server.store(), &trials, server.run()).unwrap();
     assert!(!of_report.is_empty());
     assert_eq!(
         response.json(),

@@ -1,12 +1,13 @@
 //! The histories in a run's report: of its campaign over time, and over the run's own factors.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use model::factor::Factor;
 use model::record::Trial;
 use store::{Store, StoreError};
 
-use super::{History, HistoryAxis, HistoryError, Request, history};
+use super::{History, HistoryAxis, HistoryError, Request, history_of};
 use crate::metric::Metric;
 use crate::select::ReadError;
 use crate::select::{SelectError, Selector};
@@ -15,16 +16,19 @@ use crate::select::{SelectError, Selector};
 const MIN_STEPS: usize = 4;
 
 /// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run;
-/// each if it has at least four steps.
+/// each if it has at least four steps. `all` are the heads of the store's trials, oldest first.
 ///
 /// # Errors
 /// The store can't be read.
-pub fn run_histories(store: &Store, run: &str) -> Result<Vec<History>, StoreError> {
-    let all = store.trials()?;
-    let of_run: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == run).collect();
+pub fn run_histories<T: Borrow<Trial>>(
+    store: &Store,
+    all: &[T],
+    run: &str,
+) -> Result<Vec<History>, StoreError> {
+    let of_run: Vec<&Trial> = all.iter().map(T::borrow).filter(|trial| trial.run.id == run).collect();
     let Some(first) = of_run.first() else { return Ok(Vec::new()) };
     let campaign = &first.run.campaign;
-    let of_campaign = all.iter().filter(|trial| trial.run.campaign == *campaign);
+    let of_campaign = all.iter().map(T::borrow).filter(|trial| trial.run.campaign == *campaign);
     let runs: BTreeSet<&str> = of_campaign.map(|trial| trial.run.id.as_str()).collect();
     let levels = |factor: Factor| factor.levels(of_run.iter().map(|trial| &trial.cell)).len();
     let may_have = [
@@ -45,7 +49,7 @@ pub fn run_histories(store: &Store, run: &str) -> Result<Vec<History>, StoreErro
             newest: None,
             repository: None,
         };
-        match history(store, &request) {
+        match history_of(store, all, &request) {
             Ok(history) if history.steps.len() >= MIN_STEPS => found.push(history),
             // Histories that this run does not support are omitted.
             Ok(_) => {}

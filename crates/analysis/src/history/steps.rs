@@ -203,9 +203,9 @@ impl Keys {
             }
             HistoryAxis::Date => {
                 steps.sort_by(|a, b| (a.began, &a.key).cmp(&(b.began, &b.key)));
-                let all: Vec<Timestamp> = steps.iter().filter_map(|step| step.began).collect();
-                for step in &mut steps {
-                    step.label = step.began.map_or(step.key.clone(), |began| date(began, &all));
+                let dates = dates(steps.iter().map(|step| step.began));
+                for (step, date) in steps.iter_mut().zip(dates) {
+                    step.label = date.unwrap_or_else(|| step.key.clone());
                 }
                 Order::Time
             }
@@ -254,15 +254,23 @@ pub(super) fn session(trial: &Trial) -> (String, Option<String>) {
     (trial.run.id.clone(), trial.imported.as_ref().and_then(|_| day(trial)))
 }
 
-/// The shortest unique form of a time: day, minute, or all of it; UTC.
-fn date(at: Timestamp, all: &[Timestamp]) -> String {
+/// The shortest unique form of each time: day, minute, or all of it; UTC. `None` for an unknown time.
+fn dates(times: impl Iterator<Item = Option<Timestamp>> + Clone) -> Vec<Option<String>> {
     let forms = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"];
-    let alone = |form: &&str| {
-        let label = at.strftime(form).to_string();
-        all.iter().filter(|other| other.strftime(form).to_string() == label).count() == 1
+    let counts = forms.map(|form| {
+        let mut counts: HashMap<String, usize> = HashMap::new();
+        for at in times.clone().flatten() {
+            *counts.entry(at.strftime(form).to_string()).or_default() += 1;
+        }
+        counts
+    });
+    let date = |at: Timestamp| {
+        let mut labels =
+            forms.iter().zip(&counts).map(|(form, counts)| (at.strftime(form).to_string(), counts));
+        let unique = labels.find(|(label, counts)| counts.get(label) == Some(&1));
+        unique.map(|(label, _)| label).unwrap_or_else(|| at.strftime("%Y-%m-%dT%H:%M:%S%.f").to_string())
     };
-    let form = forms.iter().copied().find(|form| alone(form)).unwrap_or("%Y-%m-%dT%H:%M:%S%.f");
-    at.strftime(form).to_string()
+    times.map(|at| at.map(date)).collect()
 }
 
 #[cfg(test)]
@@ -271,10 +279,9 @@ mod tests {
 
     #[test]
     fn a_date_is_as_long_as_it_must_be() {
-        let all: Vec<Timestamp> = ["2026-11-20T08:00:00Z", "2026-11-21T09:30:12Z", "2026-11-21T09:31:00Z"]
-            .map(|text| text.parse().unwrap())
-            .into();
-        let labels: Vec<String> = all.iter().map(|at| date(*at, &all)).collect();
-        assert_eq!(labels, ["2026-11-20", "2026-11-21T09:30", "2026-11-21T09:31"]);
+        let times = ["2026-11-20T08:00:00Z", "2026-11-21T09:30:12Z", "2026-11-21T09:31:00Z"];
+        let times = times.map(|text| Some(text.parse().unwrap()));
+        let labels = ["2026-11-20", "2026-11-21T09:30", "2026-11-21T09:31"].map(|date| Some(date.to_owned()));
+        assert_eq!(dates(times.into_iter().chain([None])), [&labels[..], &[None]].concat());
     }
 }

@@ -206,7 +206,7 @@ impl ReportCache {
         {
             return Ok(Some(histories.clone()));
         }
-        let found = run_histories(&self.store, run)?;
+        let found = run_histories(&self.store, &trials, run)?;
         let documents: Vec<_> = found.iter().map(history::Document::new).collect();
         let histories = Document::new(json(&documents));
         cached.histories = Some((trials, accepted, histories.clone()));
