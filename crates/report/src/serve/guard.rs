@@ -83,12 +83,20 @@ impl Guard {
 
     fn is_own_name(&self, host: &str) -> bool {
         let (name, port) = match host.rsplit_once(':') {
-            Some((name, port)) if !port.contains(']') => (name, port.parse().ok()),
-            _ => (host, Some(80)),
+            Some((name, port)) if !port.contains(']') => (name, port),
+            _ => (host, "80"),
         };
         let is_name = ["localhost", "127.0.0.1", "[::1]"].contains(&name.to_ascii_lowercase().as_str());
         let is_address = name == self.address.ip().to_string();
-        (is_name || is_address) && port == Some(self.address.port())
+        (is_name || is_address) && port == self.address.port().to_string()
+    }
+
+    /// Whether the host that a request names, once or in two places, is this server.
+    fn is_for_this_server(&self, request: &Request) -> bool {
+        let mut hosts = request.headers().get_all(HOST).iter();
+        let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };
+        host.to_str().is_ok_and(|host| self.is_own_name(host))
+            && request.uri().authority().is_none_or(|host| self.is_own_name(host.as_str()))
     }
 
     /// Name of the cookie. A host's cookies are shared by all of its ports.
@@ -116,8 +124,7 @@ impl Guard {
             return Some(([(ALLOW, "GET, HEAD")], refusal).into_response());
         }
         let Some(token) = &self.token else {
-            let host = request.headers().get(HOST).and_then(|host| host.to_str().ok());
-            return (!host.is_some_and(|host| self.is_own_name(host))).then(|| {
+            return (!self.is_for_this_server(request)).then(|| {
                 let error = format!(
                     "pgdyno serve accepts only requests to the names of this machine: use http://localhost:{}/ (other \
                      names need a token: see docs/serve.md)",

@@ -1,20 +1,23 @@
-//! Cache of data read from the store. Bundles never change, so that none is read twice.
+//! Cache of data read from the store. Bundles never change, so that none is read twice; few requests read at once, and
+//! those for the same thing share what one of them reads.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use model::acceptance::Acceptance;
 use model::record::{Status, Trial};
 use serde::Serialize;
 use store::format::live::Line;
-use store::{Store, StoreError};
+use store::{Stamp, Store, StoreError};
+use tokio::sync::Semaphore;
 
 use analysis::context::{contexts, read_kernel_options};
 use analysis::history::run_histories;
 use analysis::trial::{Points, detail};
 use analysis::{context::TrialContext, overview};
 
+use super::recent::Recent;
 use super::response::{Document, ErrorResponse};
 use crate::history;
 use crate::json::json;
@@ -26,12 +29,17 @@ const MAX_TRIALS: usize = 8;
 /// Most new heads that are read one by one; more are read from the index.
 const MAX_SINGLE_READS: usize = 16;
 
+/// Computations at a time; other requests wait. Each takes a CPU, and the memory for what it reads.
+const MAX_COMPUTATIONS: usize = 2;
+
 /// The store, and the data read from it.
 pub(crate) struct ReportCache {
     store: Store,
+    computations: Arc<Semaphore>,
     heads: Mutex<Heads>,
-    runs: Mutex<Recent<CachedRun>>,
-    details: Mutex<Recent<Option<Document>>>,
+    views: Recent<CachedView>,
+    histories: Recent<CachedHistories>,
+    details: Recent<Option<Document>>,
 }
 
 /// The heads of all trials that can be read, oldest first.
@@ -39,25 +47,26 @@ pub(crate) type Trials = Arc<Vec<Arc<Trial>>>;
 
 #[derive(Default)]
 struct Heads {
+    /// Stamp of the store when they were read, if any later change results in another one.
+    stamp: Option<Stamp>,
     ids: Vec<String>,
     trials: Trials,
 }
 
-/// The most recently requested entries, by id. A request for one that is being read waits for it; others do not.
-struct Recent<T> {
-    capacity: usize,
-    requests: u64,
-    /// Entries, each with the number of its last request.
-    entries: BTreeMap<String, (u64, Arc<Mutex<T>>)>,
-}
-
-/// Cached data of a run.
+/// Cached view of a run.
 #[derive(Default)]
-struct CachedRun {
+struct CachedView {
     ids: Vec<String>,
     contexts: BTreeMap<String, TrialContext>,
     view: Option<Document>,
-    histories: Option<(Trials, Vec<Acceptance>, Document)>,
+}
+
+/// Cached histories of a run, and all that they depend on.
+#[derive(Default)]
+struct CachedHistories {
+    trials: Trials,
+    accepted: Vec<Acceptance>,
+    histories: Option<Document>,
 }
 
 /// A run in the list of runs.
@@ -80,8 +89,14 @@ pub(crate) struct RunHead {
 
 impl ReportCache {
     pub(crate) fn new(store: Store) -> Self {
-        let (runs, details) = (Mutex::new(Recent::new(MAX_RUNS)), Mutex::new(Recent::new(MAX_TRIALS)));
-        Self { store, heads: Mutex::default(), runs, details }
+        Self {
+            store,
+            computations: Arc::new(Semaphore::new(MAX_COMPUTATIONS)),
+            heads: Mutex::default(),
+            views: Recent::new(MAX_RUNS),
+            histories: Recent::new(MAX_RUNS),
+            details: Recent::new(MAX_TRIALS),
+        }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -90,9 +105,15 @@ impl ReportCache {
 
     /// The heads of all trials that can be read, oldest first.
     pub(crate) fn trials(&self) -> Result<Trials, StoreError> {
-        let mut heads = lock(&self.heads);
+        // Heads are consistent after each step, even if another thread panicked.
+        let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamp = self.store.stamp().filter(Stamp::is_settled);
+        if stamp.is_some() && stamp == heads.stamp {
+            return Ok(Arc::clone(&heads.trials));
+        }
         let ids = self.store.ids()?;
         if ids == heads.ids {
+            heads.stamp = stamp;
             return Ok(Arc::clone(&heads.trials));
         }
         let mut known: BTreeMap<&str, &Arc<Trial>> =
@@ -108,12 +129,16 @@ impl ReportCache {
             };
             ids.iter().filter_map(head).collect()
         };
-        *heads = Heads { ids, trials: Arc::new(trials) };
+        *heads = Heads { stamp, ids, trials: Arc::new(trials) };
         Ok(Arc::clone(&heads.trials))
     }
 
     /// Every run with a trial, and running ones; oldest first.
-    pub(crate) fn runs(&self) -> Result<Vec<RunHead>, StoreError> {
+    pub(crate) async fn runs(self: &Arc<Self>) -> Result<Document, ErrorResponse> {
+        self.compute(|cache| Document::json(&cache.run_heads()?)).await
+    }
+
+    fn run_heads(&self) -> Result<Vec<RunHead>, StoreError> {
         let mut runs: BTreeMap<String, RunHead> = BTreeMap::new();
         for trial in self.trials()?.iter() {
             let run = runs.entry(trial.run.id.clone()).or_insert_with(|| RunHead {
@@ -163,90 +188,126 @@ impl ReportCache {
         })
     }
 
-    /// The view of a run; none if it has no trial.
-    pub(crate) fn view(&self, run: &str) -> Result<Option<Document>, StoreError> {
+    /// The view of a run.
+    pub(crate) async fn view(self: &Arc<Self>, run: String) -> Result<Document, ErrorResponse> {
+        self.require_trial_of(&run).await?;
+        let mut cached = self.views.get(&run).await;
+        self.compute(move |cache| Ok(cache.current_view(&run, &mut cached)?)).await
+    }
+
+    fn current_view(&self, run: &str, cached: &mut CachedView) -> Result<Document, StoreError> {
         let trials = self.trials()?;
-        let of_run: Vec<&Arc<Trial>> = trials.iter().filter(|trial| trial.run.id == run).collect();
-        if of_run.is_empty() {
-            return Ok(None);
-        }
-        let cached = lock(&self.runs).get(run);
-        let cached = &mut *lock(&cached);
+        let of_run: Vec<&Trial> = of_run(&trials, run).collect();
         let ids = || of_run.iter().map(|trial| &trial.id);
         if let Some(view) = cached.view.as_ref().filter(|_| ids().eq(&cached.ids)) {
-            return Ok(Some(view.clone()));
+            return Ok(view.clone());
         }
         let present: BTreeSet<&String> = ids().collect();
         cached.contexts.retain(|id, _| present.contains(id));
-        let unknown: Vec<&Trial> = of_run
-            .iter()
-            .map(|trial| &***trial)
-            .filter(|trial| !cached.contexts.contains_key(&trial.id))
-            .collect();
+        let is_unknown = |trial: &&Trial| !cached.contexts.contains_key(&trial.id);
+        let unknown: Vec<&Trial> = of_run.iter().copied().filter(is_unknown).collect();
         cached.contexts.extend(contexts(&self.store, &unknown)?);
         read_kernel_options(&self.store, &mut cached.contexts)?;
-        let trials: Vec<Trial> = of_run.iter().map(|trial| (***trial).clone()).collect();
+        let trials: Vec<Trial> = of_run.into_iter().cloned().collect();
         let view = Document::new(json(&overview(&trials, &cached.contexts)));
         cached.ids = trials.into_iter().map(|trial| trial.id).collect();
-        Ok(Some(cached.view.insert(view).clone()))
+        Ok(cached.view.insert(view).clone())
     }
 
-    /// The histories of a run; none if it has no trial.
-    pub(crate) fn histories(&self, run: &str) -> Result<Option<Document>, ErrorResponse> {
-        let trials = self.trials()?;
-        if !trials.iter().any(|trial| trial.run.id == run) {
-            return Ok(None);
-        }
-        let accepted = self.store.acceptances()?;
-        let cached = lock(&self.runs).get(run);
-        let cached = &mut *lock(&cached);
-        if let Some((of, by, histories)) = &cached.histories
-            && Arc::ptr_eq(of, &trials)
-            && *by == accepted
+    /// The histories of a run.
+    pub(crate) async fn histories(self: &Arc<Self>, run: String) -> Result<Document, ErrorResponse> {
+        self.require_trial_of(&run).await?;
+        let mut cached = self.histories.get(&run).await;
+        self.compute(move |cache| Ok(cache.current_histories(&run, &mut cached)?)).await
+    }
+
+    fn current_histories(&self, run: &str, cached: &mut CachedHistories) -> Result<Document, StoreError> {
+        let (trials, accepted) = (self.trials()?, self.store.acceptances()?);
+        if let Some(histories) = &cached.histories
+            && Arc::ptr_eq(&cached.trials, &trials)
+            && cached.accepted == accepted
         {
-            return Ok(Some(histories.clone()));
+            return Ok(histories.clone());
         }
         let found = run_histories(&self.store, &trials, run)?;
         let documents: Vec<_> = found.iter().map(history::Document::new).collect();
         let histories = Document::new(json(&documents));
-        cached.histories = Some((trials, accepted, histories.clone()));
-        Ok(Some(histories))
+        *cached = CachedHistories { trials, accepted, histories: Some(histories.clone()) };
+        Ok(histories)
     }
 
     /// A trial in all its detail.
-    pub(crate) fn detail(&self, trial: &str) -> Result<Document, StoreError> {
-        let cached = lock(&self.details).get(trial);
-        let mut cached = lock(&cached);
-        match &*cached {
+    pub(crate) async fn detail(self: &Arc<Self>, trial: String) -> Result<Document, ErrorResponse> {
+        let mut cached = self.details.get(&trial).await;
+        self.compute(move |cache| match &*cached {
             Some(detail) => Ok(detail.clone()),
             None => {
-                let record = self.store.load(trial)?;
+                let record = cache.store.load(&trial)?;
                 Ok(cached.insert(Document::new(json(&detail(&record, Points::All)))).clone())
             }
+        })
+        .await
+    }
+
+    /// An error if the store has no trial of this run: nothing is cached for it.
+    async fn require_trial_of(self: &Arc<Self>, run: &str) -> Result<(), ErrorResponse> {
+        let trials = self.compute(|cache| Ok(cache.trials()?)).await?;
+        match of_run(&trials, run).next() {
+            Some(_) => Ok(()),
+            None => Err(ErrorResponse::not_found(format!("the store has no trial of run {run} yet"))),
         }
+    }
+
+    /// Runs work that reads the store, when few others do. It ends, and counts, also if its client is gone.
+    async fn compute<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> Result<T, ErrorResponse> + Send + 'static,
+    ) -> Result<T, ErrorResponse> {
+        let place = Arc::clone(&self.computations).acquire_owned().await.map_err(ErrorResponse::failed)?;
+        let cache = Arc::clone(self);
+        let computation = tokio::task::spawn_blocking(move || {
+            let outcome = work(&cache);
+            drop(place);
+            outcome
+        });
+        computation.await.map_err(ErrorResponse::failed)?
     }
 }
 
-impl<T: Default> Recent<T> {
-    fn new(capacity: usize) -> Self {
-        Self { capacity, requests: 0, entries: BTreeMap::new() }
-    }
-
-    fn get(&mut self, id: &str) -> Arc<Mutex<T>> {
-        self.requests += 1;
-        let (requests, cached) = self.entries.entry(id.to_owned()).or_default();
-        *requests = self.requests;
-        let cached = Arc::clone(cached);
-        if self.entries.len() > self.capacity {
-            let oldest =
-                self.entries.iter().min_by_key(|(_, (requests, _))| *requests).map(|(id, _)| id.clone());
-            oldest.map(|id| self.entries.remove(&id));
-        }
-        cached
-    }
+fn of_run<'a>(trials: &'a Trials, run: &str) -> impl Iterator<Item = &'a Trial> {
+    trials.iter().map(Arc::as_ref).filter(move |trial| trial.run.id == run)
 }
 
-/// Locks a mutex. Cached data are consistent after each step, even if another thread panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn few_computations_run_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Arc::new(ReportCache::new(Store::open(folder.path()).unwrap()));
+        let (running, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        // They go on in pairs, so that all of those that may run at a time do.
+        let pair = Arc::new(Barrier::new(MAX_COMPUTATIONS));
+        let computations = (0..16).map(|_| {
+            let (cache, running, most) = (Arc::clone(&cache), Arc::clone(&running), Arc::clone(&most));
+            let pair = Arc::clone(&pair);
+            tokio::spawn(async move {
+                let work = move |_: &ReportCache| {
+                    most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    pair.wait();
+                    running.fetch_sub(1, Ordering::SeqCst);
+                    Ok(())
+                };
+                cache.compute(work).await
+            })
+        });
+        for computation in computations.collect::<Vec<_>>() {
+            computation.await.unwrap().unwrap();
+        }
+        assert_eq!(most.load(Ordering::SeqCst), MAX_COMPUTATIONS);
+    }
 }

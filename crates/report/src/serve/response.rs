@@ -63,6 +63,10 @@ impl ErrorResponse {
         Self { status: StatusCode::NOT_FOUND, error }
     }
 
+    pub(crate) fn busy(error: String) -> Self {
+        Self { status: StatusCode::SERVICE_UNAVAILABLE, error }
+    }
+
     pub(crate) fn failed(error: impl ToString) -> Self {
         Self { status: StatusCode::INTERNAL_SERVER_ERROR, error: error.to_string() }
     }

@@ -60,17 +60,12 @@ async fn page(State(site): State<Arc<Site>>, headers: HeaderMap) -> Response {
 }
 
 async fn runs(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
-    let runs = run_blocking(move || Document::json(&site.cache.runs()?)).await?;
-    Ok(runs.response(&headers, JSON))
+    Ok(site.cache.runs().await?.response(&headers, JSON))
 }
 
 async fn view(State(site): State<Arc<Site>>, id: Id, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     let run = valid_id("run", id)?;
-    let view = run_blocking(move || {
-        let view = site.cache.view(&run)?;
-        view.ok_or_else(|| no_trial(&run))
-    });
-    Ok(view.await?.response(&headers, JSON))
+    Ok(site.cache.view(run).await?.response(&headers, JSON))
 }
 
 async fn histories(
@@ -79,8 +74,7 @@ async fn histories(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let run = valid_id("run", id)?;
-    let histories = run_blocking(move || site.cache.histories(&run)?.ok_or_else(|| no_trial(&run)));
-    Ok(histories.await?.response(&headers, JSON))
+    Ok(site.cache.histories(run).await?.response(&headers, JSON))
 }
 
 async fn detail(
@@ -89,21 +83,11 @@ async fn detail(
     headers: HeaderMap,
 ) -> Result<Response, ErrorResponse> {
     let trial = valid_id("trial", id)?;
-    let detail = run_blocking(move || Ok(site.cache.detail(&trial)?));
-    Ok(detail.await?.response(&headers, JSON))
-}
-
-fn no_trial(run: &str) -> ErrorResponse {
-    ErrorResponse::not_found(format!("the store has no trial of run {run} yet"))
+    Ok(site.cache.detail(trial).await?.response(&headers, JSON))
 }
 
 async fn live(State(site): State<Arc<Site>>) -> Result<Response, ErrorResponse> {
-    let handle = tokio::runtime::Handle::current();
-    let listen = move || {
-        let _within = handle.enter();
-        Ok(site.watch.listen())
-    };
-    let events = Sse::new(run_blocking(listen).await?).keep_alive(KeepAlive::default());
+    let events = Sse::new(site.watch.listen().await?).keep_alive(KeepAlive::default());
     Ok(([(CACHE_CONTROL, "no-store")], events).into_response())
 }
 
@@ -122,13 +106,6 @@ fn valid_id(what: &str, id: Id) -> Result<String, ErrorResponse> {
             "this is not the id of a {what}: an id is a ULID of 26 characters"
         ))),
     }
-}
-
-/// Runs work that may block on a thread for blocking work.
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, ErrorResponse> + Send + 'static,
-) -> Result<T, ErrorResponse> {
-    tokio::task::spawn_blocking(work).await.map_err(ErrorResponse::failed)?
 }
 
 impl From<StoreError> for ErrorResponse {

@@ -9,13 +9,14 @@ use axum::response::sse;
 use jiff::Timestamp;
 use model::record::Trial;
 use serde::Serialize;
+use store::LiveReader;
 use store::format::live::{Ended, How, Line};
-use store::{LiveReader, Stamp};
-use tokio::sync::broadcast;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _};
 
-use super::report_cache::ReportCache;
+use super::report_cache::{ReportCache, Trials};
+use super::response::ErrorResponse;
 
 /// Interval between polls.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
@@ -24,9 +25,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// reconnect.
 const QUEUE_CAPACITY: usize = 4096;
 
+/// Most listeners: enough for a team, and a quarter of the connections, so that they leave room for requests.
+pub(crate) const MAX_LISTENERS: usize = 64;
+
 /// Polls the store while there are listeners.
 pub(crate) struct Watch {
     cache: Arc<ReportCache>,
+    listeners: Arc<Semaphore>,
     state: Mutex<State>,
 }
 
@@ -37,7 +42,8 @@ struct State {
     runs: BTreeMap<String, FollowedRun>,
     /// Trials already reported or present at the start; none before the first poll.
     known: Option<BTreeSet<String>>,
-    stamp: Option<Stamp>,
+    /// The trials of the last poll.
+    trials: Trials,
 }
 
 /// A run that has a live file.
@@ -101,29 +107,44 @@ impl Watch {
             is_watching: false,
             runs: BTreeMap::new(),
             known: None,
-            stamp: None,
+            trials: Trials::default(),
         };
-        Self { cache, state: Mutex::new(state) }
+        Self { cache, listeners: Arc::new(Semaphore::new(MAX_LISTENERS)), state: Mutex::new(state) }
     }
 
     /// The state so far, then new events. Ends if the listener does not keep up.
-    pub(crate) fn listen(
+    ///
+    /// # Errors
+    /// There are as many listeners as there may be.
+    pub(crate) async fn listen(
         self: &Arc<Self>,
-    ) -> impl Stream<Item = Result<sse::Event, Infallible>> + Send + use<> {
+    ) -> Result<impl Stream<Item = Result<sse::Event, Infallible>> + Send + use<>, ErrorResponse> {
+        let place = Arc::clone(&self.listeners).try_acquire_owned().map_err(|_| {
+            ErrorResponse::busy(format!(
+                "{MAX_LISTENERS} pages or programs follow this server already, and no more may: close one of them"
+            ))
+        })?;
+        let watch = Arc::clone(self);
+        let subscribed = tokio::task::spawn_blocking(move || watch.subscribe());
+        let (initial_messages, new_messages) = subscribed.await.map_err(ErrorResponse::failed)?;
+        let new_messages = BroadcastStream::new(new_messages).map_while(Result::ok);
+        let messages = tokio_stream::iter(initial_messages).chain(new_messages);
+        Ok(messages.map(move |message| {
+            let _place_is_kept = &place;
+            Ok(sse::Event::default().data(&*message))
+        }))
+    }
+
+    /// The messages so far and a receiver of new ones. Starts the watcher if there is none.
+    fn subscribe(self: Arc<Self>) -> (Vec<Arc<str>>, broadcast::Receiver<Arc<str>>) {
         let mut state = self.state();
         if !state.is_watching {
             state.is_watching = true;
             state.poll(&self.cache);
-            let watch = Arc::clone(self);
-            tokio::spawn(async move { watch.watch().await });
+            tokio::spawn(Arc::clone(&self).watch());
         }
         // Under the lock: no message is missed, and none is received twice.
-        let (initial_messages, new_messages) = (state.initial_messages(), state.sender.subscribe());
-        drop(state);
-        let new_messages = BroadcastStream::new(new_messages).map_while(Result::ok);
-        tokio_stream::iter(initial_messages)
-            .chain(new_messages)
-            .map(|message| Ok(sse::Event::default().data(&*message)))
+        (state.initial_messages(), state.sender.subscribe())
     }
 
     async fn watch(self: Arc<Self>) {
@@ -141,7 +162,7 @@ impl Watch {
     fn poll_once(&self) -> bool {
         let mut state = self.state();
         if state.sender.receiver_count() == 0 {
-            (state.is_watching, state.known, state.stamp) = (false, None, None);
+            (state.is_watching, state.known, state.trials) = (false, None, Trials::default());
             state.runs.clear();
             return false;
         }
@@ -184,13 +205,11 @@ impl State {
     }
 
     fn poll_trials(&mut self, cache: &ReportCache) {
-        let stamp = cache.store().stamp();
-        if stamp.is_some_and(|stamp| self.stamp == Some(stamp) && stamp.is_settled()) {
-            return;
-        }
         // Trials that can't be listed now may be listed by the next poll.
         let Ok(trials) = cache.trials() else { return };
-        self.stamp = stamp;
+        if self.known.is_some() && Arc::ptr_eq(&self.trials, &trials) {
+            return;
+        }
         let is_first = self.known.is_none();
         let known = self.known.get_or_insert_default();
         for trial in trials.iter() {
@@ -201,6 +220,7 @@ impl State {
                 let _ = self.sender.send(message);
             }
         }
+        self.trials = trials;
     }
 }
 
