@@ -231,6 +231,27 @@ fn outside_loopback_the_url_has_the_required_token() {
 }
 
 #[test]
+fn a_server_without_descriptors_for_more_connections_answers_nevertheless() {
+    let bench = bench();
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let mut listeners: Vec<Listener> = (0..20).map(|_| server.listen()).collect();
+    for listener in &mut listeners {
+        assert_eq!(listener.next()["event"]["kind"], "hello");
+    }
+    // Fewer than are open already.
+    let pid = server.child.id();
+    let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
+    let maximum = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let limit = rustix::process::Rlimit { current: Some(open - 5), maximum };
+    let process = rustix::process::Pid::from_raw(pid as i32);
+    rustix::process::prlimit(process, rustix::process::Resource::Nofile, limit).unwrap();
+    for _ in 0..3 {
+        assert_eq!(server.get("/api/runs", "").0, 200);
+    }
+    assert_eq!(server.end(libc::SIGTERM).code(), Some(0));
+}
+
+#[test]
 fn errors_of_serving_are_reported() {
     let bench = bench();
     let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);

@@ -35,6 +35,10 @@ const SLICE_BYTES: usize = 16 << 10;
 /// would use a whole CPU.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Connections that end if there is no descriptor for another one: more than one, as the kernel reserves a descriptor
+/// before it looks for a connection, and reading a bundle takes some.
+const ENDED_TOGETHER: usize = 8;
+
 /// Limits of the connections of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -78,7 +82,7 @@ pub async fn accept(listener: TcpListener, site: Router, limits: Limits) -> Infa
             }
             Err(error) if is_of_client(&error) => {}
             Err(_) => {
-                connections.end_oldest();
+                connections.end_oldest(ENDED_TOGETHER);
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -158,7 +162,7 @@ impl Connections {
     /// Adds a connection as soon as there is a place for it, and makes one if necessary.
     async fn add(self: &Arc<Self>) -> (Slot, oneshot::Receiver<Infallible>) {
         if self.places.available_permits() == 0 {
-            self.end_oldest();
+            self.end_oldest(1);
         }
         // The semaphore is never closed.
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
@@ -167,8 +171,11 @@ impl Connections {
         (Slot { connections: Arc::clone(self), rank: Mutex::new(rank), _place: place }, ended)
     }
 
-    fn end_oldest(&self) {
-        lock(&self.open).ends.pop_first();
+    fn end_oldest(&self, count: usize) {
+        let mut open = lock(&self.open);
+        for _ in 0..count {
+            open.ends.pop_first();
+        }
     }
 }
 
