@@ -14,7 +14,8 @@ use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
 use model::record::{
-    Accounting, Environment, Event, Latency, Run, Setting, Status, Summary, Trial, TrialRecord, Validity,
+    Accounting, Environment, Event, Finding, Latency, Run, Setting, Status, Summary, Trial, TrialRecord,
+    Validity,
 };
 use model::spec::Campaign;
 use model::waits::{SessionKind, Waits};
@@ -26,6 +27,8 @@ use store::Store;
 /// Size of a campaign.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Size {
+    pub(crate) runs: u32,
+    /// Trials of each run.
     pub(crate) trials: u32,
     pub(crate) seconds: u64,
     pub(crate) metrics: u32,
@@ -43,7 +46,7 @@ fn text(size: Size) -> String {
     )
 }
 
-/// Fills a store with such a campaign, and returns the ids of its trials, in order.
+/// Fills a store with runs of such a campaign, and returns the ids of its trials, in order.
 pub(crate) fn fill(
     root: &Path,
     size: Size,
@@ -56,27 +59,29 @@ pub(crate) fn fill(
     let campaign = Campaign::parse(&campaign_toml).map_err(to_anyhow)?;
     let plan = Plan::new(&campaign, seed).map_err(to_anyhow)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
-    let run = Run {
-        id: store::new_id(),
-        campaign: plan.campaign.clone(),
-        campaign_toml,
-        seed: Some(plan.run.seed),
-        pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
-        tags: Vec::new(),
-        notes: None,
-    };
     let pool = (0..48).map(|_| histogram_of_a_second(&mut random)).collect::<Result<Vec<_>>>()?;
     let mut started: Timestamp = "2026-01-01T00:00:00Z".parse().context("invalid time")?;
     let mut ids = Vec::new();
-    for planned in plan.trials.iter().take(size.trials as usize) {
-        let generator = Generator { size, pool: &pool, started, cell: plan.cell(planned) };
-        let mut record = generator.record(&run, &mut random);
-        record.trial.repeat = planned.repeat;
-        record.trial.position = planned.position;
-        store.write(&record)?;
-        ids.push(record.trial.id);
-        started += SignedDuration::from_secs(size.seconds as i64 + 5);
-        on_progress(ids.len() as u32);
+    for _ in 0..size.runs {
+        let run = Run {
+            id: store::new_id(),
+            campaign: plan.campaign.clone(),
+            campaign_toml: campaign_toml.clone(),
+            seed: Some(plan.run.seed),
+            pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+            tags: Vec::new(),
+            notes: None,
+        };
+        for planned in plan.trials.iter().take(size.trials as usize) {
+            let generator = Generator { size, pool: &pool, started, cell: plan.cell(planned) };
+            let mut record = generator.record(&run, &mut random);
+            record.trial.repeat = planned.repeat;
+            record.trial.position = planned.position;
+            store.write(&record)?;
+            ids.push(record.trial.id);
+            started += SignedDuration::from_secs(size.seconds as i64 + 5);
+            on_progress(ids.len() as u32);
+        }
     }
     Ok(ids)
 }
@@ -152,7 +157,7 @@ impl Generator<'_> {
             profile: None,
             database_bytes: Some(1_600_000_000),
             raw_read: None,
-            validity: Validity { status: Status::Valid, findings: Vec::new() },
+            validity: Validity { status: Status::Valid, findings: findings() },
             summary: Some(Summary {
                 instructions_per_transaction: None,
                 window_us: Some(self.size.seconds * 1_000_000),
@@ -269,6 +274,21 @@ impl Generator<'_> {
         };
         (0..minutes).map(event).collect()
     }
+}
+
+/// Findings as long as those of a real trial.
+fn findings() -> Vec<Finding> {
+    let finding = |gate: &str| Finding {
+        gate: gate.to_owned(),
+        status: Status::Valid,
+        evidence: "the load writes, and no checkpoint ended in its window of 10 s, which is long enough"
+            .to_owned(),
+        threshold: Some(
+            "at least one checkpoint, or a window that is longer than the time between two".to_owned(),
+        ),
+        advice: Some("throughput excludes the cost of checkpoints: use a longer window".to_owned()),
+    };
+    ["no-checkpoint", "foreign-cpu", "cpu-steal", "driver-lag"].map(finding).into()
 }
 
 /// As many facts as a machine has; free memory and load average differ between trials.

@@ -10,13 +10,15 @@ mod campaign;
 mod table;
 
 use std::fs;
-use std::io::{BufRead, BufReader, Write, stderr, stdout};
+use std::io::{BufRead, BufReader, Read, Write, stderr, stdout};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use serde::Deserialize;
 
 use browser::Browser;
 use campaign::{Size, fill};
@@ -25,7 +27,7 @@ use table::{Limit, Row};
 /// Measures the report of a large campaign, in a file and served
 ///
 /// Trials are synthetic, generated from a seed, as only size and speed matter. One store has the campaign, another a
-/// single trial that is very long. Both are removed at the end. Headless Chromium opens the page; times are from
+/// single trial that is very long, and a third many runs of short ones. All are removed at the end. Headless Chromium opens the page; times are from
 /// navigation to the first chart that has been drawn, medians of the rounds, each with a new profile of the browser.
 #[derive(Parser)]
 struct Options {
@@ -41,6 +43,9 @@ struct Options {
     /// Seconds of the long trial
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     long: u64,
+    /// Runs of ten short trials whose histories are requested
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
     /// Number of times that the page is opened
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     rounds: u32,
@@ -69,9 +74,10 @@ fn main() -> Result<()> {
     fs::metadata(&pgdyno)
         .with_context(|| format!("there is no {}: run cargo build --release -p pgdyno", pgdyno.display()))?;
     let folder = tempfile::tempdir()?;
-    let size = Size { trials: options.trials, seconds: options.seconds, metrics: options.metrics };
-    let long = Size { trials: 1, seconds: options.long, metrics: 4 };
-    let (many, alone) = (folder.path().join("many"), folder.path().join("long"));
+    let size = Size { runs: 1, trials: options.trials, seconds: options.seconds, metrics: options.metrics };
+    let long = Size { runs: 1, trials: 1, seconds: options.long, metrics: 4 };
+    let short = Size { runs: options.runs, trials: 10, seconds: 10, metrics: 4 };
+    let [many, alone, runs] = ["many", "long", "runs"].map(|name| folder.path().join(name));
     let progress = |done: u32| {
         if done.is_multiple_of(50) {
             let _ = writeln!(stderr(), "{done} trials generated");
@@ -79,6 +85,7 @@ fn main() -> Result<()> {
     };
     let ids = fill(&many, size, options.seed, progress)?;
     let long_ids = fill(&alone, long, options.seed, progress)?;
+    let short_ids = fill(&runs, short, options.seed, progress)?;
     let (Some(trial), Some(long_trial)) = (ids.get(ids.len() / 2), long_ids.first()) else {
         bail!("no trial was generated")
     };
@@ -119,7 +126,39 @@ fn main() -> Result<()> {
     print(Row::number(what, panned.frames_per_s, Limit::Above(30.0)))?;
     print(Row::maybe_seconds("the longest of these frames", panned.longest_frame_s, Limit::Unlimited))?;
     drop(server);
+
+    let (seconds, memory) = histories(&pgdyno, &runs)?;
+    let what = format!("first histories of {} trials", short_ids.len());
+    print(Row::seconds(&what, seconds, Limit::Below(2.0)))?;
+    print(Row::bytes("most memory, at 30 such requests for different runs", memory, Limit::Below(300e6)))?;
     Ok(())
+}
+
+/// Time of a server's first response with histories, and its peak memory after parallel requests for those of other runs.
+fn histories(pgdyno: &Path, store: &Path) -> Result<(f64, f64)> {
+    let server = ReportServer::start(pgdyno, store)?;
+    let runs: Vec<RunHead> = serde_json::from_str(&server.get("/api/runs")?)?;
+    let paths: Vec<_> =
+        runs.iter().rev().take(30).map(|run| format!("/api/runs/{}/histories", run.id)).collect();
+    drop(server);
+    let Some(first) = paths.first() else { bail!("the store has no run") };
+    let server = ReportServer::start(pgdyno, store)?;
+    let begun = Instant::now();
+    server.get(first)?;
+    let seconds = begun.elapsed().as_secs_f64();
+    std::thread::scope(|scope| {
+        let requests: Vec<_> = paths.iter().map(|path| scope.spawn(|| server.get(path))).collect();
+        requests.into_iter().try_for_each(|request| match request.join() {
+            Ok(response) => response.map(|_| ()),
+            Err(_) => bail!("a request panicked"),
+        })
+    })?;
+    Ok((seconds, server.peak_memory_bytes()?))
+}
+
+#[derive(Deserialize)]
+struct RunHead {
+    id: String,
 }
 
 /// Time to write the report file, in seconds.
@@ -163,6 +202,26 @@ impl ReportServer {
             true => bail!("pgdyno serve printed no address"),
             false => Ok(server),
         }
+    }
+
+    /// The body of a response.
+    fn get(&self, path: &str) -> Result<String> {
+        let address = self.url.trim_start_matches("http://").trim_end_matches('/');
+        let mut stream = TcpStream::connect(address)?;
+        write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        match response.split_once("\r\n\r\n") {
+            Some((head, body)) if head.contains(" 200 OK") => Ok(body.to_owned()),
+            _ => bail!("pgdyno serve answered {path} by: {response}"),
+        }
+    }
+
+    fn peak_memory_bytes(&self) -> Result<f64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        let kb: f64 = line.trim().trim_end_matches(" kB").parse()?;
+        Ok(kb * 1024.0)
     }
 }
 
