@@ -5,14 +5,16 @@
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
+import { cpSync, existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { launch, type Browser } from '../launch';
 import { serve, stop, type Serving } from '../serve';
 
+/** Copied, as opening a store removes what killed runs left. */
 const STORE = resolve('test-results/hostile');
 const REPORT = pathToFileURL(resolve('test-results/hostile.html')).href;
 if (!existsSync(STORE)) throw new Error(`there is no store in ${STORE}: run \`npm run fixture\` first`);
@@ -31,20 +33,24 @@ const PAGES: [fragment: string, drawn: string][] = [
   ['page=environment', 'main table'],
 ];
 
+let store: string;
 let serving: Serving;
 /** Locks the live file of the run in progress, as its pgdyno would. */
 let lock: ChildProcess;
 
 beforeAll(async () => {
-  lock = spawn('flock', [resolve(STORE, `.live-${RUNNING}.jsonl`), 'sh', '-c', 'echo locked; exec cat'], { stdio: ['pipe', 'pipe', 'inherit'] });
+  store = mkdtempSync(join(tmpdir(), 'pgdyno-hostile-'));
+  cpSync(STORE, store, { recursive: true });
+  lock = spawn('flock', [join(store, `.live-${RUNNING}.jsonl`), 'sh', '-c', 'echo locked; exec cat'], { stdio: ['pipe', 'pipe', 'inherit'] });
   if (lock.stdout) await once(lock.stdout, 'data');
-  serving = await serve(STORE, '127.0.0.1:0');
+  serving = await serve(store, '127.0.0.1:0');
 });
 
 afterAll(async () => {
   await stop(serving.child);
   lock.stdin?.end();
   await once(lock, 'exit');
+  rmSync(store, { recursive: true, force: true });
 });
 
 /** Opens whatever can be opened, points at everything, and takes each choice. */

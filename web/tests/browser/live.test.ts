@@ -1,6 +1,8 @@
 /** The live page of a server that refuses it at first. */
 
-import { resolve } from 'node:path';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { launch } from '../launch';
 import { serve, stop } from '../serve';
@@ -8,7 +10,10 @@ import { serve, stop } from '../serve';
 test('a page that is refused because too many follow the server tries again', async () => {
   const browser = await launch();
   onTestFinished(() => browser.close());
-  const serving = await serve(resolve('test-results/hostile'), '127.0.0.1:0');
+  const store = mkdtempSync(join(tmpdir(), 'pgdyno-live-'));
+  onTestFinished(() => { rmSync(store, { recursive: true, force: true }); });
+  mkdirSync(join(store, 'trials'));
+  const serving = await serve(store, '127.0.0.1:0');
   onTestFinished(() => stop(serving.child));
   const page = await browser.context.newPage();
   await page.clock.install();
