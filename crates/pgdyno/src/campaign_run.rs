@@ -55,10 +55,12 @@ impl CampaignRun<'_> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
         let progress = CampaignProgress::new();
         let Self { plan, run, trials, strict } = self;
+        let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         let outcome = runner::run(&Campaign {
             plan,
             run,
             trials,
+            earlier: &earlier,
             host: &HostContext::detect(),
             strict,
             store,
@@ -133,6 +135,9 @@ pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
     text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");
     if *remaining > 0 {
         text += &format!("{remaining} remain: pgdyno resume --store {root}\n");
+    }
+    if *invalid > 0 && *remaining == 0 {
+        text += &format!("to try the invalid ones again: pgdyno resume --store {root}\n");
     }
     if *elsewhere > 0 {
         text +=

@@ -9,7 +9,7 @@ use std::fs;
 use std::time::Duration;
 
 use model::plan::Plan;
-use model::record::Status;
+use model::record::{Status, Trial};
 use model::spec::Campaign;
 use support::{Bench, signal, text};
 
@@ -124,6 +124,27 @@ fn trials_for_another_kernel_wait_and_an_unknown_run_is_refused() {
     let unknown = bench.pgdyno(&["resume", "--run", "01ZZ"]);
     assert_eq!(unknown.status.code(), Some(2));
     assert!(text(&unknown).contains("there is no run 01ZZ in"), "{}", text(&unknown));
+}
+
+#[test]
+fn invalid_trials_are_tried_again_and_their_attempts_numbered_on() {
+    let bench = Bench::new(
+        "name = 'healed'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+         [run]\nduration = '300ms'\nwarmup = '0s'\nrepeats = 1\nretries = 1\n\
+         [hooks]\nbefore_trial = 'test -e healed'\n",
+    );
+    let attempts = || {
+        let usable = |trial: &Trial| trial.validity.status != Status::Invalid;
+        bench.trials().iter().map(|trial| (trial.attempt, usable(trial))).collect::<Vec<_>>()
+    };
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(run.status.code(), Some(4), "{}", text(&run));
+    assert!(text(&run).contains("to try the invalid ones again: pgdyno resume --store"), "{}", text(&run));
+    assert_eq!(attempts(), [(1, false), (2, false)]);
+    fs::write(bench.path().join("healed"), "").unwrap();
+    let resumed = bench.pgdyno(&["resume", "campaign.toml"]);
+    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
+    assert_eq!(attempts(), [(1, false), (2, false), (3, true)]);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Runs a plan, trial after trial.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -31,6 +32,8 @@ pub struct Campaign<'a> {
     pub run: &'a Run,
     /// The trials of the run that are in the store.
     pub trials: &'a [Trial],
+    /// Ids of those that earlier commands of the user ran: they do not count as attempts.
+    pub earlier: &'a BTreeSet<String>,
     /// The host it runs on.
     pub host: &'a HostContext,
     /// Whether confounds are an error, before anything is measured.
@@ -66,7 +69,7 @@ impl Campaign<'_> {
     /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
     /// row have no load.
     pub fn execute(&self) -> Result<RunOutcome, RunError> {
-        let mut schedule = Schedule::new(self.plan, self.host, self.trials);
+        let mut schedule = Schedule::new(self.plan, self.host, self.trials, self.earlier);
         if schedule.next().is_none() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
         }

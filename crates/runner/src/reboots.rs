@@ -114,14 +114,15 @@ impl Reboots<'_> {
                     let boot = last.boot.clone();
                     journal.last = None;
                     machine.write_journal(journal)?;
-                    return self.invalidate(store, &boot, &format!("under {boot}: {error}"), None);
+                    return self.invalidate(store, journal, &boot, &format!("under {boot}: {error}"), None);
                 }
             }
         } else {
             let last = last.clone();
             let crash_log = CrashLog::find(&last.boot.release, last.at);
             let evidence = evidence(&last, journal.loader, &running.release, crash_log.as_ref());
-            self.invalidate(store, &last.boot, &evidence, crash_log.as_ref().map(|log| log.text.as_str()))?;
+            let log = crash_log.as_ref().map(|log| log.text.as_str());
+            self.invalidate(store, journal, &last.boot, &evidence, log)?;
             journal.last = None;
         }
         Ok(machine.write_journal(journal)?)
@@ -135,7 +136,7 @@ impl Reboots<'_> {
         store: &Store,
         is_first: bool,
     ) -> Result<RebootOutcome, RebootError> {
-        match self.measure(store) {
+        match self.measure(store, &journal) {
             Ok(RunOutcome { interrupted: true, .. }) | Err(RunError::Interrupted) => {
                 if is_first {
                     execute(&machine.restore(&journal)?)?;
@@ -149,7 +150,7 @@ impl Reboots<'_> {
             Err(error) => match journal.last.take().filter(|last| last.came_up) {
                 Some(last) => {
                     let evidence = format!("under {}: {}", last.boot, with_sources(&error));
-                    self.invalidate(store, &last.boot, &evidence, None)?;
+                    self.invalidate(store, &journal, &last.boot, &evidence, None)?;
                 }
                 None => {
                     execute(&machine.restore(&journal)?)?;
@@ -170,7 +171,7 @@ impl Reboots<'_> {
     ) -> Result<RebootOutcome, RebootError> {
         loop {
             let trials = self.trials()?;
-            let open = open_trials(self.plan, &trials);
+            let open = open_trials(self.plan, &trials, &journal.campaign.earlier);
             let Some(cell) = waiting(self.plan, &open).next() else {
                 return self.finish(machine, &journal, store);
             };
@@ -179,21 +180,21 @@ impl Reboots<'_> {
                 Ok(boot) => boot,
                 Err(error) => {
                     let is_lost = |open: &Cell| !open.acceleration.is_virtual() && open.kernel == cell.kernel;
-                    self.invalidate_where(store, is_lost, &error.to_string(), None)?;
+                    self.invalidate_where(store, &journal, is_lost, &error.to_string(), None)?;
                     continue;
                 }
             };
             if journal.times_requested(&boot) > self.plan.run.retries {
                 let evidence =
                     format!("{boot} has already been booted {} times", journal.times_requested(&boot));
-                self.invalidate(store, &boot, &evidence, None)?;
+                self.invalidate(store, &journal, &boot, &evidence, None)?;
                 continue;
             }
             journal.request(&boot);
             let steps = match machine.boot(&journal, &boot) {
                 Ok(steps) => steps,
                 Err(error) => {
-                    self.invalidate(store, &boot, &error.to_string(), None)?;
+                    self.invalidate(store, &journal, &boot, &error.to_string(), None)?;
                     continue;
                 }
             };
@@ -214,16 +215,17 @@ impl Reboots<'_> {
     ) -> Result<RebootOutcome, RebootError> {
         execute(&machine.restore(journal)?)?;
         // No trial is left to run: this only returns the outcome.
-        let outcome = self.measure(store)?;
+        let outcome = self.measure(store, journal)?;
         let boot = (machine.running()? != journal.original).then(|| machine.reboot());
         Ok(RebootOutcome::Finished { outcome, boot })
     }
 
-    fn measure(&self, store: &Store) -> Result<RunOutcome, RunError> {
+    fn measure(&self, store: &Store, journal: &Journal) -> Result<RunOutcome, RunError> {
         run(&Campaign {
             plan: self.plan,
             run: self.run,
             trials: &self.trials()?,
+            earlier: &journal.campaign.earlier,
             host: &HostContext::detect(),
             strict: self.strict,
             store,
@@ -238,23 +240,25 @@ impl Reboots<'_> {
     fn invalidate(
         &self,
         store: &Store,
+        journal: &Journal,
         boot: &Boot,
         evidence: &str,
         log: Option<&str>,
     ) -> Result<(), RebootError> {
-        self.invalidate_where(store, |cell| is_under(cell, boot), evidence, log)
+        self.invalidate_where(store, journal, |cell| is_under(cell, boot), evidence, log)
     }
 
     fn invalidate_where(
         &self,
         store: &Store,
+        journal: &Journal,
         is_lost: impl Fn(&Cell) -> bool,
         evidence: &str,
         log: Option<&str>,
     ) -> Result<(), RebootError> {
         let trials = self.trials()?;
         let host = HostContext::detect();
-        let open = open_trials(self.plan, &trials);
+        let open = open_trials(self.plan, &trials, &journal.campaign.earlier);
         let lost: Vec<&OpenTrial> =
             open.iter().filter(|trial| is_lost(trial.cell) && host.is_host(trial.cell)).collect();
         for trial in &lost {

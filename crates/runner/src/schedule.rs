@@ -1,7 +1,7 @@
 //! Choice of the next trial: a pure function of the plan and of the trials that have been run, so that a campaign
 //! continues where it ended, however it ended.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::factor::Factor;
@@ -23,6 +23,8 @@ struct Attempt {
     tps: Option<f64>,
     /// Whether the user interrupted it: it then counts as not run.
     interrupted: bool,
+    /// Whether an earlier command of the user made it: it then does not count towards `retries`.
+    is_earlier: bool,
     /// Reason of an invalid trial; none for others.
     why: Option<String>,
 }
@@ -56,7 +58,7 @@ impl NextTrial {
 pub struct Progress {
     /// Repeats of cells that have a usable trial.
     pub usable: usize,
-    /// Repeats that have none after all allowed attempts.
+    /// Repeats that have none after all attempts that one command allows; the next one tries them again.
     pub invalid: usize,
     /// Trials still to run on this host.
     pub remaining: usize,
@@ -73,21 +75,27 @@ pub(crate) struct Schedule<'a> {
 }
 
 impl<'a> Schedule<'a> {
-    /// The schedule after `trials`, those of the run that are in the store. Trials of cells that are not in the plan are ignored.
-    pub(crate) fn new<'t>(
+    /// The schedule after `trials`, those of the run that are in the store. `earlier` has the ids of those that earlier
+    /// commands of the user ran: each command has all attempts. Trials of cells that are not in the plan are ignored.
+    pub(crate) fn new(
         plan: &'a Plan,
         host: &'a HostContext,
-        trials: impl IntoIterator<Item = &'t Trial>,
+        trials: &[Trial],
+        earlier: &BTreeSet<String>,
     ) -> Self {
         let mut schedule = Self { plan, host, attempts: BTreeMap::new() };
         for trial in trials {
-            schedule.record(trial);
+            schedule.add(trial, earlier.contains(&trial.id));
         }
         schedule
     }
 
     /// Adds a trial that has been run.
     pub(crate) fn record(&mut self, trial: &Trial) {
+        self.add(trial, false);
+    }
+
+    fn add(&mut self, trial: &Trial, is_earlier: bool) {
         let Some(cell) = self.plan.cells.iter().position(|cell| trial.cell == *cell) else { return };
         let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
         let is_usable = trial.validity.status != Status::Invalid;
@@ -98,6 +106,7 @@ impl<'a> Schedule<'a> {
             position: trial.position,
             tps: trial.summary.as_ref().filter(|_| is_usable).map(|summary| summary.tps),
             interrupted: trial.validity.findings.iter().any(|finding| finding.gate == diagnose::INTERRUPTED),
+            is_earlier,
             why: invalid.map(|finding| format!("{}: {}", finding.gate, finding.evidence)),
         });
     }
@@ -137,8 +146,8 @@ impl<'a> Schedule<'a> {
 
     /// Whether the repeat of an attempt has no usable trial yet, and more attempts are allowed.
     fn is_open(&self, attempt: &Attempt) -> bool {
-        let failures =
-            self.attempts_at(attempt.cell, attempt.repeat).filter(|attempt| !attempt.interrupted).count();
+        let counts = |attempt: &&Attempt| !attempt.interrupted && !attempt.is_earlier;
+        let failures = self.attempts_at(attempt.cell, attempt.repeat).filter(counts).count();
         let usable = self.attempts_at(attempt.cell, attempt.repeat).any(|attempt| attempt.tps.is_some());
         !usable && failures <= self.plan.run.retries as usize
     }
@@ -321,6 +330,11 @@ mod tests {
         }
     }
 
+    /// The schedule of the command that ran these trials.
+    fn schedule<'a>(plan: &'a Plan, host: &'a HostContext, trials: &[Trial]) -> Schedule<'a> {
+        Schedule::new(plan, host, trials, &BTreeSet::new())
+    }
+
     /// Runs a plan to its end, with a new schedule for each trial, as after a crash.
     fn run(
         plan: &Plan,
@@ -328,7 +342,7 @@ mod tests {
         mut outcome: impl FnMut(&NextTrial, usize) -> Result<f64, &'static str>,
     ) -> Vec<Trial> {
         let mut trials: Vec<Trial> = Vec::new();
-        while let Some(next) = Schedule::new(plan, host, &trials).next() {
+        while let Some(next) = schedule(plan, host, &trials).next() {
             assert!(trials.len() < 1000, "it never ends");
             let result = outcome(&next, trials.len());
             trials.push(trial(plan, &next, result));
@@ -343,7 +357,7 @@ mod tests {
         let positions: Vec<u32> = trials.iter().map(|trial| trial.position).collect();
         assert_eq!(positions, [1, 2, 3, 4, 5, 6]);
         assert!(trials.iter().all(|trial| trial.reason.is_none() && trial.attempt == 1));
-        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        let progress = schedule(&plan, &host(), &trials).progress();
         assert_eq!(progress, Progress { usable: 6, ..Progress::default() });
     }
 
@@ -358,8 +372,36 @@ mod tests {
         let run: Vec<(u32, u32)> = trials.iter().map(|trial| (trial.position, trial.attempt)).collect();
         assert_eq!(run, [(1, 1), (2, 1), (3, 1), (4, 1), (2, 2), (2, 3)]);
         assert_eq!(trials[5].reason.as_deref(), Some("attempt 2 was invalid: client-died: why"));
-        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        let progress = schedule(&plan, &host(), &trials).progress();
         assert_eq!(progress, Progress { usable: 3, invalid: 1, ..Progress::default() });
+    }
+
+    #[test]
+    fn each_command_of_the_user_has_all_attempts() {
+        let plan = plan("", "repeats = 1\nretries = 1\n");
+        let outcome =
+            |next: &NextTrial, _| if next.trial.position == 2 { Err("load-failed") } else { Ok(9.0) };
+        let mut trials = run(&plan, &host(), outcome);
+        let attempts =
+            |trials: &[Trial]| trials.iter().map(|trial| (trial.position, trial.attempt)).collect::<Vec<_>>();
+        assert_eq!(attempts(&trials), [(1, 1), (2, 1), (2, 2)]);
+        let earlier: BTreeSet<String> = trials.iter().map(|trial| trial.id.clone()).collect();
+        let host = host();
+        let mut resumed = Schedule::new(&plan, &host, &trials, &earlier);
+        assert_eq!(resumed.progress(), Progress { usable: 1, remaining: 1, ..Progress::default() });
+        assert_eq!(resumed.open().len(), 1);
+        while let Some(next) = resumed.next() {
+            assert!(trials.len() < 10, "it never ends");
+            assert_eq!(
+                next.reason.as_deref(),
+                Some(&*format!("attempt {} was invalid: load-failed: why", next.attempt - 1))
+            );
+            let ended = trial(&plan, &next, Err("load-failed"));
+            resumed.record(&ended);
+            trials.push(ended);
+        }
+        assert_eq!(attempts(&trials), [(1, 1), (2, 1), (2, 2), (2, 3), (2, 4)], "the numbers go on");
+        assert_eq!(resumed.progress(), Progress { usable: 1, invalid: 1, ..Progress::default() });
     }
 
     #[test]
@@ -380,10 +422,10 @@ mod tests {
         let plan = plan(booted, "repeats = 1\n");
         let trials = run(&plan, &host(), |_, _| Ok(9.0));
         assert!(trials.iter().all(|trial| Factor::Kernel.level(&trial.cell) == "6.1"));
-        let progress = Schedule::new(&plan, &host(), &trials).progress();
+        let progress = schedule(&plan, &host(), &trials).progress();
         assert_eq!((progress.usable, progress.elsewhere), (2, 2));
         let other = HostContext { kernel: "6.12.9".to_owned(), ..host() };
-        assert_eq!(Schedule::new(&plan, &other, &trials).next().unwrap().trial.cell % 2, 1);
+        assert_eq!(schedule(&plan, &other, &trials).next().unwrap().trial.cell % 2, 1);
         let virtual_machines = super::tests::plan("kernel = ['host', '5.10']\n", "repeats = 1\n");
         assert!(virtual_machines.cells.iter().all(|cell| host().runs(cell)));
         assert!(!is_release("6.12.9", "6.1") && is_release("6.1.0-37", "6.1") && is_release("6.1", "6.1"));

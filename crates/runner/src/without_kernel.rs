@@ -1,5 +1,7 @@
 //! Trials whose kernel failed to boot or crashed: invalid, with the reason.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use model::cell::Cell;
 use model::plan::Plan;
@@ -19,11 +21,16 @@ pub(crate) struct OpenTrial<'a> {
     pub(crate) cell: &'a Cell,
 }
 
-/// The planned trials still to run on any host, in their order. `trials` are those of the run that are in the store.
-pub(crate) fn open_trials<'a>(plan: &'a Plan, trials: &[Trial]) -> Vec<OpenTrial<'a>> {
+/// The planned trials still to run on any host, in their order. `trials` are those of the run that are in the store,
+/// `earlier` the ids of those that an earlier command of the user ran.
+pub(crate) fn open_trials<'a>(
+    plan: &'a Plan,
+    trials: &[Trial],
+    earlier: &BTreeSet<String>,
+) -> Vec<OpenTrial<'a>> {
     // Open trials do not depend on the host.
     let any_host = HostContext::default();
-    let open = Schedule::new(plan, &any_host, trials).open();
+    let open = Schedule::new(plan, &any_host, trials, earlier).open();
     open.into_iter().map(|next| OpenTrial { cell: plan.cell(&next.trial), next }).collect()
 }
 
@@ -73,10 +80,10 @@ mod tests {
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
                     kernel = ['6.1', '6.12']\nacceleration = ['none']\n[run]\nrepeats = 2\nretries = 1\n";
         let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
-        let mut trials: Vec<Trial> = Vec::new();
+        let (mut trials, earlier): (Vec<Trial>, _) = (Vec::new(), BTreeSet::new());
         let mut attempts = Vec::new();
         loop {
-            let open = open_trials(&plan, &trials);
+            let open = open_trials(&plan, &trials, &earlier);
             let open: Vec<_> =
                 open.iter().filter(|trial| trial.cell.kernel.as_deref() == Some("6.1")).collect();
             if open.is_empty() {
@@ -88,8 +95,8 @@ mod tests {
             }));
         }
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
-        assert_eq!(open_trials(&plan, &trials).len(), 2, "those of the other kernel");
+        assert_eq!(open_trials(&plan, &trials, &earlier).len(), 2, "those of the other kernel");
         let host = HostContext { kernel: "6.1.0".to_owned(), ..HostContext::default() };
-        assert_eq!(Schedule::new(&plan, &host, &trials).next(), None);
+        assert_eq!(Schedule::new(&plan, &host, &trials, &earlier).next(), None);
     }
 }

@@ -1,6 +1,7 @@
 //! The journal: the campaign to continue after each boot, the requested boots, and what must be restored; on disk
 //! before anything is changed. A machine has one, as it has one boot loader.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
@@ -61,6 +62,9 @@ pub struct Campaign {
     pub pgdyno_version: String,
     /// Whether to refuse to measure with confounds.
     pub strict: bool,
+    /// Ids of invalid trials that earlier commands of the user ran: they do not count as attempts.
+    #[serde(default)]
+    pub earlier: BTreeSet<String>,
 }
 
 /// A running kernel.

@@ -18,7 +18,8 @@ use crate::store_arg::StoreArg;
 
 /// Continue a campaign where it stopped: after Ctrl-C, a crash, a reboot, or under another kernel
 ///
-/// Runs the missing trials in their planned order, and repeats invalid ones. Valid trials never run twice. The campaign
+/// Runs the missing trials in their planned order, and then again those that have only invalid attempts, with as many
+/// attempts as `run`. Usable trials never run twice. The campaign
 /// is the one in the store; if FILE is given and differs from it, the differences are shown, and --edited continues
 /// with FILE.
 #[derive(Debug, Args)]

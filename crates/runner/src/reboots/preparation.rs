@@ -1,11 +1,11 @@
 //! Preparation: the boots of a run and the steps of each, before anything is changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use machine::reboot::{Boot, Loader, Machine, Prepared, Step};
 use model::plan::Plan;
-use model::record::Run;
+use model::record::{Run, Status, Trial};
 
 use super::boots::{boot_of, waiting};
 use super::{RebootError, Reboots};
@@ -42,12 +42,13 @@ impl Reboots<'_> {
     pub fn prepare(&self, file: &Path, by: Option<Loader>) -> Result<Option<Preparation>, RebootError> {
         let machine = Machine::local();
         let trials = if self.root.is_dir() { self.trials()? } else { Vec::new() };
-        let open = open_trials(self.plan, &trials);
+        let earlier = invalid_ids(&trials);
+        let open = open_trials(self.plan, &trials, &earlier);
         let boots = boots(self.plan, &open, &machine)?;
         if boots.is_empty() {
             return Ok(None);
         }
-        let campaign = self.journal_entry(file)?;
+        let campaign = self.journal_entry(file, earlier)?;
         let wanted: Vec<Boot> = boots.iter().map(|planned| planned.boot.clone()).collect();
         let prepared = machine
             .prepare(campaign, &wanted, by, self.program, &self.environment())
@@ -62,7 +63,11 @@ impl Reboots<'_> {
     }
 
     /// The campaign in the machine's journal.
-    fn journal_entry(&self, file: &Path) -> Result<machine::reboot::Campaign, RebootError> {
+    fn journal_entry(
+        &self,
+        file: &Path,
+        earlier: BTreeSet<String>,
+    ) -> Result<machine::reboot::Campaign, RebootError> {
         let absolute = |path: &Path| -> std::io::Result<PathBuf> {
             let path = std::path::absolute(path)?;
             Ok(path.canonicalize().unwrap_or(path))
@@ -79,6 +84,7 @@ impl Reboots<'_> {
             notes,
             pgdyno_version,
             strict: self.strict,
+            earlier,
         })
     }
 
@@ -120,6 +126,11 @@ impl Preparation {
         text += &format!("  {}, if another kernel is running\n", machine.reboot());
         Ok(text)
     }
+}
+
+fn invalid_ids(trials: &[Trial]) -> BTreeSet<String> {
+    let invalid = trials.iter().filter(|trial| trial.validity.status == Status::Invalid);
+    invalid.map(|trial| trial.id.clone()).collect()
 }
 
 /// The boots that open trials wait for, in the order of the campaign.
