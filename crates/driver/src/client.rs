@@ -2,6 +2,7 @@
 
 use std::mem;
 
+use model::outage::Outage;
 use script::{RandomState, Variables};
 use wire::{Encryption, Handshake, Reader, ServerError, Tls, TransactionStatus};
 
@@ -145,9 +146,24 @@ pub(crate) struct Attempt {
     /// Start of the attempt at the current address.
     pub(crate) dialled_ns: u64,
     /// Errors of the attempts so far.
-    pub(crate) failures: Vec<String>,
+    pub(crate) failures: Vec<ConnectFailure>,
     /// Whether a transaction waits for it.
     pub(crate) for_transaction: bool,
+}
+
+/// An address that could not be connected to.
+pub(crate) struct ConnectFailure {
+    pub(crate) text: String,
+    pub(crate) outage: Option<Outage>,
+}
+
+impl ConnectFailure {
+    /// The texts, one per line, and the outage that is the reason for all of them, if it is one.
+    pub(crate) fn summary(failures: &[Self]) -> (String, Option<Outage>) {
+        let texts: Vec<&str> = failures.iter().map(|failure| failure.text.as_str()).collect();
+        let first = failures.first().and_then(|failure| failure.outage);
+        (texts.join("\n"), first.filter(|_| failures.iter().all(|failure| failure.outage == first)))
+    }
 }
 
 /// An error that a transaction is recovering from.

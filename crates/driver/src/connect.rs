@@ -4,15 +4,16 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 
 use model::message::{Connection, Endpoint};
+use model::outage::Outage;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, ipproto, socket_with, sockopt,
 };
-use wire::{ConnectParams, Given, ParamError, TlsContext, Transport, encode};
+use wire::{ConnectParams, Given, LoginError, ParamError, TlsContext, Transport, encode};
 
-use crate::client::CancelKey;
-use crate::error::LoadError;
+use crate::client::{CancelKey, ConnectFailure};
+use crate::error::{LoadError, outage_of};
 
 /// Time limit for connecting to send a cancel request.
 const CANCEL_TIMEOUT_NS: i64 = 200_000_000;
@@ -166,20 +167,25 @@ impl Address {
     }
 
     /// A failure to connect, in libpq's words.
-    pub(crate) fn failure(&self, error: &str) -> String {
-        format!("connection to {} failed: {error}", self.name)
+    pub(crate) fn failure(&self, error: &str, outage: Option<Outage>) -> ConnectFailure {
+        ConnectFailure { text: format!("connection to {} failed: {error}", self.name), outage }
+    }
+
+    /// A login that failed.
+    pub(crate) fn login_failure(&self, error: &LoginError) -> ConnectFailure {
+        let outage = error.is_unreachable().then_some(Outage::Unreachable);
+        self.failure(&error.libpq_text(), outage)
     }
 
     /// A failure to connect, with the hint that libpq adds if nothing listens.
-    pub(crate) fn refused(&self, error: Errno) -> String {
+    pub(crate) fn refused(&self, error: Errno) -> ConnectFailure {
         let hint = match self.socket {
             Socket::Unix(_) => "Is the server running locally and accepting connections on that socket?",
             Socket::Tcp(_) => "Is the server running on that host and accepting TCP/IP connections?",
         };
-        let error = std::io::Error::from(error);
-        let text = error.to_string();
+        let text = std::io::Error::from(error).to_string();
         let text = text.split(" (os error").next().unwrap_or_default();
-        self.failure(&format!("{text}\n\t{hint}"))
+        self.failure(&format!("{text}\n\t{hint}"), outage_of(error))
     }
 }
 

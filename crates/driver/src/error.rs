@@ -2,6 +2,7 @@
 
 use std::io;
 
+use model::outage::Outage;
 use rustix::io::Errno;
 use wire::LoginError;
 
@@ -97,6 +98,8 @@ pub enum LoadError {
         client: u32,
         /// The attempts and their errors, in libpq's words.
         failures: String,
+        /// The outage that is the reason for all of them, if it is one.
+        outage: Option<Outage>,
         /// The last login error.
         source: Option<Box<LoginError>>,
     },
@@ -138,6 +141,33 @@ pub enum LoadError {
     /// A bug in the driver.
     #[error("internal error of the driver, please report it: {0}")]
     Internal(String),
+}
+
+impl LoadError {
+    /// The failure of the load's surroundings that is the reason, if it is one.
+    pub fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::Connect { outage, .. } => *outage,
+            Self::Resolve { .. } | Self::ConnectTimeout { .. } => Some(Outage::Unreachable),
+            Self::System(error) => outage_of(*error),
+            Self::Thread(error) | Self::Uring(error) | Self::Log(error) => {
+                host::is_exhausted(error).then_some(Outage::Exhausted)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The outage that an error of a system call shows, if it does.
+pub(crate) fn outage_of(error: Errno) -> Option<Outage> {
+    let error = io::Error::from(error);
+    if host::is_exhausted(&error) {
+        Some(Outage::Exhausted)
+    } else if wire::is_unreachable(&error) {
+        Some(Outage::Unreachable)
+    } else {
+        None
+    }
 }
 
 /// The SQLSTATE of a refused login, with advice.

@@ -60,7 +60,8 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> ServeOutc
         Ok(outcome) => replies.write(&outcome).map(|()| ServeOutcome::Finished),
         Err(LoadError::RunnerExited) => Ok(ServeOutcome::Abandoned),
         Err(error) => {
-            replies.write(&Reply::Failed { message: error.to_string() }).map(|()| ServeOutcome::Failed)
+            let failed = Reply::Failed { message: error.to_string(), outage: error.outage() };
+            replies.write(&failed).map(|()| ServeOutcome::Failed)
         }
     };
     ended.unwrap_or(ServeOutcome::Abandoned)

@@ -4,6 +4,7 @@
 mod harness;
 
 use model::message::{Endpoint, Phase, Reply, Request};
+use model::outage::Outage;
 use model::workload::{Protocol, Workload};
 use rustix::process::Signal;
 use strum::VariantArray;
@@ -207,8 +208,9 @@ fn a_refused_login_is_reported_in_the_servers_words() {
     let bench = Bench::with(&[("max_connections", "20")]);
     let mut wrong = load(bench.unix());
     wrong.connection.database = "nowhere".to_owned();
-    let message = Driver::failure(&wrong);
+    let (message, outage) = Driver::failure_and_outage(&wrong);
     assert!(message.contains("database \"nowhere\" does not exist (SQLSTATE 3D000)"), "{message}");
+    assert_eq!(outage, None);
 
     let mut many = load(bench.unix());
     many.clients = 100;
@@ -217,8 +219,9 @@ fn a_refused_login_is_reported_in_the_servers_words() {
 
     let mut nobody = load(bench.unix());
     nobody.connection.endpoint = Endpoint::Unix { directory: "/nonexistent".to_owned(), port: 5432 };
-    let message = Driver::failure(&nobody);
+    let (message, outage) = Driver::failure_and_outage(&nobody);
     assert!(message.contains("/nonexistent/.s.PGSQL.5432"), "{message}");
+    assert_eq!(outage, Some(Outage::Unreachable));
 
     let mut none = load(bench.unix());
     none.clients = 0;

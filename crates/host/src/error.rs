@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+
 /// Advice for a full disk.
 pub const DISK_FULL_ADVICE: &str = "; free some space (`pgdyno dataset list` shows what uses it, `pgdyno dataset \
                                     remove` frees it), or set PGDYNO_CACHE to a directory on a larger file \
@@ -89,6 +91,23 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
+/// Whether an error, or one of its causes, is that this host is out of disk space, open files, processes or memory.
+pub fn is_exhausted(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|cause| cause.downcast_ref::<io::Error>()).any(is_exhausted_io)
+}
+
+fn is_exhausted_io(error: &io::Error) -> bool {
+    // EAGAIN is an error of fork(2): the files that are read and written here are not in non-blocking mode.
+    const ERRNOS: [Errno; 6] =
+        [Errno::NOSPC, Errno::DQUOT, Errno::MFILE, Errno::NFILE, Errno::AGAIN, Errno::NOMEM];
+    match error.raw_os_error() {
+        Some(raw) => ERRNOS.contains(&Errno::from_raw_os_error(raw)),
+        // Its source is that of the error that it wraps.
+        None => error.get_ref().is_some_and(|wrapped| is_exhausted(wrapped)),
+    }
+}
+
 /// Context of an I/O error: the operation and the path.
 pub trait IoContext<T> {
     /// Adds the operation, such as `read`, and the path.
@@ -101,5 +120,23 @@ pub trait IoContext<T> {
 impl<T, E: Into<io::Error>> IoContext<T> for Result<T, E> {
     fn doing(self, what: &'static str, path: &Path) -> Result<T, Error> {
         self.map_err(|error| Error::File { doing: what, path: path.to_owned(), source: error.into() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exhausted_host_is_found_among_the_causes() {
+        let full = || io::Error::from_raw_os_error(Errno::NOSPC.raw_os_error());
+        let in_file: Result<(), Error> = Err(full()).doing("write", Path::new("x"));
+        assert!(is_exhausted(&in_file.unwrap_err()));
+        assert!(is_exhausted(&full()));
+        assert!(is_exhausted(&io::Error::other(io::Error::from_raw_os_error(Errno::MFILE.raw_os_error()))));
+        let missing: Result<(), Error> =
+            Err(io::Error::from(io::ErrorKind::NotFound)).doing("read", Path::new("x"));
+        assert!(!is_exhausted(&missing.unwrap_err()));
+        assert!(!is_exhausted(&Error::Interrupted));
     }
 }

@@ -12,7 +12,7 @@ mod progress;
 mod user;
 
 pub use cache::Cache;
-pub use error::{DISK_FULL_ADVICE, Error, IoContext};
+pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;
 pub use progress::{Progress, check_interrupted};

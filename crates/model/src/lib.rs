@@ -5,7 +5,7 @@
 //! runner and driver) → [`record`] (a trial that has ended) with its [`environment`], the [`metrics`] collected during
 //! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
 //! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`fitness`] the facts
-//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`version`] a version of
+//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a trial depends on, [`version`] a version of
 //! PostgreSQL.
 
 pub mod acceptance;
@@ -21,6 +21,7 @@ pub mod machine;
 mod matrix;
 pub mod message;
 pub mod metrics;
+pub mod outage;
 pub mod plan;
 pub mod profile;
 pub mod record;

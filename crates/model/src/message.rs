@@ -10,11 +10,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
+use crate::outage::Outage;
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -135,6 +136,8 @@ pub enum Reply {
     Failed {
         /// The action, its object, and why it failed.
         message: String,
+        /// The failure of the load's surroundings that is the reason, if it is one.
+        outage: Option<Outage>,
     },
 }
 

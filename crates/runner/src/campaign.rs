@@ -9,16 +9,18 @@ use collect::{Host, Perf};
 use diagnose::confounds;
 use host::Cache;
 use model::cell::Cell;
+use model::outage::Outage;
 use model::plan::Plan;
-use model::record::{Run, Trial};
+use model::record::{Run, Trial, TrialRecord};
 use model::units::Span;
-use store::Store;
+use store::{Store, StoreError};
 
 use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
 use crate::machines::Machines;
 use crate::observer::{Event, Observer};
+use crate::outage::{MAX_WAIT, MAX_WAIT_TEXT, TrialOutage, outlast};
 use crate::rig::LiveRig;
 use crate::schedule::{Progress, Schedule};
 use crate::servers::Servers;
@@ -114,6 +116,7 @@ impl Campaign<'_> {
             on_ready: &|| (),
         };
         let mut without_load = 0;
+        let mut outage_began = None;
         let mut any_loaded = false;
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         while let Some(next) = schedule.next() {
@@ -137,12 +140,21 @@ impl Campaign<'_> {
                 }
                 _ => trial::run(&context, &mut servers, &next, on_interval)?,
             };
+            if let Some(outage) = ended.outage.as_ref().filter(|_| !ended.loaded && !self.interrupted()) {
+                let began = *outage_began.get_or_insert_with(Instant::now);
+                self.outlast(outage, began, cell, &mut servers)?;
+                continue;
+            }
+            outage_began = None;
             ended.record.trial.server_commit = servers.commit(cell);
-            self.store.write(&ended.record)?;
+            self.write(&ended.record)?;
             schedule.record(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             let validity = &ended.record.trial.validity;
             self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
+            if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {
+                return Err(self.exhausted(reason));
+            }
             without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
             any_loaded |= ended.loaded;
             // A kernel that fails to boot is no reason to skip the others.
@@ -158,10 +170,60 @@ impl Campaign<'_> {
                     count: without_load,
                     cell: cell.to_string(),
                     reason: reason.unwrap_or_default(),
+                    store: self.store.root().to_owned(),
                 });
             }
         }
         Ok(())
+    }
+
+    /// Handles an outage that kept a trial from running: waits until its server can be reached again, or ends the
+    /// campaign.
+    fn outlast(
+        &self,
+        outage: &TrialOutage,
+        began: Instant,
+        cell: &Cell,
+        servers: &mut Servers,
+    ) -> Result<(), RunError> {
+        if outage.kind == Outage::Exhausted {
+            return Err(self.exhausted(outage.reason.clone()));
+        }
+        self.notice(&format!("waiting for the server, up to {MAX_WAIT_TEXT}: {}", outage.reason));
+        // The session that locks the server may end a moment later than the others.
+        let may_end = |error: &server::Error| {
+            error.outage() == Some(Outage::Unreachable) || matches!(error, server::Error::InUse { .. })
+        };
+        let deadline = began + MAX_WAIT;
+        let unreachable = |reason| Err(RunError::Unreachable { reason, store: self.store.root().to_owned() });
+        match outlast(deadline, self.interrupt, || servers.reconnect(cell), may_end, |_| ()) {
+            // Trials find it unreachable all the same.
+            Ok(()) if Instant::now() >= deadline => unreachable(outage.reason.clone()),
+            Ok(()) => Ok(()),
+            Err(error) if !may_end(&error) => Err(error.into()),
+            Err(_) if self.interrupted() => Ok(()),
+            Err(error) => unreachable(error.to_string()),
+        }
+    }
+
+    /// Stores a trial; if the disk is full, waits for space.
+    fn write(&self, record: &TrialRecord) -> Result<(), RunError> {
+        let attempt = || self.store.write(record);
+        let is_full = |error: &StoreError| host::is_exhausted(error);
+        let written = outlast(Instant::now() + MAX_WAIT, self.interrupt, attempt, is_full, |error| {
+            self.notice(&format!(
+                "waiting for space, up to {MAX_WAIT_TEXT}; then this trial is lost: {error}"
+            ));
+        });
+        written.map(drop).map_err(RunError::from)
+    }
+
+    fn exhausted(&self, reason: String) -> RunError {
+        RunError::Exhausted { reason, store: self.store.root().to_owned() }
+    }
+
+    fn notice(&self, text: &str) {
+        self.observer.on_event(&Event::Notice(text));
     }
 
     /// Reports confounds: differences between compared cells other than the factor they are compared by.

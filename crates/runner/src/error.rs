@@ -1,6 +1,11 @@
 //! Errors that end a campaign.
 
+use std::path::PathBuf;
+
+use model::outage::Outage;
+
 use crate::hooks::HookError;
+use crate::outage::MAX_WAIT_TEXT;
 
 /// Error that ends a campaign. All trials measured before are in the store.
 #[derive(Debug, thiserror::Error)]
@@ -35,10 +40,37 @@ pub enum RunError {
     /// The driver process could not be started.
     #[error(transparent)]
     Driver(#[from] driver::DriverError),
+    /// The host or the server ran out of something that every trial needs.
+    #[error(
+        "{reason}\n\
+         The campaign stopped, because its other trials would fail, too; the completed ones are kept. Free what is \
+         used up, then continue: `pgdyno resume --store {}`",
+        store.display()
+    )]
+    Exhausted {
+        /// What failed, and why.
+        reason: String,
+        /// Directory of the store.
+        store: PathBuf,
+    },
+    /// A server that pgdyno does not own could not be reached for too long.
+    #[error(
+        "{reason}\n\
+         The campaign stopped after {MAX_WAIT_TEXT} of waiting; the completed trials are kept. When the server accepts \
+         connections again, continue: `pgdyno resume --store {}`",
+        store.display()
+    )]
+    Unreachable {
+        /// What failed, and why.
+        reason: String,
+        /// Directory of the store.
+        store: PathBuf,
+    },
     /// Several trials in a row failed before their load began.
     #[error(
         "{count} trials in a row failed before their load began, most recently {cell}: {reason}\n\
-         The completed trials are kept. Fix the cause and run the campaign again"
+         The completed trials are kept. Fix the cause, then continue: `pgdyno resume --store {}`",
+        store.display()
     )]
     RepeatedFailures {
         /// Number of trials.
@@ -47,6 +79,8 @@ pub enum RunError {
         cell: String,
         /// The last one's failure.
         reason: String,
+        /// Directory of the store.
+        store: PathBuf,
     },
     /// The hook before the campaign failed.
     #[error("{0}\nNo trial was run: `before_campaign` has to succeed first")]
@@ -66,6 +100,16 @@ pub enum RunError {
 }
 
 impl RunError {
+    /// The failure of the surroundings that is the reason, if it is one.
+    pub(crate) fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::Server(error) => error.outage(),
+            Self::Exhausted { .. } => Some(Outage::Exhausted),
+            Self::Unreachable { .. } => Some(Outage::Unreachable),
+            other => host::is_exhausted(other).then_some(Outage::Exhausted),
+        }
+    }
+
     /// Whether the user interrupted the campaign.
     pub(crate) fn is_interrupted(&self) -> bool {
         match self {

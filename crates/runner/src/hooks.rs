@@ -23,6 +23,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 #[error("the hook `{command}` {problem}")]
 pub struct HookError {
     pub(crate) command: String,
+    #[source]
     pub(crate) problem: Problem,
 }
 
@@ -30,9 +31,9 @@ pub struct HookError {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Problem {
     #[error("can't be run: {0}")]
-    Start(io::Error),
+    Start(#[source] io::Error),
     #[error("can't be waited for: {0}")]
-    Wait(io::Error),
+    Wait(#[source] io::Error),
     #[error("was ended by the user")]
     Interrupted,
     #[error("failed ({0}) without output")]

@@ -6,6 +6,7 @@ use std::time::Duration;
 use driver::ProcessEvent;
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
+use model::outage::Outage;
 use model::record::ClockReading;
 
 use crate::rig::{Driver, Rig};
@@ -38,6 +39,8 @@ pub(crate) struct LoadResult {
     pub(crate) outcome: Option<Outcome>,
     /// Reason why there was no load, or why it ended early.
     pub(crate) failure: Option<String>,
+    /// The outage that is that reason, if it is one.
+    pub(crate) outage: Option<Outage>,
     /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
 }
@@ -135,8 +138,9 @@ pub(crate) fn drive(
                     result.outcome = Some(*outcome);
                     return result;
                 }
-                Reply::Failed { message } => {
+                Reply::Failed { message, outage } => {
                     result.failure = Some(message);
+                    result.outage = outage;
                     return result;
                 }
             },

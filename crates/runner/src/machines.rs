@@ -17,6 +17,7 @@ use model::cell::Cell;
 use model::environment::{Environment, VirtualMachine};
 use model::machine::Storage;
 use model::message::Interval;
+use model::outage::Outage;
 use model::plan::Plan;
 use model::record::{Log, TrialRecord};
 use model::waits::Waits;
@@ -49,6 +50,8 @@ pub(crate) struct Machines {
 /// A guest that returned no trial, with its kernel's output.
 struct Failure {
     why: String,
+    /// The outage of the host that is the reason, if it is one.
+    outage: Option<Outage>,
     console: Option<Log>,
 }
 
@@ -108,10 +111,11 @@ impl Machines {
         let mut machine = self.describe(cell);
         let outcome = self.attempt(context, cache, servers, next, &mut machine, on_interval);
         Ok(match outcome {
-            Ok(record) => FinishedTrial { loaded: record.trial.load_started.is_some(), record },
-            Err(Failure { why, console }) => {
+            Ok(record) => FinishedTrial { loaded: record.trial.load_started.is_some(), outage: None, record },
+            Err(Failure { why, outage, console }) => {
                 let environment = Environment { virtual_machine: Some(machine), ..Environment::default() };
-                trial::failed(context, next, started, environment, why, console.into_iter().collect())
+                let logs = console.into_iter().collect();
+                trial::failed(context, next, started, environment, (why, outage), logs)
             }
         })
     }
@@ -179,7 +183,7 @@ impl Machines {
             (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
         };
         match result {
-            Err(why) => Err(Failure { why, console: Some(console) }),
+            Err(why) => Err(Failure { why, outage: None, console: Some(console) }),
             Ok(mut record) => {
                 // The guest derived its id from a virtual clock.
                 record.trial.id = store::new_id();
@@ -288,9 +292,10 @@ fn sysctl_file(name: &str) -> PathBuf {
     }
 }
 
-impl<E: std::error::Error> From<E> for Failure {
+impl<E: std::error::Error + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
-        Self { why: error.to_string(), console: None }
+        let outage = host::is_exhausted(&error).then_some(Outage::Exhausted);
+        Self { why: error.to_string(), outage, console: None }
     }
 }
 

@@ -147,7 +147,8 @@ impl Reboots<'_> {
                 return Ok(RebootOutcome::Interrupted { is_restored: is_first });
             }
             Ok(_) => {}
-            Err(error) => match journal.last.take().filter(|last| last.came_up) {
+            // An outage is not the kernel's fault.
+            Err(error) => match journal.last.take().filter(|last| last.came_up && error.outage().is_none()) {
                 Some(last) => {
                     let evidence = format!("under {}: {}", last.boot, with_sources(&error));
                     self.invalidate(store, &journal, &last.boot, &evidence, None)?;

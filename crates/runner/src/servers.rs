@@ -209,6 +209,20 @@ impl<'a> Servers<'a> {
         server::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
+    /// Connects again to a cell's server if pgdyno does not own it and the connection was lost.
+    ///
+    /// # Errors
+    /// The server can't be reached or used, or is another one now.
+    pub(crate) fn reconnect(&mut self, cell: &Cell) -> Result<(), server::Error> {
+        let running = self.running.as_mut().filter(|running| running.start.origin.0 == cell.server);
+        let external = match running.map(|running| &mut running.server) {
+            Some(ServerHandle::External(external)) => Some(external),
+            Some(ServerHandle::Own(_)) => None,
+            None => self.externals.get_mut(&cell.server),
+        };
+        external.map_or(Ok(()), ExternalServer::reconnect)
+    }
+
     /// Commit that a cell's server was built from.
     pub(crate) fn commit(&self, cell: &Cell) -> Option<Commit> {
         self.commits.get(&cell.server).cloned()
@@ -226,6 +240,7 @@ impl<'a> Servers<'a> {
         cell: &Cell,
         for_trial: bool,
     ) -> Result<(&mut Running, &ServerFacts), server::Error> {
+        self.reconnect(cell)?;
         let start = Start::from_cell(cell);
         let fresh_data = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;

@@ -16,13 +16,16 @@ use collect::{Host, Perf};
 use jiff::Timestamp;
 use model::cell::Cell;
 use model::message::{Connection, Interval};
+use model::outage::Outage;
 use model::plan::Plan;
 use model::record::{Environment, Log, Run, TrialRecord};
+use model::server::Source;
 use model::waits::Waits;
 use model::workload::Custom;
 
 use crate::error::RunError;
 use crate::hooks::HookEnv;
+use crate::outage::TrialOutage;
 use crate::rig::{Rig, ServerPool, StartedServer};
 use crate::schedule::NextTrial;
 use conclude::{Concluded, conclude};
@@ -56,6 +59,8 @@ pub(crate) struct FinishedTrial {
     pub(crate) record: TrialRecord,
     /// Whether its load began.
     pub(crate) loaded: bool,
+    /// The outage that kept its load from running to the end, if it is one.
+    pub(crate) outage: Option<TrialOutage>,
 }
 
 /// A running trial.
@@ -91,11 +96,14 @@ pub(crate) fn run(
     let trial = ActiveTrial::new(context, next, Timestamp::now());
     let mut results = match servers.start(trial.cell) {
         Ok(started) => trial.run_on(started, &mut on_interval)?,
-        Err(error) => Results {
-            environment: context.host.environment(None),
-            measured: Measured::without_load(&trial, format!("the server could not be started: {error}")),
-            ..Results::default()
-        },
+        Err(error) => {
+            let why = format!("the server could not be started: {error}");
+            Results {
+                environment: context.host.environment(None),
+                measured: Measured::without_load(&trial, why, error.outage()),
+                ..Results::default()
+            }
+        }
     };
     // After the load, so that the kernel's log includes it.
     results.logs = context.host.logs();
@@ -109,11 +117,11 @@ pub(crate) fn failed(
     next: &NextTrial,
     started: Timestamp,
     environment: Environment,
-    why: String,
+    (why, outage): (String, Option<Outage>),
     logs: Vec<Log>,
 ) -> FinishedTrial {
     let trial = ActiveTrial::new(context, next, started);
-    let measured = Measured::without_load(&trial, why);
+    let measured = Measured::without_load(&trial, why, outage);
     record(&trial, Results { environment, measured, logs, ..Results::default() })
 }
 
@@ -139,7 +147,10 @@ impl<'a> ActiveTrial<'a> {
                 let measured = measure(self, server, connection, prepared.commits, on_interval)?;
                 (prepared, measured)
             }
-            Err(error) => (Prepared::default(), Measured::without_load(self, error.to_string())),
+            Err(error) => {
+                let measured = Measured::without_load(self, error.to_string(), error.outage());
+                (Prepared::default(), measured)
+            }
         };
         let concluded = conclude(self, server, &measured.load, &env);
         let logs = Vec::new();
@@ -173,6 +184,12 @@ impl<'a> ActiveTrial<'a> {
         let has_teardown =
             |custom: &&Custom| custom.with_background().any(|workload| !workload.teardown.is_empty());
         self.cell.workload.custom().filter(has_teardown)
+    }
+
+    /// Whether pgdyno does not own the server.
+    fn has_external_server(&self) -> bool {
+        let server = self.context.plan.server(self.cell);
+        server.is_some_and(|server| matches!(server.source, Source::Dsn(_)))
     }
 
     fn is_interrupted(&self) -> bool {

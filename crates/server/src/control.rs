@@ -8,14 +8,14 @@ use model::workload::Statement;
 use wire::blocking::{Session, SessionError};
 use wire::{ConnectParams, TargetSessionAttrs};
 
-use crate::error::{Error, sql_text};
+use crate::error::{Error, outage_of, sql_text};
 
 /// `application_name` of these sessions.
 pub(crate) const APPLICATION_NAME: &str = "pgdyno control";
 /// SQLSTATE insufficient_privilege.
 pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
-/// Time limit of a server of pgdyno's own to accept a connection.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
+/// Time limit of a server to accept a connection; of one that pgdyno does not own, unless its connection string sets one.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Connection parameters of a server, and its names in messages.
 #[derive(Clone)]
@@ -95,11 +95,12 @@ impl Control {
 
     /// Error of a statement or connection that failed.
     pub(crate) fn error(&self, doing: impl Into<String>, error: &SessionError) -> Error {
-        self.failed(doing, sql_text(error))
+        let outage = outage_of(error);
+        Error::Sql { doing: doing.into(), server: self.display_name.clone(), why: sql_text(error), outage }
     }
 
     pub(crate) fn failed(&self, doing: impl Into<String>, why: String) -> Error {
-        Error::Sql { doing: doing.into(), server: self.display_name.clone(), why }
+        Error::Sql { doing: doing.into(), server: self.display_name.clone(), why, outage: None }
     }
 }
 

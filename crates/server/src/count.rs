@@ -72,6 +72,7 @@ impl Control {
                         crate::DATABASE,
                         SETTLE_TIMEOUT.as_secs()
                     ),
+                    outage: None,
                 });
             }
             std::thread::sleep(POLL_INTERVAL);

@@ -4,11 +4,12 @@ use std::io;
 use std::path::PathBuf;
 
 use host::DISK_FULL_ADVICE;
+use model::outage::Outage;
 use model::version::ParseVersionError;
 use wire::blocking::SessionError;
 
 /// SQLSTATE disk_full.
-const DISK_FULL: &str = "53100";
+pub const DISK_FULL: &str = "53100";
 
 /// Error of obtaining, filling, starting, querying or stopping a server.
 #[derive(Debug, thiserror::Error)]
@@ -298,6 +299,8 @@ pub enum Error {
         server: String,
         /// Error received.
         why: String,
+        /// The outage that is the reason, if it is one.
+        outage: Option<Outage>,
     },
     /// Processes that do not end even when killed.
     #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them, or see dmesg for the cause")]
@@ -324,6 +327,17 @@ impl Error {
     /// Whether the user interrupted the operation.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))
+    }
+
+    /// The failure of the surroundings that is the reason, if it is one.
+    pub fn outage(&self) -> Option<Outage> {
+        let is_exhausted = match self {
+            Self::Sql { outage, .. } => return *outage,
+            Self::Start { log, .. } => exhaustion_in(log).is_some(),
+            Self::Initdb { output, .. } => output.contains("No space left on device"),
+            other => host::is_exhausted(other),
+        };
+        is_exhausted.then_some(Outage::Exhausted)
     }
 }
 
@@ -418,6 +432,29 @@ pub(crate) fn sql_text(error: &SessionError) -> String {
     }
 }
 
+/// The outage that a session's error shows, if it does.
+pub(crate) fn outage_of(error: &SessionError) -> Option<Outage> {
+    let is_disk_full = error.server_error().is_some_and(|refused| refused.code() == Some(DISK_FULL));
+    if is_disk_full || error.io_error().is_some_and(|error| host::is_exhausted(error)) {
+        Some(Outage::Exhausted)
+    } else {
+        error.is_unreachable().then_some(Outage::Unreachable)
+    }
+}
+
+/// The first error in a server's log that shows an exhausted host: a full disk, no more files or processes. Shared memory,
+/// which a server's settings use up, has a file system of its own.
+pub fn exhaustion_in(log: &str) -> Option<&str> {
+    const SEVERITIES: [&str; 3] = ["ERROR:  ", "FATAL:  ", "PANIC:  "];
+    const CAUSES: [&str; 3] =
+        ["No space left on device", "Too many open files", "Resource temporarily unavailable"];
+    log.lines().find(|line| {
+        SEVERITIES.iter().any(|severity| line.contains(severity))
+            && CAUSES.iter().any(|cause| line.contains(cause))
+            && !line.contains("shared memory segment")
+    })
+}
+
 fn with_options(options: &str) -> String {
     if options.is_empty() { String::new() } else { format!(" with {options}") }
 }
@@ -429,5 +466,24 @@ fn initdb_advice(options: &str, output: &str) -> &'static str {
         ": this version has no such option; leave it out"
     } else {
         ""
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_an_exhausted_host_are_found_in_a_log() {
+        let full =
+            "2026-01-01 00:00:00.000 UTC [9] 53100 PANIC:  could not write to file: No space left on device";
+        assert_eq!(exhaustion_in(&format!("LOG:  starting\n{full}\n")), Some(full));
+        for harmless in [
+            "LOG:  could not write statistics: No space left on device",
+            "FATAL:  could not resize shared memory segment \"/PostgreSQL.7\": No space left on device",
+            "FATAL:  role \"x\" does not exist",
+        ] {
+            assert_eq!(exhaustion_in(harmless), None);
+        }
     }
 }

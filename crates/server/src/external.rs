@@ -38,6 +38,8 @@ pub use settings::RestoredSettings;
 const ADVISORY_LOCK: i64 = 0x7067_6479_6e6f;
 /// Time limit for the sessions of a killed pgdyno to end.
 const SESSIONS_END_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit of a server to answer the session that locks it.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running server that pgdyno does not own. While this lives no other pgdyno uses it; dropping it restores its
 /// settings.
@@ -49,8 +51,8 @@ pub struct ExternalServer {
     journal_file: JournalFile,
     /// Settings changed by this process.
     changed: Vec<Change>,
-    /// Holds the advisory lock.
-    _session: Session,
+    /// Holds the advisory lock; none while it reconnects.
+    session: Option<Session>,
 }
 
 impl fmt::Debug for ExternalServer {
@@ -104,10 +106,30 @@ impl ExternalServer {
             identity,
             can_change_settings: dsn.can_change_settings,
             journal_file,
-            _session: session,
+            session: Some(session),
         };
         let restored = if server.changed.is_empty() { None } else { Some(server.restore_settings()?) };
         Ok((server, restored))
+    }
+
+    /// Connects again if the session that locks the server was lost, as after a restart. Databases and settings are
+    /// unchanged.
+    ///
+    /// # Errors
+    /// As [`ExternalServer::connect`]; another server runs at this address now.
+    pub fn reconnect(&mut self) -> Result<(), Error> {
+        let is_alive = |session: &mut Session| session.execute("SELECT").is_ok();
+        if self.session.as_mut().is_some_and(is_alive) {
+            return Ok(());
+        }
+        // Its end frees the lock, if the server has not noticed the loss.
+        self.session = None;
+        let mut session = self.route.control.session()?;
+        self.route.control.major = check_usable(&self.route.control, &mut session)?;
+        lock(&self.route.control, &mut session)?;
+        self.identity.check(system_identifier(&mut session), self.display_name())?;
+        self.session = Some(session);
+        Ok(())
     }
 
     /// Its name and address, without secrets.
@@ -313,6 +335,7 @@ fn check_usable(control: &Control, session: &mut Session) -> Result<Major, Error
 
 /// Two pgdyno processes, even on different machines, would measure each other.
 fn lock(control: &Control, session: &mut Session) -> Result<(), Error> {
+    session.set_timeout(RESPONSE_TIMEOUT).map_err(|error| control.error("set a time limit", &error))?;
     let mut failure = None;
     let locked = wait_until(SESSIONS_END_TIMEOUT, || {
         match session.query_one(&format!("SELECT pg_try_advisory_lock({ADVISORY_LOCK})")) {

@@ -34,7 +34,7 @@ pub use dataset::content::{Content, Setup};
 pub use dataset::disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use dataset::filling::template;
 pub use dataset::template::{Facts, Template, templates};
-pub use error::{Error, LimitError};
+pub use error::{DISK_FULL, Error, LimitError, exhaustion_in};
 pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settings};
 pub use limits::check_limits;
 pub use programs::archives::allow_insecure_mirror;

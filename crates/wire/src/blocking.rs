@@ -109,6 +109,27 @@ impl SessionError {
         }
     }
 
+    /// Whether the server can't be reached at present: nothing listens, it starts up or shuts down, or the connection
+    /// is lost.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Connect(failed) => !failed.is_empty() && failed.iter().all(FailedAttempt::is_unreachable),
+            Self::Rejected { source, .. } | Self::Closed(Some(source)) => source.is_unreachable(),
+            Self::Lost(error) => crate::is_unreachable(error),
+            Self::Closed(None) | Self::TimedOut(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The socket's error, if that is the cause.
+    pub fn io_error(&self) -> Option<&io::Error> {
+        match self {
+            Self::Connect(failed) => failed.last()?.io_error(),
+            Self::Lost(error) => Some(error),
+            _ => None,
+        }
+    }
+
     /// Whether a password might help: the server asked for one, and none was given.
     pub fn needs_password(&self) -> bool {
         let Self::Connect(failed) = self else { return false };

@@ -19,6 +19,7 @@ mod params;
 mod password;
 mod protocol_error;
 mod quote;
+mod reachability;
 mod reader;
 mod results;
 mod scram;
@@ -36,6 +37,7 @@ pub use params::{
 pub use password::{NoRandomNumbers, random_password, stored_password};
 pub use protocol_error::ProtocolError;
 pub use quote::{quote_identifier, quote_literal};
+pub use reachability::is_unreachable;
 pub use reader::{CopyKind, Event, Reader, Response, TransactionStatus};
 pub use results::{Columns, KeptRows, ResultKind, ResultSet, Values};
 pub use scram::ScramError;

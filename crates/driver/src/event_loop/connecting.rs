@@ -2,11 +2,12 @@
 
 use std::mem;
 
+use model::outage::Outage;
 use rustix::io::Errno;
 use wire::{Handshake, LoginError, Reader};
 
 use super::EventLoop;
-use crate::client::{Attempt, CancelKey, State};
+use crate::client::{Attempt, CancelKey, ConnectFailure, State};
 use crate::clock;
 use crate::error::LoadError;
 use crate::io::{Chunk, Io};
@@ -172,7 +173,7 @@ impl<I: Io> EventLoop<'_, I> {
 
     /// Handles an address that does not respond in time.
     pub(super) fn dial_timed_out(&mut self, at: usize) -> Result<(), LoadError> {
-        self.next_address(at, "timeout expired")
+        self.unreachable(at, "timeout expired")
     }
 
     /// Handles an address that cannot be connected to, or that closes the connection during the login.
@@ -183,23 +184,31 @@ impl<I: Io> EventLoop<'_, I> {
         match (error, &mut attempt.handshake) {
             (None, Some(handshake)) => match handshake.closed() {
                 retry @ LoginError::Retry { .. } => self.login_failed(at, retry),
-                closed => self.next_address(at, &closed.libpq_text()),
+                closed => self.next_address(at, &closed),
             },
             (Some(error), _) => {
                 let failure = address.refused(error);
                 self.next_address_after(at, failure)
             }
-            (None, None) => self.next_address(at, "the connection was closed"),
+            (None, None) => self.unreachable(at, "the connection was closed"),
         }
     }
 
-    fn next_address(&mut self, at: usize, why: &str) -> Result<(), LoadError> {
+    /// Tries the next address after one that can't be reached.
+    fn unreachable(&mut self, at: usize, why: &str) -> Result<(), LoadError> {
         let Some(attempt) = &self.clients[at].attempt else { return Ok(()) };
-        let failure = self.server.addresses[attempt.address].failure(why);
+        let failure = self.server.addresses[attempt.address].failure(why, Some(Outage::Unreachable));
         self.next_address_after(at, failure)
     }
 
-    fn next_address_after(&mut self, at: usize, failure: String) -> Result<(), LoadError> {
+    /// Tries the next address after a login that failed.
+    fn next_address(&mut self, at: usize, error: &LoginError) -> Result<(), LoadError> {
+        let Some(attempt) = &self.clients[at].attempt else { return Ok(()) };
+        let failure = self.server.addresses[attempt.address].login_failure(error);
+        self.next_address_after(at, failure)
+    }
+
+    fn next_address_after(&mut self, at: usize, failure: ConnectFailure) -> Result<(), LoadError> {
         if let Some(attempt) = &mut self.clients[at].attempt {
             attempt.failures.push(failure);
             attempt.address += 1;
@@ -259,13 +268,13 @@ impl<I: Io> EventLoop<'_, I> {
             LoginError::Retry { encryption, cause } => {
                 if let Some(attempt) = &mut self.clients[at].attempt {
                     let address = &self.server.addresses[attempt.address];
-                    attempt.failures.push(address.failure(&cause.libpq_text()));
+                    attempt.failures.push(address.login_failure(&cause));
                     attempt.retry = Some(encryption);
                 }
                 self.hang_up(at);
                 self.dial(at)
             }
-            error if error.allows_next_host() => self.next_address(at, &error.libpq_text()),
+            error if error.allows_next_host() => self.next_address(at, &error),
             error => self.connect_failed(at, Some(error)),
         }
     }
@@ -309,12 +318,12 @@ impl<I: Io> EventLoop<'_, I> {
         let client = &mut self.clients[at];
         let Some(mut attempt) = client.attempt.take() else { return Ok(()) };
         if let (Some(error), Some(address)) = (&error, self.server.addresses.get(attempt.address)) {
-            attempt.failures.push(address.failure(&error.libpq_text()));
+            attempt.failures.push(address.login_failure(error));
         }
-        let failures = attempt.failures.join("\n");
+        let (failures, outage) = ConnectFailure::summary(&attempt.failures);
         if self.connecting.before_load {
             let source = error.map(Box::new);
-            return Err(LoadError::Connect { client: client.number, failures, source });
+            return Err(LoadError::Connect { client: client.number, failures, outage, source });
         }
         let text = format!("client {} aborted while establishing connection: {failures}", client.number);
         self.abort(at, None, text)

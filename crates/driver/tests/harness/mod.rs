@@ -22,6 +22,7 @@ use host::{Cache, Progress};
 use model::message::{
     ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
 };
+use model::outage::Outage;
 use model::units::Rate;
 use model::workload::{Protocol, Transport, Workload};
 use rustix::process::{Pid, Signal, kill_process};
@@ -267,11 +268,16 @@ impl Driver {
 
     /// The reason why a load cannot be run.
     pub(crate) fn failure(load: &Load) -> String {
+        Self::failure_and_outage(load).0
+    }
+
+    /// The same, with the outage that is the reason, if it is one.
+    pub(crate) fn failure_and_outage(load: &Load) -> (String, Option<Outage>) {
         let mut driver = Self::spawn();
         driver.send(&Request::Run(Box::new(load.clone())));
         driver.receive_to_the_end();
         match driver.replies.pop() {
-            Some(Reply::Failed { message }) => message,
+            Some(Reply::Failed { message, outage }) => (message, outage),
             last => panic!("the load should fail, but the last reply is {last:?}"),
         }
     }

@@ -24,6 +24,8 @@ pub(super) struct Concluded {
     /// Settings in force after the load; empty if not known.
     pub(super) settings: Vec<Setting>,
     pub(super) server_log: Option<Log>,
+    /// The line of the server's log that shows an exhausted host.
+    pub(super) exhaustion: Option<String>,
     /// Whether all of the server's log was understood.
     pub(super) log_was_read: bool,
     /// Events of the server's log since the trial's start.
@@ -60,6 +62,7 @@ impl Concluded {
     fn read_log(&mut self, trial: &ActiveTrial, server: &mut dyn ServerUnderTest) {
         let Some(text) = server.take_log() else { return };
         let log = Log { name: "server".to_owned(), text: mask(&text) };
+        self.exhaustion = server::exhaustion_in(&log.text).map(str::to_owned);
         let parsed = server_log::events(&log.text);
         if parsed.unparsed > 0 {
             self.notes.push(format!(

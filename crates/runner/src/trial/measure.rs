@@ -8,6 +8,7 @@ use model::cell::Cell;
 use model::factor::pin::cpu_list;
 use model::message::{Connection, Interval, Load, Outcome};
 use model::metrics::Metrics;
+use model::outage::Outage;
 use model::record::{Accounting, ClockReading, Setting};
 use model::units::Span;
 use model::version::Major;
@@ -62,12 +63,15 @@ pub(super) fn measure(
         Ok(state) => state,
         Err(error) => {
             let why = format!("the server did not answer before the load: {error}");
-            return Ok(Measured::without_load(trial, why));
+            return Ok(Measured::without_load(trial, why, error.outage()));
         }
     };
     let connection = match connection {
         Ok(connection) => connection,
-        Err(error) => return Ok(Measured::without_load(trial, format!("clients can't connect: {error}"))),
+        Err(error) => {
+            let why = format!("clients can't connect: {error}");
+            return Ok(Measured::without_load(trial, why, None));
+        }
     };
     let driver = context.rig.start_driver(context.program)?;
     let connect = |database: &str| driver::connect_params(&server.own_connection(database));
@@ -97,10 +101,10 @@ pub(super) fn measure(
 
 impl Measured {
     /// The results of a trial whose load did not begin.
-    pub(super) fn without_load(trial: &ActiveTrial, why: String) -> Self {
+    pub(super) fn without_load(trial: &ActiveTrial, why: String, outage: Option<Outage>) -> Self {
         let interrupted = trial.is_interrupted();
         Self {
-            load: LoadResult { failure: Some(why), interrupted, ..LoadResult::default() },
+            load: LoadResult { failure: Some(why), outage, interrupted, ..LoadResult::default() },
             ..Self::default()
         }
     }

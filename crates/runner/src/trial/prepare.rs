@@ -1,6 +1,7 @@
 //! The phase before the load: brings the server into the state in which the load begins.
 
 use model::factor::cache::CacheState;
+use model::outage::Outage;
 use model::record::RawRead;
 use server::RawReading;
 
@@ -26,6 +27,16 @@ pub(super) enum PrepareError {
     Hook(#[from] HookError),
     #[error("the server could not be prepared: {0}")]
     Server(#[from] server::Error),
+}
+
+impl PrepareError {
+    /// The outage that is the reason, if it is one.
+    pub(super) fn outage(&self) -> Option<Outage> {
+        match self {
+            Self::Hook(error) => host::is_exhausted(error).then_some(Outage::Exhausted),
+            Self::Server(error) => error.outage(),
+        }
+    }
 }
 
 /// Prepares a server whose tested database has counted `commits`, if known.

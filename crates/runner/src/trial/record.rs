@@ -3,6 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use model::cell::Cell;
 use model::limits::MemoryLimit;
+use model::message::ClientDeath;
+use model::outage::Outage;
 use model::record::{Clocks, Event, Log, Trial, TrialRecord, Validity};
 use model::units::Rate;
 
@@ -10,6 +12,7 @@ use diagnose::{Observation, judge};
 
 use super::{ActiveTrial, FinishedTrial, Results};
 use crate::load::LoadResult;
+use crate::outage::TrialOutage;
 use crate::summary;
 
 /// The record of a trial with these results.
@@ -64,6 +67,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     events.extend(events_of_validity(&validity, ended));
 
     let loaded = load.started.is_some();
+    let outage = outage(trial, &load, concluded.exhaustion);
     let server_log = concluded.server_log.into_iter();
     FinishedTrial {
         record: TrialRecord {
@@ -106,6 +110,25 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
             logs: server_log.chain(logs).collect::<Vec<Log>>(),
         },
         loaded,
+        outage,
+    }
+}
+
+/// The outage that kept the load from running to its end, if it is one. A server that pgdyno started is part of the
+/// trial: if it can't be reached, the trial has failed.
+fn outage(trial: &ActiveTrial, load: &LoadResult, logged: Option<String>) -> Option<TrialOutage> {
+    let exhausted = |reason| Some(TrialOutage { kind: Outage::Exhausted, reason });
+    if load.started.is_some() {
+        let is_full = |death: &&ClientDeath| death.sqlstate.as_deref() == Some(server::DISK_FULL);
+        let death = load.deaths.iter().find(is_full).map(|death| death.message.clone());
+        return exhausted(death.or_else(|| logged.filter(|_| load.leaves_server_in_doubt()))?);
+    }
+    let reason = load.failure.clone()?;
+    match (load.outage, logged) {
+        (Some(Outage::Exhausted), _) => exhausted(reason),
+        (_, Some(line)) => exhausted(line),
+        (Some(kind), None) => trial.has_external_server().then_some(TrialOutage { kind, reason }),
+        (None, None) => None,
     }
 }
 

@@ -5,12 +5,14 @@ mod scenario;
 
 use server::{RawReadError, RawReading};
 
+use model::outage::Outage;
 use model::record::Status;
 
 use crate::error::RunError;
 use mock::{COMMITS_BEFORE, DriverReply};
 use scenario::{
-    Scenario, client_died, connected, failed, finished, finished_early, interval, raw_read, started,
+    Scenario, client_died, client_died_of, connected, failed, finished, finished_early, interval, raw_read,
+    started,
 };
 
 /// The steps of a complete trial.
@@ -232,7 +234,7 @@ fn a_driver_that_exits_before_it_takes_the_load_is_a_failed_load_with_its_stderr
 #[test]
 fn a_driver_that_can_not_connect_its_clients_has_no_load() {
     let refused = "connection refused";
-    let ending = Scenario::complete().driver([failed(refused)]).run();
+    let ending = Scenario::complete().driver([failed(refused, None)]).run();
     let after = ["finish collectors"];
     assert_eq!(ending.steps, join(&[up_to("send load"), &after, &AFTER_FAILURE]));
     assert_eq!(ending.findings(), ["load-failed: connection refused"]);
@@ -410,7 +412,7 @@ fn a_server_that_dies_in_the_preparation_is_not_asked_again() {
 
 #[test]
 fn a_server_that_hangs_counts_as_ended() {
-    let ending = Scenario::complete().hang_server("send load").driver([failed("no answer")]).run();
+    let ending = Scenario::complete().hang_server("send load").driver([failed("no answer", None)]).run();
     assert!(
         ending.steps.ends_with("read version, wait for its end, read log, end trial"),
         "{}",
@@ -486,4 +488,53 @@ fn unparsed_lines_of_the_log_are_a_note() {
     assert_eq!(ending.notes().len(), 1);
     assert!(ending.notes()[0].starts_with("1 lines of the server's log have an unexpected format"));
     assert_eq!(ending.record().logs[0].text, "a line of somebody else's\n");
+}
+
+#[test]
+fn a_server_that_pgdyno_does_not_own_and_can_not_reach_is_an_outage() {
+    for step in ["start server", "warm", "read version", "count commits"] {
+        let ending = Scenario::on_external_server().fail(step).run();
+        let (kind, reason, loaded) = ending.outage().unwrap();
+        assert_eq!((kind, loaded), (Outage::Unreachable, false), "{step}");
+        assert!(reason.ends_with(&format!("could not {step} on the server mock: no answer; see its log")));
+        // One that pgdyno started is part of the trial.
+        assert_eq!(Scenario::reading().fail(step).run().outage(), None, "{step}");
+    }
+    let refused = || [failed("connection refused", Some(Outage::Unreachable))];
+    let ending = Scenario::on_external_server().driver(refused()).run();
+    assert_eq!(ending.outage(), Some((Outage::Unreachable, "connection refused", false)));
+    assert_eq!(Scenario::reading().driver(refused()).run().outage(), None);
+    // What it does to a load is part of the trial.
+    let ending = Scenario::on_external_server().driver([connected(), started(), client_died(), finished()]);
+    assert_eq!(ending.run().outage(), None);
+    let ending = Scenario::on_external_server().driver([failed("no such database", None)]).run();
+    assert_eq!(ending.outage(), None);
+}
+
+#[test]
+fn a_full_disk_is_an_outage_at_any_time() {
+    let exhausted = || [failed("cannot start a thread", Some(Outage::Exhausted))];
+    let ending = Scenario::reading().driver(exhausted()).run();
+    assert_eq!(ending.outage(), Some((Outage::Exhausted, "cannot start a thread", false)));
+
+    let full = client_died_of(Some("53100"), "could not extend file: No space left on device");
+    let ending = Scenario::reading().driver([connected(), started(), full, finished()]).run();
+    let reason = "could not extend file: No space left on device";
+    assert_eq!(ending.outage(), Some((Outage::Exhausted, reason, true)));
+
+    let panic = "PANIC:  could not write to file \"pg_wal/xlogtemp.9\": No space left on device";
+    let log = |ending: Scenario| {
+        ending.log("PANIC:  could not write to file \"pg_wal/xlogtemp.9\": No space left on device\n")
+    };
+    let ending = log(Scenario::reading()).driver([connected(), started(), client_died(), finished()]).run();
+    assert_eq!(ending.outage(), Some((Outage::Exhausted, panic, true)));
+    let ending = log(Scenario::reading()).fail("warm").run();
+    assert_eq!(ending.outage(), Some((Outage::Exhausted, panic, false)));
+    assert_eq!(log(Scenario::reading()).run().outage(), None, "the load ran to its end");
+    let shared_memory = "FATAL:  could not resize shared memory segment: No space left on device\n";
+    assert_eq!(
+        Scenario::reading().log(shared_memory).fail("warm").run().outage(),
+        None,
+        "a matter of settings"
+    );
 }

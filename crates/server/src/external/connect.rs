@@ -6,7 +6,7 @@ use model::version::Major;
 use model::workload::Transport;
 use wire::{ConnectParams, Given, Host, TlsContext};
 
-use crate::control::{APPLICATION_NAME, Control};
+use crate::control::{APPLICATION_NAME, CONNECT_TIMEOUT, Control};
 use crate::error::Error;
 
 /// Route to the server of a connection string.
@@ -42,11 +42,12 @@ impl Route {
                 .into_iter()
                 .collect();
         let resolved = ConnectParams::resolve(&given, &|name: &str| std::env::var(name).ok());
-        let wire::Resolved { params, warnings } =
+        let wire::Resolved { mut params, warnings } =
             resolved.map_err(|error| refuse(format!("its connection string: {error}")))?;
         for warning in warnings {
             tracing::warn!("the server {name}: {warning}");
         }
+        params.connect_timeout.get_or_insert(CONNECT_TIMEOUT);
         let [host] = params.hosts.as_slice() else {
             return Err(refuse(
                 "its connection string has several hosts; name only the one to measure".to_owned(),

@@ -82,6 +82,23 @@ impl Journal {
 }
 
 impl Identity {
+    /// Checks that the server at this address is still the same.
+    ///
+    /// # Errors
+    /// Another one runs there now.
+    pub(super) fn check(&self, system: Option<String>, server: &str) -> Result<(), Error> {
+        if system == self.system {
+            return Ok(());
+        }
+        let [is, was] = [system.as_deref(), self.system.as_deref()].map(|system| system.unwrap_or("unknown"));
+        Err(Error::External {
+            server: server.to_owned(),
+            why: format!(
+                "another server runs at this address now: its system identifier is {is}, and was {was}"
+            ),
+        })
+    }
+
     /// Name of its journal.
     pub(super) fn key(&self) -> String {
         let system = self.system.as_deref().unwrap_or("unknown");

@@ -71,15 +71,8 @@ fn restore(
     let dsn = Dsn { conninfo: journal.conninfo.clone(), can_change_settings: true };
     let (server, restored) =
         ExternalServer::connect_to(cache, &journal.server, &dsn, Some((key, journal_file)))?;
-    if server.identity == journal.identity {
-        return Ok(restored.unwrap_or_default());
-    }
-    let [is, was] = [&server.identity, &journal.identity]
-        .map(|identity| identity.system.clone().unwrap_or_else(|| "unknown".to_owned()));
-    Err(Error::External {
-        server: server.display_name().to_owned(),
-        why: format!("another server runs at this address now: its system identifier is {is}, and was {was}"),
-    })
+    journal.identity.check(server.identity.system.clone(), server.display_name())?;
+    Ok(restored.unwrap_or_default())
 }
 
 fn restore_statements(settings: &[Change]) -> Vec<String> {

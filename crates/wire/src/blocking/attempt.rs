@@ -137,6 +137,23 @@ impl FailedAttempt {
         matches!(self.cause, AttemptError::Login(LoginError::PasswordMissing { .. }))
     }
 
+    /// Whether it failed because the server can't be reached at present.
+    pub(super) fn is_unreachable(&self) -> bool {
+        match &self.cause {
+            AttemptError::Resolve(..) | AttemptError::TimedOut => true,
+            AttemptError::Connect(error) => crate::is_unreachable(error),
+            AttemptError::Login(error) | AttemptError::Password(error, _) => error.is_unreachable(),
+        }
+    }
+
+    /// The socket's error, if that is the cause.
+    pub(super) fn io_error(&self) -> Option<&io::Error> {
+        match &self.cause {
+            AttemptError::Resolve(_, error) | AttemptError::Connect(error) => Some(error),
+            AttemptError::TimedOut | AttemptError::Login(_) | AttemptError::Password(..) => None,
+        }
+    }
+
     fn location_hint(&self) -> &'static str {
         if self.server.starts_with("on socket") {
             "locally and accepting connections on that socket"

@@ -15,6 +15,7 @@ use model::cell::Cell;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::message::{Connection, Endpoint, Reply, Request};
+use model::outage::Outage;
 use model::record::Setting;
 use model::waits::Waits;
 use model::workload::{Statement, Transport};
@@ -228,7 +229,7 @@ impl MockServer {
 
 fn no_answer(step: &str) -> server::Error {
     let (doing, server) = (step.to_owned(), "mock".to_owned());
-    server::Error::Sql { doing, server, why: "no answer".to_owned() }
+    server::Error::Sql { doing, server, why: "no answer".to_owned(), outage: Some(Outage::Unreachable) }
 }
 
 impl ServerUnderTest for MockServer {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use collect::Host;
 use model::factor::cache::CacheState;
 use model::message::{ClientDeath, Interval, Latency, Outcome, Phase, Reply};
+use model::outage::Outage;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{RawRead, Run, TrialRecord};
 use model::spec::Campaign;
@@ -50,6 +51,12 @@ impl Scenario {
     /// A trial that only reads, without hooks.
     pub(super) fn reading() -> Self {
         Self::new(CAMPAIGN)
+    }
+
+    /// The same trial on a server that pgdyno does not own.
+    pub(super) fn on_external_server() -> Self {
+        let theirs = CAMPAIGN.replace("'18'", "'theirs'");
+        Self::new(&format!("{theirs}[servers.theirs]\ndsn = 'host=db.example'\n"))
     }
 
     fn new(campaign: &str) -> Self {
@@ -203,6 +210,12 @@ impl Ending {
         bad.map(|finding| format!("{}: {}", finding.gate, finding.evidence)).collect()
     }
 
+    /// The outage that kept the trial from its end, and whether its load began.
+    pub(super) fn outage(&self) -> Option<(Outage, &str, bool)> {
+        let ended = self.result.as_ref().unwrap_or_else(|error| panic!("no record: {error}"));
+        ended.outage.as_ref().map(|outage| (outage.kind, outage.reason.as_str(), ended.loaded))
+    }
+
     /// The notes of the trial.
     pub(super) fn notes(&self) -> Vec<&str> {
         self.events("note")
@@ -240,16 +253,16 @@ pub(super) fn interval() -> DriverReply {
 }
 
 pub(super) fn client_died() -> DriverReply {
-    DriverReply::Reply(Reply::ClientDied(ClientDeath {
-        at_us: 500_000,
-        client: 0,
-        sqlstate: None,
-        message: "the server closed the connection".to_owned(),
-    }))
+    client_died_of(None, "the server closed the connection")
 }
 
-pub(super) fn failed(message: &str) -> DriverReply {
-    DriverReply::Reply(Reply::Failed { message: message.to_owned() })
+pub(super) fn client_died_of(sqlstate: Option<&str>, message: &str) -> DriverReply {
+    let (sqlstate, message) = (sqlstate.map(str::to_owned), message.to_owned());
+    DriverReply::Reply(Reply::ClientDied(ClientDeath { at_us: 500_000, client: 0, sqlstate, message }))
+}
+
+pub(super) fn failed(message: &str, outage: Option<Outage>) -> DriverReply {
+    DriverReply::Reply(Reply::Failed { message: message.to_owned(), outage })
 }
 
 pub(super) fn finished() -> DriverReply {
