@@ -44,6 +44,11 @@ pub(crate) struct LoadDescription {
     pub(crate) scale: Option<u32>,
 }
 
+/// The server that a load connects to, for messages.
+pub(crate) fn server_name(connection: &ConnectParams) -> String {
+    format!("the server at {}", ServerDescription::new(connection, 0).hosts.join(", "))
+}
+
 impl ServerDescription {
     /// The server that a load connects to; `version` is its version as a number.
     pub(crate) fn new(connection: &ConnectParams, version: u32) -> Self {

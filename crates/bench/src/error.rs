@@ -109,6 +109,15 @@ pub enum RunError {
     /// The variable `:scale` does not take its value.
     #[error(transparent)]
     Variable(#[from] EvalError),
+    /// The user ended it before the load began.
+    #[error("interrupted while {doing}: no load began")]
+    Interrupted {
+        /// What was done at that time.
+        doing: String,
+    },
+    /// The thread that connects can't be started.
+    #[error("cannot start a thread to connect to the server: {0}")]
+    Thread(io::Error),
     /// The load failed.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -136,6 +145,13 @@ pub enum RunError {
         /// The cause.
         source: io::Error,
     },
+}
+
+impl RunError {
+    /// Whether the user ended it.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(self, Self::Interrupted { .. })
+    }
 }
 
 /// Failure of a script of setup or teardown.

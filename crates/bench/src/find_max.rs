@@ -116,6 +116,7 @@ pub(crate) fn find_max(
 ) -> Result<SearchOutcome, RunError> {
     let mut finder = Finder { load, plan, interrupt, live, steps: Vec::new() };
     let mut last = finder.run(StepKind::Closed, None, log.as_deref_mut())?;
+    last.1.check_began(&last.0, interrupt)?;
     let mut found = None;
     let capacity = finder.steps.last().map_or(0.0, |step| step.tps);
     if capacity > 0.0 && !interrupt.is_requested() {

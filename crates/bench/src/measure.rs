@@ -8,7 +8,9 @@ use jiff::Timestamp;
 use model::message::Phase;
 use model::record::ClockReading;
 
+use crate::description::server_name;
 use crate::error::RunError;
+use crate::interrupt::Interrupt;
 use crate::interval_log::IntervalLog;
 use crate::live::Live;
 
@@ -120,6 +122,20 @@ pub(crate) fn measure(
         ended_early: recorder.ended_early,
         outcome,
     })
+}
+
+impl Measurement {
+    /// Checks that an interrupt has not kept the load from beginning.
+    ///
+    /// # Errors
+    /// It has.
+    pub(crate) fn check_began(&self, load: &Load, interrupt: &Interrupt) -> Result<(), RunError> {
+        if self.started.is_some() {
+            return Ok(());
+        }
+        interrupt
+            .check(|| format!("connecting {} clients to {}", load.clients(), server_name(&load.connection)))
+    }
 }
 
 /// Observer that keeps the measurement of a load.

@@ -13,22 +13,36 @@ use model::version::server_version_num;
 use script::{Script, Seeds, Value};
 use wire::blocking::Session;
 
+use crate::description::server_name;
 use crate::error::{RunError, ScriptFailure};
+use crate::interrupt::Interrupt;
 use crate::plan::Plan;
 
-/// Queries the server's version and, if the scripts need it, the scale of pgbench's tables. Returns the version as a
-/// number.
-pub(crate) fn query_server(plan: &mut Plan) -> Result<u32, RunError> {
-    let mut session = Session::connect(&plan.load.connection)?;
-    if let Some(slot) = plan.unknown_scale {
-        let branches: u64 = session
-            .query_one("SELECT count(*) FROM pgbench_branches")
-            .map_err(|source| RunError::Scale { database: plan.load.connection.database.clone(), source })?;
-        let scale = u32::try_from(branches).ok();
-        plan.scale = scale;
-        plan.load.main.variables.set(slot, Value::Int(i64::from(scale.unwrap_or(1))))?;
-    }
+/// Connects to the server for the first time, and returns its version as a number.
+pub(crate) fn query_version(plan: &Plan, interrupt: &Interrupt) -> Result<u32, RunError> {
+    let connection = plan.load.connection.clone();
+    let session = interrupt.run(
+        || format!("connecting to {}", server_name(&plan.load.connection)),
+        move || Ok(Session::connect(&connection)?),
+    )?;
     Ok(session.server_version().and_then(server_version_num).unwrap_or_default())
+}
+
+/// Queries the scale of pgbench's tables, if the scripts need it.
+pub(crate) fn query_scale(plan: &mut Plan, interrupt: &Interrupt) -> Result<(), RunError> {
+    let Some(slot) = plan.unknown_scale else { return Ok(()) };
+    let connection = plan.load.connection.clone();
+    let branches: u64 = interrupt.run(
+        || "reading the scale of pgbench's tables".to_owned(),
+        move || {
+            Session::connect(&connection)?
+                .query_one("SELECT count(*) FROM pgbench_branches")
+                .map_err(|source| RunError::Scale { database: connection.database.clone(), source })
+        },
+    )?;
+    plan.scale = u32::try_from(branches).ok();
+    plan.load.main.variables.set(slot, Value::Int(i64::from(plan.scale.unwrap_or(1))))?;
+    Ok(())
 }
 
 /// Runs a script once, with the variables and the connection of a load. The server's notices go to `notices`. An error

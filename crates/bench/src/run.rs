@@ -11,7 +11,7 @@ use crate::interval_log::IntervalLog;
 use crate::live::{Live, LiveView};
 use crate::measure::{Measurement, measure};
 use crate::plan::Plan;
-use crate::preparation::{query_server, run_script};
+use crate::preparation::{query_scale, query_version, run_script};
 use crate::report::Report;
 
 /// The outcome of a plan.
@@ -37,8 +37,17 @@ pub fn run(
             Err(error) => return Outcome { report: Err(error), teardown: Ok(()) },
         }
     }
-    let report = report(&mut plan, interrupt, Live::new(view), log.as_mut(), notices);
+    let mut live = Live::new(view);
+    // Without an answer of the server, there is nothing to tear down.
+    let version = match query_version(&plan, interrupt) {
+        Ok(version) => version,
+        Err(error) => return Outcome { report: Err(error), teardown: Ok(()) },
+    };
+    let report = report(&mut plan, version, interrupt, &mut live, log.as_mut(), notices);
     let teardown = plan.teardown.as_ref().map_or(Ok(()), |script| {
+        if interrupt.is_requested() {
+            live.line("interrupted: running the teardown; another Ctrl-C ends pgdyno at once");
+        }
         run_script(script, &plan.load, interrupt.uninterruptible(), notices)
             .map_err(|source| RunError::Script { phase: "teardown", source })
     });
@@ -47,20 +56,22 @@ pub fn run(
 
 fn report(
     plan: &mut Plan,
+    version: u32,
     interrupt: &Interrupt,
-    mut live: Live<'_>,
+    live: &mut Live<'_>,
     log: Option<&mut IntervalLog>,
     notices: &mut dyn Write,
 ) -> Result<Report, RunError> {
     if let Some(setup) = &plan.setup {
-        run_script(setup, &plan.load, interrupt.control(), notices)
-            .map_err(|source| RunError::Script { phase: "setup", source })?;
+        let outcome = run_script(setup, &plan.load, interrupt.control(), notices);
+        interrupt.check(|| "running the setup".to_owned())?;
+        outcome.map_err(|source| RunError::Script { phase: "setup", source })?;
     }
-    let version = query_server(plan)?;
+    query_scale(plan, interrupt)?;
     if plan.default_script {
         live.line("no script is named: running the built-in tpcb-like");
     }
-    let (load, measurement, search) = run_load(plan, interrupt, &mut live, log)?;
+    let (load, measurement, search) = run_load(plan, interrupt, live, log)?;
     Ok(Report::new(plan, version, &load, &measurement, search, interrupt.is_requested()))
 }
 
@@ -76,5 +87,6 @@ fn run_load(
     }
     live.begin(&plan.load, None);
     let measurement = measure(plan.load.clone(), interrupt.control(), live, log, &|_| false)?;
+    measurement.check_began(&plan.load, interrupt)?;
     Ok((plan.load.clone(), measurement, None))
 }

@@ -189,12 +189,15 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(missed)
     }
 
+    /// Ends all sessions of a load that does not begin, without waiting for a server that may not answer.
+    pub(crate) fn abandon(mut self) -> Result<(), LoadError> {
+        self.leave_all()?;
+        Ok(self.io.wait(true)?)
+    }
+
     /// Ends all sessions and waits until the server has closed every connection, and so has counted everything.
     pub(crate) fn close(mut self) -> Result<(), LoadError> {
-        for at in 0..self.clients.len() {
-            self.timers.cancel(at);
-            self.leave(at)?;
-        }
+        self.leave_all()?;
         let deadline_ns = clock::now_ns() + CLOSE_TIMEOUT_NS;
         self.io.set_timer(deadline_ns)?;
         while self.clients.iter().any(|client| client.state == State::Leaving) {
@@ -418,6 +421,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
             write(client, out);
         }
         self.io.send(at, quiet)?;
+        Ok(())
+    }
+
+    fn leave_all(&mut self) -> Result<(), LoadError> {
+        for at in 0..self.clients.len() {
+            self.timers.cancel(at);
+            self.leave(at)?;
+        }
         Ok(())
     }
 

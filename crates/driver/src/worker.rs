@@ -106,7 +106,7 @@ impl Worker {
         };
         let mut event_loop = EventLoop::new(io, parts);
         if !event_loop.connect_all()? {
-            return event_loop.close();
+            return event_loop.abandon();
         }
         let background = event_loop.background();
         let _ = self.events.send(Event::Connected { engine: engine_used, background });

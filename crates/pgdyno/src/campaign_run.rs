@@ -39,10 +39,15 @@ impl CampaignRun<'_> {
     /// As [`CampaignRun::measure`].
     pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
         let outcome = self.measure(store);
-        if !outcome.as_ref().is_err_and(is_interrupted) {
-            print_tables(store, self.run, format)?;
-        }
+        let printed = match &outcome {
+            Err(error) if is_interrupted(error) => Ok(()),
+            _ => print_tables(store, self.run, format),
+        };
         let outcome = outcome?;
+        // The terminal may have been closed, which interrupts the run.
+        if !outcome.interrupted {
+            printed?;
+        }
         note(&closing_lines(&outcome, store.root()));
         Ok(exit(&outcome))
     }

@@ -8,7 +8,10 @@ mod support;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, Weak};
 
 use base64::Engine;
@@ -21,7 +24,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use serde_json::Value;
 use server::Server;
-use support::signal;
+use support::{signal, wait_until};
 use tempfile::TempDir;
 use wire::blocking::Session;
 
@@ -384,6 +387,73 @@ fn ctrl_c_ends_the_load_and_reports_what_ran() {
     assert_eq!(output.status.code(), Some(130), "{out}");
     assert!(out.contains("interrupted") && out.contains("transactions in"), "{out}");
     assert_eq!(bench.relations("for_a_while"), 0);
+}
+
+/// Waits for a bench that was interrupted; its exit code and standard error.
+fn interrupted(mut child: Child) -> (Option<i32>, String) {
+    wait_until("the bench has ended", || child.try_wait().unwrap().is_some());
+    let output = child.wait_with_output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn the_first_signal_ends_an_attempt_to_connect() {
+    let bench = Bench::new();
+    bench.script("drop.sql", "DROP TABLE never_made;\n");
+    for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+        let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = silent.local_addr().unwrap();
+        let mut command = bench.command("select-only -c 2 -T 1h --teardown drop.sql");
+        command
+            .env("PGHOST", "127.0.0.1")
+            .env("PGPORT", address.port().to_string())
+            .env("PGSSLMODE", "disable");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _accepted = silent.accept().unwrap();
+        signal(child.id() as i32, number);
+        let (code, stderr) = interrupted(child);
+        assert_eq!(code, Some(130), "{stderr}");
+        let expected = format!("interrupted while connecting to the server at {address}: no load began");
+        assert!(stderr.contains(&expected) && !stderr.contains("never_made"), "{stderr}");
+    }
+}
+
+/// A server that answers one session and then no other. Sends a message for each connection that it leaves unanswered.
+fn server_that_falls_silent(bench: &Bench) -> (u16, Receiver<TcpStream>) {
+    let Endpoint::Unix { directory, port } = bench.server.endpoint(Transport::Unix) else {
+        panic!("not a socket")
+    };
+    let socket = format!("{directory}/.s.PGSQL.{port}");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, unanswered) = channel();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut server = UnixStream::connect(socket).unwrap();
+        let (mut from_server, mut to_client) = (server.try_clone().unwrap(), client.try_clone().unwrap());
+        std::thread::spawn(move || std::io::copy(&mut from_server, &mut to_client));
+        let _ = std::io::copy(&mut client, &mut server);
+        while sender.send(listener.accept().unwrap().0).is_ok() {}
+    });
+    (port, unanswered)
+}
+
+#[test]
+fn the_first_ctrl_c_ends_the_connecting_of_clients() {
+    let bench = Bench::new();
+    bench.script("one.sql", "SELECT 1;\n");
+    for options in ["-T 1h", "--find-max p99<10ms"] {
+        let (port, unanswered) = server_that_falls_silent(&bench);
+        let mut command = bench.command(&format!("one.sql -c 30 -j 2 {options}"));
+        command.env("PGHOST", "127.0.0.1").env("PGPORT", port.to_string()).env("PGSSLMODE", "disable");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let _connecting = unanswered.recv().unwrap();
+        signal(child.id() as i32, libc::SIGINT);
+        let (code, stderr) = interrupted(child);
+        assert_eq!(code, Some(130), "{stderr}");
+        let expected = format!("interrupted while connecting 30 clients to the server at 127.0.0.1:{port}");
+        assert!(stderr.contains(&expected), "{stderr}");
+    }
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Killed processes and interruptions by the user: no measurement is lost, and no process survives.
+#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[cfg(test)]
 mod support;
+
+use std::path::PathBuf;
 
 use model::record::{Status, Trial};
 use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone};
@@ -24,6 +27,12 @@ fn in_second_load(running: &mut Running) -> Vec<Process> {
         process_tree.iter().filter(|process| process.command.contains("postgres pgdyno [local]")).count() == 3
     });
     process_tree
+}
+
+/// Data directory of the server in a process tree.
+fn data_directory(process_tree: &[Process]) -> PathBuf {
+    let postgres = process_tree.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
+    postgres.command.split(" -D ").nth(1).unwrap().split(' ').next().unwrap().into()
 }
 
 /// Status of each trial, with suspect as valid: a busy machine may make a trial suspect.
@@ -55,6 +64,39 @@ fn ctrl_c_ends_the_running_trial_and_keeps_the_finished_ones() {
     assert!(evidence(&trials[1]).contains("interrupted: ended by the user"), "{}", evidence(&trials[1]));
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn a_hangup_ends_a_campaign_like_ctrl_c() {
+    let campaign = "name = 'hangup'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1, 2, 4]\n\
+                    [run]\nduration = '2s'\nwarmup = '0s'\nrepeats = 1\norder = 'sequential'\n\
+                    [hooks]\nafter_campaign = 'echo $PGDYNO_CAMPAIGN > ended'\n";
+    let bench = Bench::new(campaign);
+    let mut running = bench.start();
+    let process_tree = in_second_load(&mut running);
+    let data = data_directory(&process_tree);
+    signal(running.pid(), libc::SIGHUP);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    wait_until_gone(&process_tree);
+    assert_eq!(status(&bench.trials()), [Status::Valid, Status::Invalid], "{stderr}");
+    assert_eq!(std::fs::read_to_string(bench.path().join("ended")).unwrap(), "hangup\n");
+    assert!(!data.parent().unwrap().exists(), "{data:?}");
+}
+
+#[test]
+fn a_campaign_under_nohup_does_not_end_at_a_hangup() {
+    let bench = bench("300ms");
+    let mut nohup = std::process::Command::new("sh");
+    let program = env!("CARGO_BIN_EXE_pgdyno");
+    nohup.args(["-c", "trap '' HUP; exec \"$0\" run campaign.toml", program]);
+    nohup.current_dir(bench.path()).env_remove("PGDYNO_STORE");
+    let mut running = bench.start_command(nohup);
+    running.wait_for("trial 1/3");
+    signal(running.pid(), libc::SIGHUP);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(status(&bench.trials()), [Status::Valid; 3], "{stderr}");
 }
 
 #[test]
@@ -101,12 +143,11 @@ fn a_pgdyno_that_is_killed_leaves_an_intact_store_no_process_and_no_data_for_lon
     let (code, _) = running.end();
     assert_eq!(code, None);
     wait_until_gone(&process_tree);
-    let postgres = process_tree.iter().find(|process| process.command.contains("bin/postgres ")).unwrap();
-    let data = postgres.command.split(" -D ").nth(1).unwrap().split(' ').next().unwrap();
+    let data = data_directory(&process_tree);
     // The next pgdyno that uses servers deletes the remains; one that runs concurrently may have done so already.
     let list = bench.pgdyno(&["server", "list"]);
     assert_eq!(list.status.code(), Some(0), "{}", text(&list));
-    assert!(!std::path::Path::new(data).exists(), "{data}");
+    assert!(!data.exists(), "{data:?}");
     assert_eq!(status(&bench.trials()), [Status::Valid]);
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));

@@ -16,8 +16,8 @@ use clap::Args;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
-use crate::interrupt;
-use crate::output::{in_colour, print};
+use crate::interrupt::{self, END_SIGNALS};
+use crate::output::{in_colour, note, print};
 use crate::progress::LoadProgress;
 use errors::ErrorArgs;
 use load::LoadArgs;
@@ -80,7 +80,7 @@ impl BenchArgs {
         }
         let interrupt = Interrupt::default();
         let first = interrupt.clone();
-        interrupt::on_first_signal(move |_| first.request(), interrupt::exit)
+        interrupt::on_first_signal(&END_SIGNALS, move |_| first.request(), interrupt::exit)
             .context("could not handle Ctrl-C")?;
         let mut progress = (!quiet).then(LoadProgress::new);
         let view = progress.as_mut().map(|progress| progress as &mut dyn LiveView);
@@ -90,6 +90,10 @@ impl BenchArgs {
                 print_report(&report, format, output.as_deref())?;
                 teardown?;
                 report
+            }
+            (Err(error), Ok(())) if error.is_interrupted() => {
+                note(&format!("{error}\n"));
+                return Ok(Exit::Interrupted);
             }
             (Err(error), teardown) => {
                 teardown.unwrap_or_else(|error| print_error(&error.into()));

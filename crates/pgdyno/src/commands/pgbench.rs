@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use pgbench::Console;
+use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::exit::Exit;
@@ -42,6 +43,7 @@ pub(crate) fn run_by_name() -> Option<ExitCode> {
 fn run(args: Vec<OsString>) -> u8 {
     let console = Console::new(io::stdout(), io::stderr(), io::stderr().is_terminal());
     pgbench::run(&args, &console, &|action| {
-        interrupt::on_first_signal(action, |signal| drop(emulate_default_handler(signal)))
+        // As pgbench, it ends at a hangup.
+        interrupt::on_first_signal(&[SIGINT, SIGTERM], action, |signal| drop(emulate_default_handler(signal)))
     })
 }
