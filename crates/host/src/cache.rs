@@ -11,6 +11,7 @@
 //!                             lists its control groups
 //! servers/18/                 the same for an instance
 //! journals/<server>.json      settings to restore on a server that pgdyno does not own
+//! scratch/<id>/                temporary files of a process, which holds owner.lock
 //! locks/                      lock files, never deleted
 //! ```
 
@@ -75,6 +76,7 @@ impl Cache {
             "clusters",
             "servers",
             "journals",
+            "scratch",
             "locks",
         ] {
             create_public_directory(&root.join(name))?;
@@ -137,6 +139,11 @@ impl Cache {
     /// Directory of journals.
     pub fn journals(&self) -> PathBuf {
         self.root.join("journals")
+    }
+
+    /// Directory of temporary directories.
+    pub(crate) fn scratch(&self) -> PathBuf {
+        self.root.join("scratch")
     }
 
     /// Lock file of a named resource.

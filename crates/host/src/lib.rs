@@ -9,6 +9,7 @@ mod hash;
 mod lock;
 pub mod process;
 mod progress;
+mod scratch;
 mod user;
 
 pub use cache::Cache;
@@ -16,4 +17,5 @@ pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;
 pub use progress::{Progress, check_interrupted};
+pub use scratch::Scratch;
 pub use user::{ServerUser, current_user_name};

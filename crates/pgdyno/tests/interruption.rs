@@ -4,10 +4,20 @@
 #[cfg(test)]
 mod support;
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
+use host::{Cache, Progress};
 use model::record::{Status, Trial};
 use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone};
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
 
 /// A campaign whose trials are long enough to interrupt, and short enough to wait for.
 fn bench(duration: &str) -> Bench {
@@ -80,14 +90,14 @@ fn a_hangup_ends_a_campaign_like_ctrl_c() {
     assert_eq!(code, Some(130), "{stderr}");
     wait_until_gone(&process_tree);
     assert_eq!(status(&bench.trials()), [Status::Valid, Status::Invalid], "{stderr}");
-    assert_eq!(std::fs::read_to_string(bench.path().join("ended")).unwrap(), "hangup\n");
+    assert_eq!(fs::read_to_string(bench.path().join("ended")).unwrap(), "hangup\n");
     assert!(!data.parent().unwrap().exists(), "{data:?}");
 }
 
 #[test]
 fn a_campaign_under_nohup_does_not_end_at_a_hangup() {
     let bench = bench("300ms");
-    let mut nohup = std::process::Command::new("sh");
+    let mut nohup = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_pgdyno");
     nohup.args(["-c", "trap '' HUP; exec \"$0\" run campaign.toml", program]);
     nohup.current_dir(bench.path()).env_remove("PGDYNO_STORE");
@@ -132,6 +142,70 @@ fn a_driver_that_is_killed_makes_one_trial_invalid_and_the_campaign_goes_on() {
         evidence(&trials[1])
     );
     wait_until_gone(&process_tree);
+}
+
+/// Names in a directory that begin like this.
+fn names(directory: &Path, begin: &str) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    names.filter(|name| name.starts_with(begin)).collect()
+}
+
+#[test]
+fn what_a_kill_before_the_first_bundle_leaves_is_removed_by_later_commands() {
+    let bench = bench("300ms");
+    // A cache of its own, so deep that sockets are in the temporary directory.
+    let cache = bench.path().join("d".repeat(100));
+    let installation = server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let installed = Cache::open().unwrap().installations().join(installation.identity());
+    fs::set_permissions(bench.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let temporary = bench.path().join("tmp");
+    fs::create_dir(&temporary).unwrap();
+    fs::create_dir_all(cache.join("installations")).unwrap();
+    let copied = Command::new("cp").arg("-a").args([&installed, &cache.join("installations")]).status();
+    assert!(copied.unwrap().success());
+    let command = |args: &[&str]| {
+        let mut command = bench.command(args);
+        command.env("PGDYNO_CACHE", &cache).env("TMPDIR", &temporary);
+        command
+    };
+    let store = bench.path().join(".pgdyno");
+    let leftovers = || {
+        [
+            names(&cache.join("clusters"), ""),
+            names(&cache.join("scratch"), ""),
+            names(&cache.join("installations"), "."),
+            names(&temporary, ""),
+            names(&store, ".run-"),
+            names(&store, ".live-"),
+        ]
+        .concat()
+    };
+
+    for stage in ["creating", "loading pgbench_accounts", "starting PostgreSQL", "trial 1/3"] {
+        let mut running = bench.start_command(command(&["run", "campaign.toml"]));
+        running.wait_for(stage);
+        let process_tree = running.process_tree();
+        signal(running.pid(), libc::SIGKILL);
+        running.end();
+        wait_until_gone(&process_tree);
+        assert_ne!(leftovers(), [""; 0], "killed at {stage:?}");
+    }
+    let resume = command(&["resume", "campaign.toml"]).output().unwrap();
+    assert_eq!(resume.status.code(), Some(2), "{}", text(&resume));
+    assert!(
+        text(&resume).contains("has nothing to resume\nStart one with `pgdyno run`"),
+        "{}",
+        text(&resume)
+    );
+    let list = command(&["server", "list"]).output().unwrap();
+    assert!(text(&list).contains("removed leftovers of a killed pgdyno"), "{}", text(&list));
+    assert_eq!(leftovers(), [""; 0]);
+
+    let run = command(&["run", "campaign.toml"]).output().unwrap();
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run));
+    assert!(!text(&run).contains("creating"), "the data set was filled before the last kill: {}", text(&run));
+    assert_eq!(leftovers(), [""; 0]);
 }
 
 #[test]

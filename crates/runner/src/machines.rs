@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use host::Cache;
+use host::{Cache, Scratch};
 use jiff::Timestamp;
 use machine::Kernel;
 use machine::vm::guest::{GuestConfig, Job};
@@ -179,7 +179,7 @@ impl Machines {
         let result = match (code, failed) {
             (Err(error), _) => Err(error.to_string()),
             (Ok(_), Some(why)) => Err(format!("in the virtual machine: {why}")),
-            (Ok(0), None) => read_bundle(&incoming).map_err(|error| error.to_string()),
+            (Ok(0), None) => read_bundle(cache, &incoming).map_err(|error| error.to_string()),
             (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
         };
         match result {
@@ -210,7 +210,7 @@ impl Machines {
 
         let mut root = Initramfs::new(cache.directory())?;
         let variables = pack(&mut root, cache, template, !has_disk(cell))?;
-        let job = tempfile::tempdir().map_err(VmError::from)?;
+        let job = Scratch::new(cache)?;
         let id = write_job(job.path(), context, next)?;
         root.tree(job.path(), Path::new(JOB), &|_| true)?;
         if let Some(config) = &kernel.config {
@@ -322,8 +322,8 @@ fn write_job(directory: &Path, context: &RunContext, next: &NextTrial) -> Result
 }
 
 /// The one trial of a store that the guest sent as files, by their paths.
-fn read_bundle(files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
-    let directory = tempfile::tempdir().map_err(VmError::from)?;
+fn read_bundle(cache: &Cache, files: &BTreeMap<String, Vec<u8>>) -> Result<TrialRecord, RunError> {
+    let directory = Scratch::new(cache)?;
     for (path, bytes) in files {
         write_below(directory.path(), path, bytes).map_err(VmError::from)?;
     }

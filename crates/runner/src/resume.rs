@@ -40,7 +40,8 @@ pub struct Resumption {
 pub enum ResumeError {
     /// The store has no such run.
     #[error(
-        "there is no {wanted} in {}\nStart one with `pgdyno run`, or name another store with --store",
+        "there is no {wanted} in {}: a run that ended before its first trial was stored has nothing to resume\n\
+         Start one with `pgdyno run`, or name another store with --store",
         store.display()
     )]
     NoRun {

@@ -1,6 +1,7 @@
 //! Directories for Unix-domain sockets. A socket's path is limited to 107 bytes, which a deep cache exceeds.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -25,12 +26,19 @@ pub(crate) fn make(home: &Path, user: &ServerUser) -> Result<PathBuf, Error> {
         fs::create_dir(&inside).doing("create the directory", &inside)?;
         inside
     } else {
-        let outside = tempfile::Builder::new()
-            .prefix("pgdyno-")
-            .tempdir_in(short_directory(user))
-            .doing("create a socket directory in", &short_directory(user))?
-            .keep();
-        symlink(&outside, &inside).doing("create the link", &inside)?;
+        let place = short_directory(user);
+        // The link first: if pgdyno is killed in between, a sweep finds what was created.
+        let link_and_create = |outside: &Path| {
+            match fs::remove_file(&inside) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => symlink(outside, &inside)?,
+            }
+            fs::create_dir(outside)
+        };
+        let created = tempfile::Builder::new().prefix("pgdyno-").make_in(&place, link_and_create);
+        let ((), outside) = created
+            .and_then(|created| created.keep().map_err(|failed| failed.error))
+            .doing("create a socket directory in", &place)?;
         outside
     };
     fs::set_permissions(&directory, fs::Permissions::from_mode(0o700))

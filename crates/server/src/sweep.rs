@@ -1,5 +1,5 @@
 //! Removes leftovers of a killed pgdyno: data directories, servers that still run on them, their control groups,
-//! partial installations.
+//! partial installations, temporary files.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,7 @@ use crate::process::end_all;
 use crate::programs::installation::sweep_partial;
 use host::Cache;
 use host::Lock;
+use host::Scratch;
 use host::files::entries;
 
 /// Findings of a sweep, which it removed.
@@ -38,6 +39,7 @@ impl Swept {
 /// Something can't be removed, or a server does not end.
 pub fn sweep(cache: &Cache) -> Result<Swept, Error> {
     let mut swept = Swept { removed: sweep_partial(cache)?, processes: 0 };
+    swept.removed.append(&mut Scratch::sweep(cache)?);
     for (directory, _owner) in abandoned_clusters(cache)? {
         swept.processes += end_all(&directory.join(DATA))?;
         remove_groups(&directory);

@@ -4,11 +4,12 @@
 //! outdated. docs/bundle.md describes every file of a bundle. In the order of the data: [`Store`] → `bundle` (an atomic
 //! directory) → `content` (a record as files) → `format`, `hlog`, `series`, `spans`, `metrics`, `waits`, `statements`
 //! (the form of each file; `columns` is common to the Parquet files), and next to it `index` and `check`; `acceptances`
-//! are accepted shifts of histories; `live` is the progress of running runs.
+//! are accepted shifts of histories; `live` is the progress of running runs, `claim` the right to execute one.
 
 mod acceptances;
 mod bundle;
 mod check;
+mod claim;
 pub mod columns;
 mod content;
 mod context;
@@ -29,10 +30,11 @@ mod sums;
 mod waits;
 
 pub use check::Check;
+pub use claim::Claim;
 pub use content::StoredContext;
 pub use context::{ContextReader, Part};
 pub use error::{Problem, StoreError};
 pub use id::{is_id, new_id};
 pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveUpdate, LiveWriter};
-pub use store::{Claim, Stamp, Store};
+pub use store::{Stamp, Store};

@@ -1,6 +1,6 @@
 //! The store's public interface.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -10,6 +10,7 @@ use model::record::{Environment, Trial, TrialRecord};
 use crate::acceptances;
 use crate::bundle;
 use crate::check::{self, Check};
+use crate::claim::{self, Claim};
 use crate::error::{Defect, StoreError};
 use crate::format::live::Run;
 use crate::id::is_id;
@@ -24,13 +25,6 @@ pub struct Store {
     trials: PathBuf,
 }
 
-/// The exclusive right of this process to execute a run. The lock ends with the process, however that ends.
-#[derive(Debug)]
-pub struct Claim {
-    path: PathBuf,
-    _file: File,
-}
-
 /// Time of the last change of the directory of trials.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(SystemTime);
@@ -39,12 +33,6 @@ impl Stamp {
     /// Whether a change now would result in another stamp: file system clocks advance in steps.
     pub fn is_settled(&self) -> bool {
         self.0.elapsed().is_ok_and(|since| since > Duration::from_secs(2))
-    }
-}
-
-impl Drop for Claim {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
     }
 }
 
@@ -80,6 +68,7 @@ impl Store {
     fn sweep(&self) {
         bundle::sweep(&self.trials);
         live::sweep(&self.root);
+        claim::sweep(&self.root);
     }
 
     fn at(root: &Path) -> Self {
@@ -97,18 +86,7 @@ impl Store {
     /// # Errors
     /// Another process has claimed it, or the store can't be written to.
     pub fn claim(&self, run: &str) -> Result<Claim, StoreError> {
-        let path = self.root.join(format!(".run-{run}.lock"));
-        let file = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(StoreError::io("open", &path))?;
-        match file.try_lock() {
-            Ok(()) => Ok(Claim { path, _file: file }),
-            Err(TryLockError::WouldBlock) => Err(StoreError::Claimed { run: run.to_owned() }),
-            Err(TryLockError::Error(error)) => Err(StoreError::io("lock", &path)(error)),
-        }
+        Claim::new(&self.root, run)
     }
 
     /// Creates the live file of a run that this process has [claimed](Claim).

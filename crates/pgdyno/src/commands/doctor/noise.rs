@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use analysis::power::aa_cells;
-use anyhow::Context;
 use clap::Args;
+use host::{Cache, Scratch};
 use model::units::Span;
 use plaintext::table::Format;
 use report::noise::{Document, text};
@@ -36,7 +36,7 @@ impl NoiseArgs {
     pub(super) fn run(&self, format: Format) -> anyhow::Result<Exit> {
         let file = CampaignFile::parse(Path::new("--noise"), self.campaign(), Some(1))?;
         // Only the figures are kept.
-        let directory = tempfile::tempdir().context("could not create a directory for the trials")?;
+        let directory = Scratch::new(&Cache::open()?)?;
         let store = Store::open(directory.path())?;
         note(&headline(&file.plan));
         CampaignRun { plan: &file.plan, run: &file.new_run(&[]), trials: &[], strict: false }
