@@ -29,7 +29,8 @@ impl Interrupt {
         }
     }
 
-    pub(crate) fn is_requested(&self) -> bool {
+    /// Whether the end was requested.
+    pub fn is_requested(&self) -> bool {
         self.state().requested
     }
 

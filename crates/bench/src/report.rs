@@ -73,6 +73,11 @@ impl Report {
         }
     }
 
+    /// Adds the warning that other pgdynos measured on the host meanwhile, by what they measured.
+    pub fn warn_of_others(&mut self, others: &[&str]) {
+        self.warnings.extend(warnings::other_pgdynos(others));
+    }
+
     /// How the bench ended.
     pub fn conclusion(&self) -> Conclusion {
         if self.interrupted {

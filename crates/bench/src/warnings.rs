@@ -20,6 +20,7 @@ pub(crate) enum Kind {
     ScheduleNotKept,
     DriverSaturated,
     CoordinatedOmission,
+    OtherPgdyno,
 }
 
 /// Busy share of a thread above which it may have delayed clients.
@@ -41,6 +42,12 @@ pub(crate) fn warnings(results: &Results, clients: u32, stall: Option<&Stall>) -
         stall.and_then(|stall| coordinated_omission(results, clients, stall)),
     ];
     warnings.into_iter().flatten().collect()
+}
+
+/// The warning that other pgdynos measured on the host meanwhile, by what they measured.
+pub(crate) fn other_pgdynos(others: &[&str]) -> Option<Warning> {
+    let text = format!("measured at the same time on this host: {}", others.join(", "));
+    (!others.is_empty()).then_some(Warning { kind: Kind::OtherPgdyno, text })
 }
 
 fn clients_aborted(results: &Results, clients: u32) -> Option<Warning> {

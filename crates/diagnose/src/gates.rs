@@ -16,6 +16,8 @@ use model::metrics::Metrics;
 use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary, Validity};
 use model::validity::Thresholds;
 
+pub use machine::other_pgdynos;
+
 /// The gate of a trial that the user interrupted: it does not count against the cell.
 pub const INTERRUPTED: &str = "interrupted";
 
@@ -87,8 +89,7 @@ pub fn judge(observed: &Observation) -> Validity {
         if counts_instructions && emulation::REAL_TIME_GATES.contains(gate) {
             return None;
         }
-        let GateFinding { status, evidence, threshold, advice } = check(observed)?;
-        Some(Finding { gate: (*gate).to_owned(), status, evidence, threshold, advice })
+        Some(check(observed)?.named(gate))
     };
     let mut findings: Vec<Finding> = GROUPS.into_iter().flatten().filter_map(find).collect();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.status));
@@ -112,6 +113,12 @@ impl GateFinding {
     /// Adds the threshold up to which nothing is found.
     fn with_threshold(self, threshold: impl Into<String>) -> Self {
         Self { threshold: Some(threshold.into()), ..self }
+    }
+
+    /// The finding of the gate with this name.
+    fn named(self, gate: &str) -> Finding {
+        let Self { status, evidence, threshold, advice } = self;
+        Finding { gate: gate.to_owned(), status, evidence, threshold, advice }
     }
 
     /// Adds the advice.

@@ -25,7 +25,7 @@ pub use explain::{
     NotExplained, explain,
 };
 pub use fitness::{Check, State, fitness};
-pub use gates::{INTERRUPTED, Observation, judge};
+pub use gates::{INTERRUPTED, Observation, judge, other_pgdynos};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;

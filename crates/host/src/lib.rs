@@ -1,5 +1,5 @@
-//! This host: the cache directory, locks between processes, checksums, child processes, the user that servers run as.
-//! PostgreSQL is in the crate `server`, kernels are in `machine`.
+//! This host: the cache directory, locks between processes, turns to measure, checksums, child processes, the user that
+//! servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
 
 mod cache;
 mod error;
@@ -10,6 +10,7 @@ mod lock;
 pub mod process;
 mod progress;
 mod scratch;
+mod turn;
 mod user;
 
 pub use cache::Cache;
@@ -18,4 +19,5 @@ pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;
 pub use progress::{Progress, check_interrupted};
 pub use scratch::Scratch;
+pub use turn::{Measuring, Turn};
 pub use user::{ServerUser, current_user_name};

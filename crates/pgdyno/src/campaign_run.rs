@@ -30,6 +30,8 @@ pub(crate) struct CampaignRun<'a> {
     pub(crate) trials: &'a [Trial],
     /// Whether confounds are an error, before anything is measured.
     pub(crate) strict: bool,
+    /// Whether to measure at the same time as other pgdynos on this host.
+    pub(crate) allow_concurrent: bool,
 }
 
 impl CampaignRun<'_> {
@@ -59,7 +61,7 @@ impl CampaignRun<'_> {
     pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
         let progress = CampaignProgress::new();
-        let Self { plan, run, trials, strict } = self;
+        let Self { plan, run, trials, strict, allow_concurrent } = self;
         let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         let outcome = runner::run(&Campaign {
             plan,
@@ -68,6 +70,7 @@ impl CampaignRun<'_> {
             earlier: &earlier,
             host: &HostContext::detect(),
             strict,
+            allow_concurrent,
             store,
             cache: &cache,
             program: &program,
@@ -86,12 +89,13 @@ impl CampaignRun<'_> {
         boot: impl FnOnce(Reboots<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let (cache, program, progress) = (Cache::open()?, program()?, CampaignProgress::new());
-        let Self { plan, run, strict, .. } = self;
+        let Self { plan, run, strict, allow_concurrent, .. } = self;
         let outcome = boot(Reboots {
             plan,
             run,
             root,
             strict,
+            allow_concurrent,
             cache: &cache,
             program: &program,
             interrupt: &interrupt,

@@ -90,7 +90,8 @@ impl Bench {
             .env("PGHOST", directory)
             .env("PGPORT", port.to_string())
             .env("PGUSER", server::USER)
-            .env("PGDATABASE", server::DATABASE);
+            .env("PGDATABASE", server::DATABASE)
+            .env("PGDYNO_QUEUE", self.directory.path());
         command
     }
 
@@ -454,6 +455,37 @@ fn the_first_ctrl_c_ends_the_connecting_of_clients() {
         let expected = format!("interrupted while connecting 30 clients to the server at 127.0.0.1:{port}");
         assert!(stderr.contains(&expected), "{stderr}");
     }
+}
+
+#[test]
+fn two_benches_wait_for_each_other_or_both_warn() {
+    let bench = Bench::new();
+    let start = |options: &str| {
+        let mut command = bench.command(&format!("select-only -c 2 -T 1h --format json {options}"));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut first = start("");
+    let mut lines = BufReader::new(first.stderr.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line.contains("1.0 s") && line.contains(" tps ")), "no line a second");
+
+    let mut waiting = start("");
+    let mut lines = BufReader::new(waiting.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let expected = format!("waiting for other measurements on this host: bench (process {} of ", first.id());
+    assert!(lines.any(|line| line.starts_with(&expected)));
+    signal(waiting.id() as i32, libc::SIGINT);
+    assert!(lines.any(|line| line == "interrupted while waiting for other pgdynos"));
+    assert_eq!(waiting.wait().unwrap().code(), Some(130));
+
+    let (code, report) = bench.report("select-only -c 1 -t 10 --allow-concurrent");
+    assert_eq!((code, warnings(&report)), (Some(0), vec!["other-pgdyno"]), "{report:#}");
+    signal(first.id() as i32, libc::SIGINT);
+    let output = first.wait_with_output().unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(warnings(&report).contains(&"other-pgdyno"), "{:#}", report["warnings"]);
+
+    let (code, report) = bench.report("select-only -c 1 -t 10");
+    assert_eq!(code, Some(0));
+    assert!(!warnings(&report).contains(&"other-pgdyno"), "{:#}", report["warnings"]);
 }
 
 #[test]

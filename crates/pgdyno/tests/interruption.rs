@@ -100,7 +100,7 @@ fn a_campaign_under_nohup_does_not_end_at_a_hangup() {
     let mut nohup = Command::new("sh");
     let program = env!("CARGO_BIN_EXE_pgdyno");
     nohup.args(["-c", "trap '' HUP; exec \"$0\" run campaign.toml", program]);
-    nohup.current_dir(bench.path()).env_remove("PGDYNO_STORE");
+    nohup.current_dir(bench.path()).env_remove("PGDYNO_STORE").env("PGDYNO_QUEUE", bench.path());
     let mut running = bench.start_command(nohup);
     running.wait_for("trial 1/3");
     signal(running.pid(), libc::SIGHUP);

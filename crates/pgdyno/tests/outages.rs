@@ -141,7 +141,8 @@ fn with_small_disk(bench: &Bench, script: &str) -> Option<String> {
     let in_namespace = |script: &str| {
         let mut command = Command::new("unshare");
         command.args(["-m", "sh", "-c", script]).current_dir(bench.path());
-        command.env("PGDYNO", env!("CARGO_BIN_EXE_pgdyno")).env_remove("PGDYNO_STORE").output()
+        command.env("PGDYNO", env!("CARGO_BIN_EXE_pgdyno")).env_remove("PGDYNO_STORE");
+        command.env("PGDYNO_QUEUE", bench.path()).output()
     };
     fs::set_permissions(bench.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let is_possible = in_namespace(mount).is_ok_and(|output| output.status.success());

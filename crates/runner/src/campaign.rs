@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use collect::{Host, Perf};
 use diagnose::confounds;
-use host::Cache;
+use host::{Cache, Turn};
 use model::cell::Cell;
 use model::outage::Outage;
 use model::plan::Plan;
@@ -40,6 +40,8 @@ pub struct Campaign<'a> {
     pub host: &'a HostContext,
     /// Whether confounds are an error, before anything is measured.
     pub strict: bool,
+    /// Whether to measure at the same time as other pgdynos on this host, instead of waiting for them.
+    pub allow_concurrent: bool,
     /// The store of the bundles.
     pub store: &'a Store,
     /// The cache of servers and data sets.
@@ -65,7 +67,8 @@ pub struct RunOutcome {
 const MAX_CONSECUTIVE_FAILURES: u32 = 3;
 
 impl Campaign<'_> {
-    /// Prepares the servers and runs every trial still to run on this host; each is stored as soon as it ends.
+    /// Waits for other pgdynos that measure on this host, prepares the servers and runs every trial still to run here; each
+    /// is stored as soon as it ends.
     ///
     /// # Errors
     /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
@@ -75,12 +78,18 @@ impl Campaign<'_> {
         if schedule.next().is_none() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
         }
+        // Preparations would disturb the others, too.
+        let label = format!("campaign {}", self.plan.campaign);
+        let turn = match Turn::take(&label, self.allow_concurrent, &Preparation(self)) {
+            Err(host::Error::Interrupted) => return Err(RunError::Interrupted),
+            turn => turn?,
+        };
         let hooks = &self.plan.hooks;
         let env = HookEnv::new(&self.plan.campaign, &self.run.id);
         if let Some(hook) = &hooks.before_campaign {
             hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
-        let outcome = self.run_trials(&mut schedule);
+        let outcome = self.run_trials(&mut schedule, &turn);
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {
@@ -90,7 +99,7 @@ impl Campaign<'_> {
         Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
-    fn run_trials(&self, schedule: &mut Schedule) -> Result<(), RunError> {
+    fn run_trials(&self, schedule: &mut Schedule, turn: &Turn) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
         let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
@@ -134,18 +143,23 @@ impl Campaign<'_> {
             });
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
-            let mut ended = match &machines {
+            let (ended, others) = turn.watch(|| match &machines {
                 Some(machines) if cell.acceleration.is_virtual() => {
-                    machines.run(&context, self.cache, &servers, &next, on_interval)?
+                    machines.run(&context, self.cache, &servers, &next, on_interval)
                 }
-                _ => trial::run(&context, &mut servers, &next, on_interval)?,
-            };
+                _ => trial::run(&context, &mut servers, &next, on_interval),
+            });
+            let mut ended = ended?;
             if let Some(outage) = ended.outage.as_ref().filter(|_| !ended.loaded && !self.interrupted()) {
                 let began = *outage_began.get_or_insert_with(Instant::now);
                 self.outlast(outage, began, cell, &mut servers)?;
                 continue;
             }
             outage_began = None;
+            let others: Vec<&str> = others.iter().map(|other| &*other.label).collect();
+            if let Some(finding) = diagnose::other_pgdynos(cell.acceleration, &others) {
+                trial::add_finding(&mut ended.record, finding);
+            }
             ended.record.trial.server_commit = servers.commit(cell);
             self.write(&ended.record)?;
             schedule.record(&ended.record.trial);

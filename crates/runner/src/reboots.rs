@@ -43,6 +43,8 @@ pub struct Reboots<'a> {
     pub root: &'a Path,
     /// Whether confounds are an error, before anything is measured.
     pub strict: bool,
+    /// Whether to measure at the same time as other pgdynos on this host, instead of waiting for them.
+    pub allow_concurrent: bool,
     /// The cache of servers and data sets.
     pub cache: &'a Cache,
     /// pgdyno itself.
@@ -229,6 +231,7 @@ impl Reboots<'_> {
             earlier: &journal.campaign.earlier,
             host: &HostContext::detect(),
             strict: self.strict,
+            allow_concurrent: self.allow_concurrent,
             store,
             cache: self.cache,
             program: self.program,

@@ -31,6 +31,7 @@ use crate::schedule::NextTrial;
 use conclude::{Concluded, conclude};
 use measure::{Measured, measure};
 use prepare::{Prepared, prepare};
+pub(crate) use record::add_finding;
 use record::record;
 
 /// Context shared by all trials of a run.

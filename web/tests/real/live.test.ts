@@ -67,7 +67,12 @@ test('a running campaign is followed across a restart of the server, and its tri
   await page.goto(`${first.address}#page=live`);
   await page.getByText('No campaign is running').waitFor();
 
-  const run = spawn(PGDYNO, ['run', 'live.toml', '--store', store()], { cwd: directory, stdio: 'ignore' });
+  const run = spawn(PGDYNO, ['run', 'live.toml', '--store', store()], {
+    cwd: directory,
+    stdio: 'ignore',
+    // Does not wait for other tests.
+    env: { ...process.env, PGDYNO_QUEUE: directory },
+  });
   children.push(run);
   const ended = once(run, 'exit');
   await page.locator('section.running h2', { hasText: 'live' }).waitFor();

@@ -1,6 +1,8 @@
 //! Was the machine free of other load, and did it stay the same?
 
+use model::machine::Acceleration;
 use model::metrics::Series;
+use model::record::Finding;
 
 use crate::cpu::CpuTime;
 
@@ -63,6 +65,18 @@ fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
     }
     let evidence = format!("other processes used {} of the CPU", percent(share));
     Some(suspect(evidence).with_threshold(at_most(limit)).with_advice("stop other programs (top shows them)"))
+}
+
+/// The finding on other pgdynos that measured on the host during a trial, by what they measured; none without any. It is not among
+/// the gates, because a virtual machine, where its trial is judged, does not show them.
+pub fn other_pgdynos(acceleration: Acceleration, others: &[&str]) -> Option<Finding> {
+    // Nothing else affects a time that is counted in instructions.
+    if others.is_empty() || acceleration == Acceleration::Icount {
+        return None;
+    }
+    let found = suspect(format!("measured at the same time on this host: {}", others.join(", ")))
+        .with_advice("measure one after the other, which pgdyno does without --allow-concurrent");
+    Some(found.named("other-pgdyno"))
 }
 
 /// The mean over the CPUs in each third of the window: changes of a single CPU from second to second do not matter.
@@ -184,6 +198,15 @@ mod tests {
         assert_eq!(gates(&trial.observed()), suspected("foreign-cpu"));
         trial.metrics.0.retain(|series| series.metric != "role.run_us");
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of any role");
+    }
+
+    #[test]
+    fn other_pgdynos_make_the_trial_suspect_unless_instructions_are_counted() {
+        assert_eq!(other_pgdynos(Acceleration::None, &[]), None);
+        assert_eq!(other_pgdynos(Acceleration::Icount, &["bench"]), None);
+        let found = other_pgdynos(Acceleration::Kvm, &["bench", "campaign quick"]).unwrap();
+        assert_eq!((&*found.gate, found.status), ("other-pgdyno", Status::Suspect));
+        assert_eq!(found.evidence, "measured at the same time on this host: bench, campaign quick");
     }
 
     #[test]

@@ -62,6 +62,9 @@ pub struct Campaign {
     pub pgdyno_version: String,
     /// Whether to refuse to measure with confounds.
     pub strict: bool,
+    /// Whether to measure at the same time as other pgdynos.
+    #[serde(default)]
+    pub allow_concurrent: bool,
     /// Ids of invalid trials that earlier commands of the user ran: they do not count as attempts.
     #[serde(default)]
     pub earlier: BTreeSet<String>,

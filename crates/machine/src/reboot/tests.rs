@@ -66,6 +66,7 @@ impl Fixture {
             notes: None,
             pgdyno_version: "1".to_owned(),
             strict: false,
+            allow_concurrent: false,
             earlier: Default::default(),
         };
         let environment = BTreeMap::from([("PGDYNO_CACHE".to_owned(), "/a cache/50%".to_owned())]);

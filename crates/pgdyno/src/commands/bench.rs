@@ -13,6 +13,7 @@ use std::path::Path;
 use anyhow::Context;
 use bench::{Conclusion, Interrupt, LiveView, Outcome, Plan, Report, Request};
 use clap::Args;
+use host::Turn;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
@@ -67,11 +68,16 @@ pub(crate) struct BenchArgs {
 
     #[command(flatten)]
     connection: ConnectionArgs,
+
+    /// Do not wait for other pgdynos that measure on this host: the report warns of them
+    #[arg(long, help_heading = "Load")]
+    allow_concurrent: bool,
 }
 
 impl BenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let (output, format, quiet) = (self.report.output.clone(), self.report.format, self.report.quiet);
+        let allow_concurrent = self.allow_concurrent;
         let plan = Plan::new(self.request()?).map_err(Usage::from_error)?;
         if let Some(path) = &output {
             // A path that can't be written is reported before the load, not after it.
@@ -82,9 +88,21 @@ impl BenchArgs {
         let first = interrupt.clone();
         interrupt::on_first_signal(&END_SIGNALS, move |_| first.request(), interrupt::exit)
             .context("could not handle Ctrl-C")?;
+        let turn = match Turn::take("bench", allow_concurrent, &Waiting(&interrupt)) {
+            Err(host::Error::Interrupted) => {
+                note("interrupted while waiting for other pgdynos\n");
+                return Ok(Exit::Interrupted);
+            }
+            turn => turn?,
+        };
         let mut progress = (!quiet).then(LoadProgress::new);
         let view = progress.as_mut().map(|progress| progress as &mut dyn LiveView);
-        let Outcome { report, teardown } = bench::run(plan, &interrupt, view, &mut io::stderr());
+        let (Outcome { mut report, teardown }, others) =
+            turn.watch(|| bench::run(plan, &interrupt, view, &mut io::stderr()));
+        drop(turn);
+        if let Ok(report) = &mut report {
+            report.warn_of_others(&others.iter().map(|other| &*other.label).collect::<Vec<_>>());
+        }
         let report = match (report, teardown) {
             (Ok(report), teardown) => {
                 print_report(&report, format, output.as_deref())?;
@@ -109,7 +127,7 @@ impl BenchArgs {
     }
 
     fn request(self) -> Result<Request, Usage> {
-        let Self { workload, load, schedule, errors, report, connection } = self;
+        let Self { workload, load, schedule, errors, report, connection, .. } = self;
         Ok(Request {
             connection: connection.resolve()?,
             scripts: workload.into(),
@@ -129,6 +147,21 @@ impl BenchArgs {
             interval: report.interval,
             interval_log: report.hlog,
         })
+    }
+}
+
+/// Progress of the wait for other pgdynos.
+struct Waiting<'a>(&'a Interrupt);
+
+impl host::Progress for Waiting<'_> {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+    fn interrupted(&self) -> bool {
+        self.0.is_requested()
+    }
+
+    fn notice(&self, text: &str) {
+        note(&format!("{text}\n"));
     }
 }
 

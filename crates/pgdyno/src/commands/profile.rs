@@ -59,6 +59,10 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "NAME=VALUE", requires = "measure")]
     set: Vec<String>,
 
+    /// With --measure: do not wait for other pgdynos that measure on this host
+    #[arg(long, requires = "measure")]
+    allow_concurrent: bool,
+
     /// Only this role: driver, load, checkpointer, "background writer", … [default: all; for groups and functions, load]
     #[arg(long, value_name = "ROLE")]
     role: Option<String>,
@@ -114,7 +118,9 @@ impl ProfileArgs {
         for warning in file.plan.warnings() {
             note(&format!("{warning}\n"));
         }
-        let trials = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false };
+        let allow_concurrent = self.allow_concurrent;
+        let trials =
+            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
         let exit = exit(&trials.measure(&store)?);
         if exit == Exit::Ok {
             self.show(&store, &RunSelection::Run(run.id), groups)?;

@@ -49,6 +49,10 @@ pub(crate) struct ResumeArgs {
     #[arg(long)]
     strict: bool,
 
+    /// Do not wait for other pgdynos that measure on this host: each makes the other's trials suspect
+    #[arg(long)]
+    allow_concurrent: bool,
+
     #[command(flatten)]
     reboots: RebootArgs,
 
@@ -69,8 +73,9 @@ impl ResumeArgs {
             && let Some(journaled) = journaled_run(&root, self.run.as_deref())?
         {
             let file = journaled.campaign_file(&store.trials()?)?;
-            let strict = journaled.journal.campaign.strict;
-            let run = CampaignRun { plan: &file.plan, run: &journaled.run, trials: &[], strict };
+            let machine::reboot::Campaign { strict, allow_concurrent, .. } = journaled.journal.campaign;
+            let run =
+                CampaignRun { plan: &file.plan, run: &journaled.run, trials: &[], strict, allow_concurrent };
             return continue_after_boot(run, journaled.journal, &root, format);
         }
         let text = self.text()?;
@@ -88,7 +93,8 @@ impl ResumeArgs {
         }
         file.check_servers(&Cache::open()?)?;
         note(&format!("{}: continuing run {} of {} trials\n", run.campaign, run.id, file.plan.trials.len()));
-        let run = CampaignRun { plan: &file.plan, run, trials, strict: self.strict };
+        let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
+        let run = CampaignRun { plan: &file.plan, run, trials, strict, allow_concurrent };
         if self.reboots.is_given() {
             return self.reboots.begin(run, path, &root, format);
         }

@@ -35,6 +35,10 @@ pub(crate) struct RunArgs {
     #[arg(long)]
     strict: bool,
 
+    /// Do not wait for other pgdynos that measure on this host: each makes the other's trials suspect
+    #[arg(long)]
+    allow_concurrent: bool,
+
     /// Tag to find the trials by, in addition to the campaign's own; may be repeated
     #[arg(long, value_name = "NAME")]
     tag: Vec<String>,
@@ -66,7 +70,8 @@ impl RunArgs {
             note(&format!("{warning}\n"));
         }
         let run = file.new_run(&self.tag);
-        let run = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: self.strict };
+        let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
+        let run = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict, allow_concurrent };
         if boots_kernels {
             return self.reboots.begin(run, &self.campaign.path, &root, self.format.get());
         }

@@ -158,10 +158,10 @@ impl Bench {
         self.path.join(".pgdyno")
     }
 
-    /// `run` at first, `resume` later.
-    fn arguments(&self) -> [&str; 2] {
+    /// `run` at first, `resume` later. Two campaigns at the same time do not wait for each other.
+    fn arguments(&self) -> [&str; 3] {
         let verb = if self.trials().is_empty() { "run" } else { "resume" };
-        [verb, &self.file]
+        [verb, &self.file, "--allow-concurrent"]
     }
 
     pub(crate) fn start(&self, site: &Site) -> Started {

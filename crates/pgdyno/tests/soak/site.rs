@@ -69,6 +69,7 @@ impl Site {
         let (name, value) = self.mark.split_once('=').unwrap();
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.args(args).current_dir(directory).env_remove("PGDYNO_STORE").env("PGDYNO_CACHE", cache);
+        command.env("PGDYNO_QUEUE", self.path());
         command.env(name, value).env("RUST_BACKTRACE", "1");
         command
     }

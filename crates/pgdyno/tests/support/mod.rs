@@ -45,6 +45,8 @@ impl Bench {
     pub(crate) fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.args(args).current_dir(self.path()).env_remove("PGDYNO_STORE");
+        // Tests run at the same time, and must not wait for each other.
+        command.env("PGDYNO_QUEUE", self.path());
         command
     }
 

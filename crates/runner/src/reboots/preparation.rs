@@ -84,6 +84,7 @@ impl Reboots<'_> {
             notes,
             pgdyno_version,
             strict: self.strict,
+            allow_concurrent: self.allow_concurrent,
             earlier,
         })
     }

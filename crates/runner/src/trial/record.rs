@@ -5,7 +5,7 @@ use model::cell::Cell;
 use model::limits::MemoryLimit;
 use model::message::ClientDeath;
 use model::outage::Outage;
-use model::record::{Clocks, Event, Log, Trial, TrialRecord, Validity};
+use model::record::{Clocks, Event, Finding, Log, Trial, TrialRecord, Validity};
 use model::units::Rate;
 
 use diagnose::{Observation, judge};
@@ -64,7 +64,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         settings: &before.settings,
         settings_after: &concluded.settings,
     });
-    events.extend(events_of_validity(&validity, ended));
+    events.extend(validity.findings.iter().map(|finding| event_of(finding, ended)));
 
     let loaded = load.started.is_some();
     let outage = outage(trial, &load, concluded.exhaustion);
@@ -160,10 +160,17 @@ fn events_of_load(load: &LoadResult, server_exit: Option<&str>, ended: Timestamp
     deaths.chain(exit).collect()
 }
 
-/// The findings of the gates.
-fn events_of_validity(validity: &Validity, at: Timestamp) -> impl Iterator<Item = Event> {
-    validity.findings.iter().map(move |finding| {
-        let kind = format!("judged-{}", finding.status.as_str());
-        event(at, &kind, format!("{}: {}", finding.gate, finding.evidence))
-    })
+/// The event of a gate's finding.
+fn event_of(finding: &Finding, at: Timestamp) -> Event {
+    let kind = format!("judged-{}", finding.status.as_str());
+    event(at, &kind, format!("{}: {}", finding.gate, finding.evidence))
+}
+
+/// Adds a finding that was made after the trial was judged.
+pub(crate) fn add_finding(record: &mut TrialRecord, finding: Finding) {
+    record.events.push(event_of(&finding, record.trial.ended.unwrap_or_else(Timestamp::now)));
+    let Validity { status, findings } = &mut record.trial.validity;
+    *status = finding.status.max(*status);
+    findings.push(finding);
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.status));
 }

@@ -30,6 +30,10 @@ pub(crate) struct NoiseArgs {
     /// With --noise: the server, a major or full version
     #[arg(long, default_value = "18", value_name = "VERSION", requires = "noise")]
     server: String,
+
+    /// With --noise: do not wait for other pgdynos that measure on this host
+    #[arg(long, requires = "noise")]
+    allow_concurrent: bool,
 }
 
 impl NoiseArgs {
@@ -39,7 +43,8 @@ impl NoiseArgs {
         let directory = Scratch::new(&Cache::open()?)?;
         let store = Store::open(directory.path())?;
         note(&headline(&file.plan));
-        CampaignRun { plan: &file.plan, run: &file.new_run(&[]), trials: &[], strict: false }
+        let (run, allow_concurrent) = (file.new_run(&[]), self.allow_concurrent);
+        CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent }
             .measure(&store)?;
         let cells = aa_cells(&file.plan.cells, &store.trials()?);
         if cells.is_empty() {
