@@ -93,7 +93,7 @@ impl Site {
         }
         // The next command that uses servers sweeps.
         self.run(self.path(), cache, &["server", "list"], counts);
-        for name in ["clusters", "servers", "journals"] {
+        for name in ["clusters", "servers", "journals", "scratch"] {
             for entry in fs::read_dir(cache.join(name)).into_iter().flatten().flatten() {
                 counts.violation(DIRECTORIES, entry.path().display());
             }
@@ -134,6 +134,10 @@ impl Started {
 
     pub(crate) fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
+    }
+
+    pub(crate) fn has_printed(&self, text: &str) -> bool {
+        fs::read(&self.output).is_ok_and(|output| String::from_utf8_lossy(&output).contains(text))
     }
 
     /// Waits for the end; a command that does not end is killed and counted.

@@ -12,7 +12,8 @@ use tempfile::TempDir;
 use crate::counts::Counts;
 use crate::leftovers::HostState;
 use crate::rounds::{Bench, campaign};
-use crate::site::{POLL_INTERVAL, Site, tool};
+use crate::site::{COMMAND_TIMEOUT, POLL_INTERVAL, Site, tool};
+use crate::support::signal;
 
 /// Longest time before the disk fills up.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
@@ -126,7 +127,19 @@ fn fill_meanwhile(
         Filling::Bytes => "full disk",
         Filling::Inodes => "no free inodes",
     });
-    running.end(&["run"], counts);
-    disk.free();
+    // If the store is full, the campaign waits for space.
+    let deadline = Instant::now() + COMMAND_TIMEOUT;
+    while !running.has_ended() && !running.has_printed("waiting for space") && Instant::now() < deadline {
+        thread::sleep(POLL_INTERVAL);
+    }
+    if !running.has_ended() && rng.bool() {
+        counts.fault("SIGINT to a campaign that waits for space");
+        signal(running.pid(), libc::SIGINT);
+        running.end(&["run"], counts);
+        disk.free();
+    } else {
+        disk.free();
+        running.end(&["run"], counts);
+    }
     bench.observe();
 }
