@@ -334,6 +334,10 @@ impl Error {
         let is_exhausted = match self {
             Self::Sql { outage, .. } => return *outage,
             Self::Start { log, .. } => exhaustion_in(log).is_some(),
+            Self::DiskFull { .. } => true,
+            Self::Fill { error, log } => {
+                exhaustion_in(log).is_some() || error.outage() == Some(Outage::Exhausted)
+            }
             Self::Initdb { output, .. } => output.contains("No space left on device"),
             other => host::is_exhausted(other),
         };
@@ -446,8 +450,12 @@ pub(crate) fn outage_of(error: &SessionError) -> Option<Outage> {
 /// which a server's settings use up, has a file system of its own.
 pub fn exhaustion_in(log: &str) -> Option<&str> {
     const SEVERITIES: [&str; 3] = ["ERROR:  ", "FATAL:  ", "PANIC:  "];
-    const CAUSES: [&str; 3] =
-        ["No space left on device", "Too many open files", "Resource temporarily unavailable"];
+    const CAUSES: [&str; 4] = [
+        "No space left on device",
+        "Disk quota exceeded",
+        "Too many open files",
+        "Resource temporarily unavailable",
+    ];
     log.lines().find(|line| {
         SEVERITIES.iter().any(|severity| line.contains(severity))
             && CAUSES.iter().any(|cause| line.contains(cause))
@@ -485,5 +493,23 @@ mod tests {
         ] {
             assert_eq!(exhaustion_in(harmless), None);
         }
+    }
+
+    #[test]
+    fn a_fill_that_the_host_could_not_take_is_an_outage() {
+        let failed = || Box::new(Error::NotInstalled { version: "18".to_owned() });
+        let fill = |log: &str| Error::Fill { error: failed(), log: log.to_owned() };
+        assert_eq!(
+            fill("FATAL:  could not open file: Too many open files").outage(),
+            Some(Outage::Exhausted)
+        );
+        assert_eq!(fill("PANIC:  corrupt").outage(), None);
+        let full = Error::DiskFull {
+            what: "pgbench".to_owned(),
+            directory: PathBuf::from("/data"),
+            need: 1,
+            log: String::new(),
+        };
+        assert_eq!(full.outage(), Some(Outage::Exhausted));
     }
 }
