@@ -29,6 +29,14 @@ impl<T> Level<T> {
         }
     }
 
+    /// The level as a function changes it.
+    pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Level<U> {
+        match self {
+            Self::Known(level) => Level::Known(change(level)),
+            Self::Unknown => Level::Unknown,
+        }
+    }
+
     /// Like [`Level::known`], by value.
     pub fn into_known(self) -> Option<T> {
         match self {
@@ -97,6 +105,12 @@ macro_rules! cells {
         }
 
         impl Cell {
+            /// The cell with its secrets masked, as trials record it.
+            #[must_use]
+            pub fn masked(self) -> Self {
+                Self { $($key: <factor::$key::$name as Axis>::masked(self.$key),)* }
+            }
+
             fn level(&self, factor: Factor) -> String {
                 match factor {
                     $(Factor::$name => <factor::$key::$name as Axis>::show(&self.$key),)*
@@ -143,6 +157,12 @@ macro_rules! cells {
         }
 
         impl RecordedCell {
+            /// The cell with its secrets masked.
+            #[must_use]
+            pub fn masked(self) -> Self {
+                Self { $($key: self.$key.map(<factor::$key::$name as Axis>::masked),)* }
+            }
+
             /// The planned cell of this one; none if a level is unknown.
             pub fn to_cell(&self) -> Option<Cell> {
                 Some(Cell { $($key: self.$key.known()?.clone(),)* })
@@ -182,9 +202,12 @@ macro_rules! cells {
             }
         }
 
+        /// Whether the trial is one of the planned cell. Secrets do not count: another password is no other cell.
         impl PartialEq<Cell> for RecordedCell {
             fn eq(&self, cell: &Cell) -> bool {
-                $(self.$key == cell.$key)&&*
+                $(self.$key.known().is_some_and(|level| {
+                    <factor::$key::$name as Axis>::is_same(level, &cell.$key)
+                }))&&*
             }
         }
 

@@ -4,6 +4,7 @@ use std::fmt::Debug;
 
 use crate::cell::Cell;
 use crate::plan::{Plan, RunSettings};
+use crate::secret::MaskSecrets;
 
 /// The differences between two plans of one campaign.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,8 +22,15 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Compares two plans.
+    /// Compares two plans. Secrets do not count: those of a stored plan are masked.
     pub fn between(old: &Plan, new: &Plan) -> Self {
+        let (mut old, mut new) = (old.clone(), new.clone());
+        old.mask_secrets();
+        new.mask_secrets();
+        Self::between_masked(&old, &new)
+    }
+
+    fn between_masked(old: &Plan, new: &Plan) -> Self {
         let only_in = |plan: &Plan, other: &Plan| -> Vec<Cell> {
             plan.cells.iter().filter(|cell| !other.cells.contains(cell)).cloned().collect()
         };
@@ -96,6 +104,23 @@ mod tests {
         assert_eq!((found.added.len(), found.removed.len(), found.kept), (2, 1, 1));
         assert_eq!(found.allowed.len(), 1);
         assert_eq!(found.conflicting, Vec::<String>::new());
+    }
+
+    #[test]
+    fn another_password_is_no_change_and_another_command_is() {
+        let with_secrets = format!(
+            "{}[settings.default]\nprimary_conninfo = 'host=a password=one'\narchive_command = 'PGPASSWORD=one copy %p'\n\
+             [hooks]\nbefore_trial = 'curl https://me:one@host/'\n",
+            TEXT
+        );
+        let plan = |text: &str| Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let changes = |text: &str| Changes::between(&plan(&with_secrets), &plan(text));
+        assert!(changes(&with_secrets.replace("one", "two")).is_empty());
+        assert!(changes(&crate::secret::mask_campaign(&with_secrets)).is_empty());
+        assert_eq!(changes(&with_secrets.replace("copy", "move")).added.len(), 2);
+        let found = changes(&with_secrets.replace("host/", "other/").replace("one", "two"));
+        assert!(found.conflicting[0].contains("(masked)@other"), "{found:?}");
+        assert!(!format!("{found:?}").contains("two"), "{found:?}");
     }
 
     #[test]

@@ -115,6 +115,16 @@ pub trait Axis {
     /// Not a level of this factor.
     fn parse(text: &str) -> Result<Self::Level, LevelError>;
 
+    /// The level with its secrets masked, as it is stored.
+    fn masked(level: Self::Level) -> Self::Level {
+        level
+    }
+
+    /// Whether a recorded level is that of a plan, whose secrets are not masked.
+    fn is_same(recorded: &Self::Level, planned: &Self::Level) -> bool {
+        recorded == planned
+    }
+
     /// The level as campaigns write it.
     fn show(level: &Self::Level) -> String;
 

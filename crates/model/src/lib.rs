@@ -5,8 +5,9 @@
 //! runner and driver) → [`record`] (a trial that has ended) with its [`environment`], the [`metrics`] collected during
 //! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
 //! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`fitness`] the facts
-//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a trial depends on, [`version`] a version of
-//! PostgreSQL.
+//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a
+//! trial depends on, [`version`] a version of PostgreSQL, [`secret`] the list of what is secret, with which records are
+//! masked.
 
 pub mod acceptance;
 pub mod cell;
@@ -18,6 +19,7 @@ pub mod factor;
 pub mod fitness;
 pub mod limits;
 pub mod machine;
+mod masked;
 mod matrix;
 pub mod message;
 pub mod metrics;

@@ -407,7 +407,12 @@ mod tests {
         assert!(with("bin = '/x'\ndsn = 'host=y'").unwrap_err().contains("has no source, or several"));
         assert!(with("").unwrap_err().contains("has no source, or several"));
         assert!(with("bin = '/x'\nref = 'y'").unwrap_err().contains("`ref` requires `source`"));
-        for secret in ["host=y password = x", "postgresql://me:x@y/db", "postgres://y/db?sslpassword=x"] {
+        for secret in [
+            "host=y password = x",
+            "host=y oauth_client_secret=x",
+            "postgresql://me:x@y/db",
+            "postgres://y/db?sslpassword=x",
+        ] {
             assert!(
                 with(&format!("dsn = '{secret}'")).unwrap_err().contains("a password in a campaign"),
                 "{secret}"

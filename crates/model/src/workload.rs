@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::secret::{MaskSecrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
 
 /// A built-in script of pgbench, by pgbench's name, or custom scripts.
@@ -228,6 +229,37 @@ impl Workload {
     /// pgbench's built-in script with a name.
     pub fn builtin(name: &str) -> Option<Self> {
         Self::BUILTIN.into_iter().find(|workload| workload.name() == name)
+    }
+}
+
+impl MaskSecrets for Workload {
+    fn mask_secrets(&mut self) {
+        if let Self::Custom(custom) = self {
+            let mut masked = Custom::clone(custom);
+            masked.mask_secrets();
+            // Trials share the workloads that have no secrets.
+            if masked != **custom {
+                *custom = Arc::new(masked);
+            }
+        }
+    }
+}
+
+impl MaskSecrets for Custom {
+    fn mask_secrets(&mut self) {
+        self.description.mask_secrets();
+        for script in &mut self.scripts {
+            script.text = mask_sql(&script.text);
+        }
+        for script in self.setup.iter_mut().chain(&mut self.teardown) {
+            script.text = mask_sql(&script.text);
+        }
+        for (name, value) in &mut self.parameters {
+            *value = mask_variable(name, value);
+        }
+        for BackgroundWorkload { workload, .. } in &mut self.background {
+            workload.mask_secrets();
+        }
     }
 }
 

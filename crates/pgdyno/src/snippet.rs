@@ -4,56 +4,33 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+use model::secret::{mask, secrets};
 use model::spec::SpecError;
 
-/// Renders an error at its position in a file's text.
+/// Renders an error at its position in a file's text, without the secrets of either.
 pub(crate) fn render(path: &Path, text: &str, error: &SpecError) -> String {
     let is_terminal = std::io::stderr().is_terminal();
     let renderer = if is_terminal { Renderer::styled() } else { Renderer::plain() };
     let path = path.display().to_string();
     let at = error.at.clone().unwrap_or(0..0);
-    let place = AnnotationKind::Primary.span(at).label(error.help.as_deref().unwrap_or_default());
+    let (message, help) = (mask(&error.message), error.help.as_deref().map(mask).unwrap_or_default());
+    let place = AnnotationKind::Primary.span(at).label(&help);
     let text = masked(text);
     let snippet = Snippet::source(&text).path(&path).annotation(place);
-    let group = Group::with_title(Level::ERROR.primary_title(&error.message)).element(snippet);
+    let group = Group::with_title(Level::ERROR.primary_title(&message)).element(snippet);
     renderer.render(&[group]).to_string()
 }
 
-/// The text with an asterisk for each byte of a password, so that positions stay the same. Masks values after
-/// `password=` in any case, as in connection strings and PGPASSWORD, and passwords in URIs.
+/// The text with an asterisk for each byte of a secret, so that positions stay the same.
 fn masked(text: &str) -> String {
-    let lower = text.to_ascii_lowercase();
-    let mut secret = Vec::new();
-    for (at, _) in lower.match_indices("password") {
-        let rest = &text[at + "password".len()..];
-        let Some(value) = rest.trim_start_matches([' ', '\t']).strip_prefix('=') else { continue };
-        let value = value.trim_start_matches([' ', '\t']);
-        let from = text.len() - value.len();
-        let (from, end) = match value.strip_prefix('\'') {
-            Some(quoted) => (from + 1, quoted.find(['\'', '\n'])),
-            None => (from, value.find([' ', '\t', '\n', '\r', '&', '"', '\''])),
-        };
-        secret.push(from..end.map_or(text.len(), |length| from + length));
-    }
-    for (at, scheme) in lower.match_indices("://") {
-        let from = at + scheme.len();
-        let rest = &text[from..];
-        let authority =
-            &rest[..rest.find([' ', '\t', '\n', '\r', '/', '?', '"', '\'']).unwrap_or(rest.len())];
-        if let Some((user, _)) = authority.rsplit_once('@')
-            && let Some((name, _)) = user.split_once(':')
-        {
-            secret.push(from + name.len() + 1..from + user.len());
-        }
-    }
     let mut masked = String::with_capacity(text.len());
-    for (at, c) in text.char_indices() {
-        match secret.iter().any(|secret| secret.contains(&at)) {
-            true => masked.extend(std::iter::repeat_n('*', c.len_utf8())),
-            false => masked.push(c),
-        }
+    let mut from = 0;
+    for secret in secrets(text) {
+        masked.push_str(&text[from..secret.start]);
+        masked.extend(std::iter::repeat_n('*', secret.len()));
+        from = secret.end;
     }
-    masked
+    masked + &text[from..]
 }
 
 #[cfg(test)]
@@ -73,7 +50,7 @@ mod tests {
                 "dsn = 'postgresql://host/db?password=x&port=1'",
                 "dsn = 'postgresql://host/db?password=*&port=1'",
             ),
-            ("run = 'PGPASSWORD=x psql'\n", "run = 'PGPASSWORD=* psql'\n"),
+            ("run = 'set -e; PGPASSWORD=x psql'\n", "run = 'set -e; PGPASSWORD=* psql'\n"),
             (
                 "passfile = 'a' # password_encryption = 'md5', http://a/b",
                 "passfile = 'a' # password_encryption = 'md5', http://a/b",

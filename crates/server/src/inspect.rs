@@ -4,22 +4,12 @@ use std::collections::BTreeMap;
 
 use model::environment::{RELATIONS, Relation, ServerFacts};
 use model::record::Setting;
-use model::secret::{MASK, is_secret_name, mask};
+use model::secret::mask_reported_setting;
 use model::version::Major;
 use wire::blocking::Session;
 
 use crate::control::Control;
 use crate::error::Error;
-
-/// Settings that are commands or connection strings, which may contain secrets anywhere.
-const MASKED_SETTINGS: [&str; 6] = [
-    "archive_cleanup_command",
-    "archive_command",
-    "primary_conninfo",
-    "recovery_end_command",
-    "restore_command",
-    "ssl_passphrase_command",
-];
 
 impl Control {
     pub(crate) fn version(&self) -> Result<(String, String), Error> {
@@ -45,7 +35,7 @@ impl Control {
             )
             .map_err(|error| self.error("query the settings", &error))?;
         let setting = |(name, value, unit, source, context, pending_restart): Row| Setting {
-            value: shown(&name, value),
+            value: mask_reported_setting(&name, &value),
             name,
             unit,
             source,
@@ -79,17 +69,6 @@ impl Control {
     }
 }
 
-/// A setting's value as it may be stored. Settings of extensions are judged by their names.
-fn shown(name: &str, value: String) -> String {
-    let is_secret = MASKED_SETTINGS.contains(&name) || (name.contains('.') && is_secret_name(name));
-    match value.as_str() {
-        // An empty value is no secret; nor is what the server shows for a disabled command.
-        "" | "(disabled)" => value,
-        _ if is_secret => MASK.to_owned(),
-        _ => mask(&value),
-    }
-}
-
 fn names_and_values(session: &mut Session, sql: &str) -> Option<BTreeMap<String, String>> {
     Some(session.query(sql).ok()?.into_iter().collect())
 }
@@ -114,19 +93,4 @@ fn relations(session: &mut Session) -> Option<Vec<Relation>> {
         rows_estimate: (estimate >= 0.0).then_some(estimate as u64),
     };
     Some(rows.into_iter().map(relation).collect())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shown;
-
-    #[test]
-    fn settings_of_extensions_are_judged_by_their_names_and_values() {
-        let shown = |name: &str, value: &str| shown(name, value.to_owned());
-        assert_eq!(shown("pg_tde.vault_token", "s.1"), "(masked)");
-        assert_eq!(shown("repmgr.conninfo", "postgresql://a:b@c/d"), "postgresql://a:(masked)@c/d");
-        assert_eq!(shown("pg_stat_statements.max", "5000"), "5000");
-        assert_eq!(shown("password_encryption", "scram-sha-256"), "scram-sha-256");
-        assert_eq!(shown("restore_command", ""), "");
-    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use model::secret::{MASK, is_secret_name};
+use model::secret::mask_kernel_parameter;
 
 use crate::root::Root;
 
@@ -51,9 +51,7 @@ fn gather(root: &Root, at: &str, parameters: &mut BTreeMap<String, String>) {
         && let Some(value) = root.text(&file)
     {
         let name = at.replace('/', ".");
-        // By the file's own name, such as `tcp_fastopen_key`: `kernel.keys.*` are the key ring's quotas.
-        let is_key = is_secret_name(&at.rsplit('/').next().unwrap_or_default().replace('_', "-"));
-        let value = if is_key { MASK.to_owned() } else { value.trim().to_owned() };
+        let value = mask_kernel_parameter(&name, value.trim());
         parameters.insert(name, value);
     }
 }

@@ -6,6 +6,7 @@ use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
+use crate::secret::secrets;
 use crate::server::{Build, Dsn, ServerSpec, Source, is_version};
 use crate::spec;
 use crate::value::{Spanned, SpecError, word};
@@ -106,7 +107,7 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
         (None, None, None, Some(dsn)) if has_password(dsn.get_ref()) => {
             return Err(SpecError::at(
                 dsn,
-                "a password in a campaign would be stored in every bundle",
+                "a password in a campaign's connection string is not accepted",
                 "leave it out: the password file (~/.pgpass) and PGPASSWORD are used",
             ));
         }
@@ -126,10 +127,10 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
     Ok(ServerSpec { name: name.to_owned(), source, initdb })
 }
 
-/// Whether a connection string contains a password, as keyword or in a URI.
+/// Whether a connection string contains a password, as keyword or in a URI, or another secret.
 fn has_password(conninfo: &str) -> bool {
     let text: String = conninfo.to_ascii_lowercase().split_whitespace().collect();
     let authority = text.split_once("://").map(|(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
     let user = authority.and_then(|authority| authority.rsplit_once('@')).map(|(user, _)| user);
-    text.contains("password=") || user.is_some_and(|user| user.contains(':'))
+    text.contains("password=") || user.is_some_and(|user| user.contains(':')) || !secrets(conninfo).is_empty()
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
+use crate::secret::mask;
 use crate::value::{Spanned, SpecError};
 
 /// Maximum length of the arguments; the kernel's own limit is larger.
@@ -48,6 +49,14 @@ impl Axis for KernelArgs {
 
     fn parse(text: &str) -> Result<String, LevelError> {
         Ok(if text == NONE { String::new() } else { text.to_owned() })
+    }
+
+    fn masked(level: String) -> String {
+        mask(&level)
+    }
+
+    fn is_same(recorded: &String, planned: &String) -> bool {
+        recorded == planned || mask(recorded) == mask(planned)
     }
 
     fn show(level: &String) -> String {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
+use crate::secret::mask_setting;
 use crate::value::{Spanned, SpecError};
 
 /// Name of the settings that require no table.
@@ -83,6 +84,18 @@ impl Axis for Settings {
 
     fn parse(text: &str) -> Result<SettingsVariant, LevelError> {
         Ok(SettingsVariant { name: text.to_owned(), values: BTreeMap::new() })
+    }
+
+    fn masked(mut level: SettingsVariant) -> SettingsVariant {
+        for (name, value) in &mut level.values {
+            *value = mask_setting(name, value);
+        }
+        level
+    }
+
+    fn is_same(recorded: &SettingsVariant, planned: &SettingsVariant) -> bool {
+        recorded.name == planned.name
+            && (recorded == planned || Self::masked(recorded.clone()) == Self::masked(planned.clone()))
     }
 
     fn show(level: &SettingsVariant) -> String {

@@ -8,6 +8,7 @@ use super::settings::{SettingsVariant, with_values};
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::machine::SysctlVariant;
+use crate::secret::mask_kernel_parameter;
 use crate::value::{Spanned, SpecError};
 
 /// The factor `sysctl`.
@@ -48,6 +49,18 @@ impl Axis for Sysctl {
 
     fn parse(text: &str) -> Result<SysctlVariant, LevelError> {
         Ok(SysctlVariant { name: text.to_owned(), values: BTreeMap::new() })
+    }
+
+    fn masked(mut level: SysctlVariant) -> SysctlVariant {
+        for (name, value) in &mut level.values {
+            *value = mask_kernel_parameter(name, value);
+        }
+        level
+    }
+
+    fn is_same(recorded: &SysctlVariant, planned: &SysctlVariant) -> bool {
+        recorded.name == planned.name
+            && (recorded == planned || Self::masked(recorded.clone()) == Self::masked(planned.clone()))
     }
 
     fn show(level: &SysctlVariant) -> String {

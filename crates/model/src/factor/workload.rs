@@ -2,6 +2,7 @@
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
+use crate::secret::MaskSecrets;
 use crate::value::{Spanned, SpecError};
 use crate::workload;
 
@@ -45,6 +46,16 @@ impl Axis for Workload {
 
     fn parse(text: &str) -> Result<workload::Workload, LevelError> {
         Ok(workload::Workload::from_name(text))
+    }
+
+    fn masked(mut level: workload::Workload) -> workload::Workload {
+        level.mask_secrets();
+        level
+    }
+
+    fn is_same(recorded: &workload::Workload, planned: &workload::Workload) -> bool {
+        recorded.name() == planned.name()
+            && (recorded == planned || Self::masked(recorded.clone()) == Self::masked(planned.clone()))
     }
 
     fn show(level: &workload::Workload) -> String {
