@@ -6,6 +6,7 @@ use std::path::Path;
 use diagnose::run_statistics;
 use jiff::Timestamp;
 use model::record::{Run, Trial};
+use model::secret::mask_campaign;
 use store::{Store, StoreError};
 
 use crate::import::Import;
@@ -66,7 +67,8 @@ impl Import {
         let first = self.files.first().map_or("", |file| file.sha256.as_str());
         // No other process imports the same at the same time.
         let _claim = store.claim(&format!("import-{}", first.get(..16).unwrap_or(first)))?;
-        let description = self.description();
+        // As it is stored.
+        let description = mask_campaign(&self.description());
         let trials = store.trials()?;
         let has_same_files =
             |trial: &&Trial| trial.imported.as_ref().is_some_and(|imported| self.has_same_files(imported));

@@ -1,5 +1,6 @@
 //! Masks of records and plans: their parts that may contain secrets.
 
+use crate::acceptance::Acceptance;
 use crate::environment::Environment;
 use crate::plan::Plan;
 use crate::record::{Event, Log, Run, Setting, Trial, TrialRecord, Validity};
@@ -84,6 +85,12 @@ impl MaskSecrets for Environment {
             machine.command_line.mask_secrets();
         }
         self.server.pg_config.iter_mut().flat_map(|facts| facts.values_mut()).for_each(String::mask_secrets);
+    }
+}
+
+impl MaskSecrets for Acceptance {
+    fn mask_secrets(&mut self) {
+        self.note.mask_secrets();
     }
 }
 

@@ -81,13 +81,13 @@ fn has_secret_substring(lower_case: &str) -> bool {
 /// "value"` and `--name value` if the name looks like a secret's, passwords in connection strings, URLs and SQL, and
 /// `Authorization` headers. References such as `$PASSWORD` are no secrets. The rest is unchanged.
 pub fn mask(text: &str) -> String {
-    replace(text, &find::in_words(text))
+    mask_by(text, find::in_words)
 }
 
 /// Masks secrets in SQL and in scripts of pgbench's language: `PASSWORD '…'`, connection strings in literals, secrets in
 /// comments and in shell commands. Columns and variables may have any name.
 pub fn mask_sql(text: &str) -> String {
-    replace(text, &find::in_sql(text))
+    mask_by(text, find::in_sql)
 }
 
 /// Masks a setting of a server as a campaign gives it. Settings of extensions are judged by their names.
@@ -135,6 +135,21 @@ pub fn mask_known(text: &str, known: &[String]) -> String {
 /// The secrets in a text of words, as byte ranges in order: what [`mask`] replaces.
 pub fn secrets(text: &str) -> Vec<Range<usize>> {
     find::in_words(text)
+}
+
+/// Masks what `find` finds until nothing is left, so that masking again changes nothing: without a secret, the rest of a
+/// line may have another meaning.
+fn mask_by(text: &str, find: fn(&str) -> Vec<Range<usize>>) -> String {
+    const MAX_PASSES: usize = 8;
+    let mut masked = text.to_owned();
+    for _ in 0..MAX_PASSES {
+        let found = find(&masked);
+        if found.is_empty() {
+            break;
+        }
+        masked = replace(&masked, &found);
+    }
+    masked
 }
 
 /// The text with the mask for each range.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use crate::secret::{MaskSecrets, mask_sql, mask_variable};
+use crate::secret::{MASK, MaskSecrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
 
 /// A built-in script of pgbench, by pgbench's name, or custom scripts.
@@ -163,6 +163,44 @@ impl Custom {
             spans: false,
             background: Vec::new(),
         }
+    }
+
+    /// Its scripts and parameters that contain secrets, each with a name and a line: `script a.sql, line 3`.
+    pub fn secret_places(&self) -> Vec<String> {
+        let mut places = Vec::new();
+        for workload in self.with_background() {
+            for (name, text) in workload.texts() {
+                let masked = mask_sql(text);
+                let same = text.lines().zip(masked.lines()).take_while(|(text, masked)| text == masked);
+                if masked != *text {
+                    places.push(format!("script {name}, line {}", same.count() + 1));
+                }
+            }
+            let is_secret = |(name, value): &(&String, &String)| mask_variable(name, value) != **value;
+            places.extend(
+                workload.parameters.iter().filter(is_secret).map(|(name, _)| format!("parameter {name}")),
+            );
+        }
+        places
+    }
+
+    /// Its scripts and parameters whose secrets are masked: it can't run.
+    pub fn masked_parts(&self) -> Vec<String> {
+        let mut parts = Vec::new();
+        for workload in self.with_background() {
+            let scripts = workload.texts().filter(|(_, text)| text.contains(MASK));
+            parts.extend(scripts.map(|(name, _)| format!("script {name}")));
+            let parameters = workload.parameters.iter().filter(|(_, value)| value.contains(MASK));
+            parts.extend(parameters.map(|(name, _)| format!("parameter {name}")));
+        }
+        parts
+    }
+
+    /// Names and texts of its scripts, setup and teardown.
+    fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
+        let scripts = self.scripts.iter().map(|script| (script.name.as_str(), script.text.as_str()));
+        let others = self.setup.iter().chain(&self.teardown);
+        scripts.chain(others.map(|script| (script.name.as_str(), script.text.as_str())))
     }
 
     /// This workload and those of its background workloads that are not pgbench's.

@@ -12,6 +12,7 @@ use model::cell::Cell;
 use model::outage::Outage;
 use model::plan::Plan;
 use model::record::{Run, Trial, TrialRecord};
+use model::secret::MaskSecrets;
 use model::units::Span;
 use store::{Store, StoreError};
 
@@ -133,9 +134,10 @@ impl Campaign<'_> {
                 break;
             }
             let cell = self.plan.cell(&next.trial);
+            let shown_cell = cell.clone().masked();
             self.observer.on_event(&Event::TrialBegins {
                 trial: &next.trial,
-                cell,
+                cell: &shown_cell,
                 attempt: next.attempt,
                 reason: next.reason.as_deref(),
                 of: self.plan.trials.len().max(next.trial.position as usize),
@@ -161,6 +163,8 @@ impl Campaign<'_> {
                 trial::add_finding(&mut ended.record, finding);
             }
             ended.record.trial.server_commit = servers.commit(cell);
+            // Users see what is stored.
+            ended.record.trial.mask_secrets();
             self.write(&ended.record)?;
             schedule.record(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();
@@ -182,7 +186,7 @@ impl Campaign<'_> {
                 let reason = validity.findings.first().map(|finding| finding.evidence.clone());
                 return Err(RunError::RepeatedFailures {
                     count: without_load,
-                    cell: cell.to_string(),
+                    cell: shown_cell.to_string(),
                     reason: reason.unwrap_or_default(),
                     store: self.store.root().to_owned(),
                 });

@@ -48,7 +48,7 @@ pub enum JobError {
 /// The job can't be read, the server is missing, or the bundle can't be written. Every other failure makes an invalid
 /// trial.
 pub fn run_job(guest: &Guest, id: &str, cache: &Cache) -> Result<(), JobError> {
-    let jobs = Store::existing(Path::new(JOB))?;
+    let jobs = Store::existing(Path::new(JOB))?.with_secrets();
     let trial = jobs.head(id)?;
     let known = workloads_of(jobs.trials()?.iter());
     let text = trial.run.campaign_toml.clone();

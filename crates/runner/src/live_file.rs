@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use model::plan::Plan;
 use model::record::{Run, Status, Trial};
+use model::secret::mask;
 use store::format::live::{
     self, Cell, Ended, How, Interval, Line, Notice, Preparing, TrialBegins, TrialEnded,
 };
@@ -169,7 +170,11 @@ impl<'a> LiveFile<'a> {
 
 impl Observer for LiveFile<'_> {
     fn on_event(&self, event: &Event) {
-        self.next.on_event(event);
+        match event {
+            // Users see what is stored.
+            Event::Notice(text) => self.next.on_event(&Event::Notice(&mask(text))),
+            _ => self.next.on_event(event),
+        }
         self.write(event);
     }
 }

@@ -300,9 +300,9 @@ impl<E: std::error::Error + 'static> From<E> for Failure {
 }
 
 /// Writes the job for a trial as a store and returns the job's id. The store has the campaign's workloads too, so that
-/// the guest needs none of the campaign's files.
+/// the guest needs none of the campaign's files, and its secrets, which the trial needs.
 fn write_job(directory: &Path, context: &RunContext, next: &NextTrial) -> Result<String, RunError> {
-    let store = Store::open(directory)?;
+    let store = Store::open(directory)?.with_secrets();
     let cell = context.plan.cell(&next.trial);
     let mut id = String::new();
     let mut written: Vec<&str> = Vec::new();

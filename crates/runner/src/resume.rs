@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use model::cell::Cell;
 use model::changes::Changes;
 use model::record::{Run, Trial};
+use model::secret::masked_keys;
+use model::workload::{Custom, Workload, Workloads};
 use store::{Store, StoreError};
 
 use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
@@ -76,6 +78,17 @@ pub enum ResumeError {
         /// Its changes.
         changes: Box<Changes>,
     },
+    /// The campaign in the store is without its secrets.
+    #[error(
+        "the campaign of run {run} is in the store without its secrets ({})\nName the campaign file: `pgdyno resume FILE`",
+        masked.join(", ")
+    )]
+    Masked {
+        /// The run.
+        run: String,
+        /// Keys of the campaign and scripts of its workloads.
+        masked: Vec<String>,
+    },
     /// The campaign can't be read.
     #[error(transparent)]
     Campaign(#[from] CampaignFileError),
@@ -87,7 +100,7 @@ pub enum ResumeError {
 impl ResumeError {
     /// Whether there is nothing that can be continued as requested.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoRun { .. } | Self::Conflict { .. } | Self::Edited { .. })
+        matches!(self, Self::NoRun { .. } | Self::Conflict { .. } | Self::Edited { .. } | Self::Masked { .. })
     }
 }
 
@@ -104,6 +117,12 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
     };
     let mut run = newest(&all, name.as_deref(), request.run, store.root())?.clone();
     let trials: Vec<Trial> = all.into_iter().filter(|trial| trial.run.id == run.id).collect();
+    if request.file.is_none() {
+        let masked = masked_parts(&run, &trials);
+        if !masked.is_empty() {
+            return Err(ResumeError::Masked { run: run.id, masked });
+        }
+    }
     let path = request
         .file
         .map_or_else(|| store.root().with_file_name("campaign.toml"), |(path, _)| path.to_owned());
@@ -127,6 +146,13 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
     run.tags.splice(0..0, file.plan.tags.iter().cloned());
     run.notes.clone_from(&file.plan.notes);
     Ok(Resumption { file, path, run, trials, changes })
+}
+
+/// Masked parts of a stored campaign, without which it can't be run.
+fn masked_parts(run: &Run, trials: &[Trial]) -> Vec<String> {
+    let Workloads(workloads) = workloads_of(trials.iter());
+    let scripts = workloads.values().filter_map(Workload::custom).flat_map(Custom::masked_parts);
+    masked_keys(&run.campaign_toml).into_iter().chain(scripts).collect()
 }
 
 /// The newest run of a campaign, or with an id.

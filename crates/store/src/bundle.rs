@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::record::{Environment, Setting, Trial, TrialRecord};
+use model::secret::MaskSecrets;
 
 use crate::content::{self, CAMPAIGN, StoredContext};
 use crate::error::{Defect, StoreError};
@@ -82,7 +83,7 @@ pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defe
 }
 
 /// Reads the environment and the settings of a trial. Settings identical to those of an earlier bundle are not read
-/// again: `known` holds them by checksum.
+/// again: `known` holds them by checksum, masked.
 pub(crate) fn read_context(
     bundle: &Path,
     known: &mut HashMap<String, Arc<Vec<Setting>>>,
@@ -96,7 +97,9 @@ pub(crate) fn read_context(
         Some(sum) => match known.get(sum) {
             Some(settings) => Arc::clone(settings),
             None => {
-                let settings = Arc::new(content::settings(Some(file(bundle, setting::FILE, sum)?))?);
+                let mut settings = content::settings(Some(file(bundle, setting::FILE, sum)?))?;
+                settings.mask_secrets();
+                let settings = Arc::new(settings);
                 known.insert(sum.clone(), Arc::clone(&settings));
                 settings
             }

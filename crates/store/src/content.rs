@@ -6,13 +6,14 @@ use jiff::Timestamp;
 use model::message::Interval;
 use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
+use model::secret::MaskSecrets;
 
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
 use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 
-/// Text of the run's campaign, verbatim.
+/// Text of the run's campaign.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
 /// Environment and settings of a trial.
@@ -24,6 +25,13 @@ pub struct StoredContext {
     pub settings: Arc<Vec<Setting>>,
     /// Whether the bundle has the spans of its transactions.
     pub has_spans: bool,
+}
+
+impl MaskSecrets for StoredContext {
+    fn mask_secrets(&mut self) {
+        // The settings, which are shared, are masked already.
+        self.environment.mask_secrets();
+    }
 }
 
 /// Encodes a record as files, and verifies that they decode to the same record.

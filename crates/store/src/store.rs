@@ -1,11 +1,13 @@
 //! The store's public interface.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use model::acceptance::Acceptance;
-use model::record::{Environment, Trial, TrialRecord};
+use model::record::{Environment, Log, Trial, TrialRecord};
+use model::secret::MaskSecrets;
 
 use crate::acceptances;
 use crate::bundle;
@@ -18,11 +20,13 @@ use crate::index::{self, Listing, Reindexed};
 use crate::live::{self, LiveReader, LiveWriter};
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use a store
-/// concurrently.
+/// concurrently. Secrets are masked when they are written, and when they are read: bundles of earlier releases may have
+/// some.
 #[derive(Clone, Debug)]
 pub struct Store {
     root: PathBuf,
     trials: PathBuf,
+    keeps_secrets: bool,
 }
 
 /// Time of the last change of the directory of trials.
@@ -72,7 +76,13 @@ impl Store {
     }
 
     fn at(root: &Path) -> Self {
-        Self { root: root.to_owned(), trials: root.join("trials") }
+        Self { root: root.to_owned(), trials: root.join("trials"), keeps_secrets: false }
+    }
+
+    /// The store without masks: for a job that is handed over and deleted, not for results.
+    #[must_use]
+    pub fn with_secrets(self) -> Self {
+        Self { keeps_secrets: true, ..self }
     }
 
     /// The store's directory.
@@ -115,13 +125,17 @@ impl Store {
         LiveReader::open(&self.root, run)
     }
 
-    /// Writes the bundle of a trial atomically and returns its directory.
+    /// Writes the bundle of a trial atomically, with its secrets masked, and returns its directory.
     ///
     /// # Errors
     /// The record can't be stored (an id that is no ULID, a figure that is not a number), the trial already has a
     /// bundle, or the directory can't be written; nothing of the bundle remains.
     pub fn write(&self, record: &TrialRecord) -> Result<PathBuf, StoreError> {
-        bundle::write(&self.trials, record)
+        let mut record = Cow::Borrowed(record);
+        if !self.keeps_secrets {
+            record.to_mut().mask_secrets();
+        }
+        bundle::write(&self.trials, &record)
     }
 
     /// Reads the trial whose id is `prefix`, or the only one whose id begins with it; case is ignored.
@@ -145,7 +159,10 @@ impl Store {
     /// # Errors
     /// As [`Store::load`].
     pub fn log(&self, prefix: &str, name: &str) -> Result<Option<String>, StoreError> {
-        self.read(prefix, |bundle| bundle::read_log(bundle, name))
+        let log = self.read(prefix, |bundle| {
+            Ok(bundle::read_log(bundle, name)?.map(|text| Log { name: name.to_owned(), text }))
+        })?;
+        Ok(log.map(|log| log.text))
     }
 
     /// Reads the head of a trial.
@@ -169,7 +186,7 @@ impl Store {
         bundle::list(&self.trials)
     }
 
-    pub(crate) fn read<T>(
+    pub(crate) fn read<T: MaskSecrets>(
         &self,
         prefix: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,
@@ -178,12 +195,21 @@ impl Store {
     }
 
     /// As [`Store::read`], for a complete id.
-    pub(crate) fn read_exact<T>(
+    pub(crate) fn read_exact<T: MaskSecrets>(
         &self,
         id: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,
     ) -> Result<T, StoreError> {
-        what(&self.trials.join(id)).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))
+        let mut found = what(&self.trials.join(id))
+            .map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))?;
+        self.mask(&mut found);
+        Ok(found)
+    }
+
+    fn mask(&self, found: &mut impl MaskSecrets) {
+        if !self.keeps_secrets {
+            found.mask_secrets();
+        }
     }
 
     /// The heads of all readable trials, oldest first, by way of the index.
@@ -200,7 +226,9 @@ impl Store {
     /// # Errors
     /// The directory of trials can't be listed.
     pub fn list(&self) -> Result<Listing, StoreError> {
-        index::listing(&self.root, &self.trials)
+        let mut listing = index::listing(&self.root, &self.trials)?;
+        self.mask(&mut listing.trials);
+        Ok(listing)
     }
 
     /// Rebuilds the index from the bundles.
@@ -224,7 +252,9 @@ impl Store {
     /// # Errors
     /// The store can't be written to.
     pub fn accept(&self, acceptance: &Acceptance) -> Result<(), StoreError> {
-        acceptances::write(&self.root, acceptance)
+        let mut acceptance = acceptance.clone();
+        acceptance.mask_secrets();
+        acceptances::write(&self.root, &acceptance)
     }
 
     /// All accepted shifts, oldest first.
@@ -232,7 +262,9 @@ impl Store {
     /// # Errors
     /// One of them can't be read: an accepted shift must not silently become a failure.
     pub fn acceptances(&self) -> Result<Vec<Acceptance>, StoreError> {
-        acceptances::read(&self.root)
+        let mut acceptances = acceptances::read(&self.root)?;
+        acceptances.mask_secrets();
+        Ok(acceptances)
     }
 
     /// Withdraws an acceptance.

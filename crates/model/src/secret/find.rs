@@ -60,14 +60,14 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Ranges in order, without empty and overlapping ones.
+/// Ranges in order, without empty ones; those that overlap or touch are one.
 pub(super) fn merged(mut ranges: Vec<Range<usize>>) -> Vec<Range<usize>> {
     ranges.retain(|range| !range.is_empty());
     ranges.sort_by_key(|range| (range.start, range.end));
     let mut merged: Vec<Range<usize>> = Vec::with_capacity(ranges.len());
     for range in ranges {
         match merged.last_mut() {
-            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             _ => merged.push(range),
         }
     }

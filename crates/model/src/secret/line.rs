@@ -208,7 +208,7 @@ fn open_quote(line: &str, from: usize) -> Option<usize> {
 fn is_secret_value(line: &str, value: &Range<usize>) -> bool {
     let is_literal = line[..value.start].ends_with('\'');
     let value = &line[value.clone()];
-    !value.is_empty() && value != MASK && (is_literal || !is_reference(value))
+    !value.is_empty() && !value.starts_with(MASK) && (is_literal || !is_reference(value))
 }
 
 /// Whether a value refers to a secret: `$PASSWORD`, `${password}`, `$(command)`, `$1`.

@@ -15,7 +15,7 @@ pub(super) fn password_literals(text: &str) -> Vec<Range<usize>> {
         }
         let literal =
             if text[at..].starts_with('$') { dollar_quoted(text, at) } else { Some(quoted(text, at)) };
-        found.extend(literal.filter(|literal| text[literal.clone()] != *MASK));
+        found.extend(literal.filter(|literal| !text[literal.clone()].starts_with(MASK)));
     }
     found
 }

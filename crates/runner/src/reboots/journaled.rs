@@ -33,7 +33,9 @@ impl JournaledRun {
     /// # Errors
     /// A file of the campaign can't be read any more.
     pub fn campaign_file(&self, trials: &[Trial]) -> Result<CampaignFile, CampaignFileError> {
-        let known = workloads_of(trials.iter().filter(|trial| trial.run.id == self.run.id));
+        let mut known = workloads_of(trials.iter().filter(|trial| trial.run.id == self.run.id));
+        // Those that are stored without their secrets are read from their files again.
+        known.0.retain(|_, workload| workload.custom().is_none_or(|custom| custom.masked_parts().is_empty()));
         let text = self.run.campaign_toml.clone();
         CampaignFile::parse_with(&self.journal.campaign.file, text, self.run.seed, &known)
     }

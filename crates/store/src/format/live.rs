@@ -3,6 +3,7 @@
 //! A temporary file: it is removed when the run ends, and all results are in bundles.
 
 use jiff::Timestamp;
+use model::secret::MaskSecrets;
 use model::{message, waits};
 use serde::{Deserialize, Serialize};
 
@@ -245,16 +246,33 @@ impl Wait {
     }
 }
 
-/// Encodes a line, with its line break.
+impl MaskSecrets for Line {
+    fn mask_secrets(&mut self) {
+        match self {
+            Self::Run(run) => run.cells.iter_mut().for_each(|cell| cell.cell.mask_secrets()),
+            Self::Preparing(preparing) => preparing.what.mask_secrets(),
+            Self::Notice(notice) => notice.text.mask_secrets(),
+            Self::TrialBegins(begins) => begins.cell.mask_secrets(),
+            Self::TrialEnded(ended) => ended.reasons.mask_secrets(),
+            Self::Ended(ended) => ended.why.mask_secrets(),
+            Self::Interval(_) => {}
+        }
+    }
+}
+
+/// Encodes a line, with its line break and its secrets masked.
 pub(crate) fn write(line: &Line) -> serde_json::Result<Vec<u8>> {
-    let mut text = serde_json::to_vec(line)?;
+    let mut line = line.clone();
+    line.mask_secrets();
+    let mut text = serde_json::to_vec(&line)?;
     text.push(b'\n');
     Ok(text)
 }
 
-/// Parses a line; `None` if this release can't.
+/// Parses a line, and masks the secrets that an earlier release may have written; `None` if this release can't.
 pub(crate) fn read(line: &[u8]) -> Option<Line> {
-    let line = serde_json::from_slice(line).ok()?;
+    let mut line: Line = serde_json::from_slice(line).ok()?;
+    line.mask_secrets();
     match &line {
         Line::Run(run) if run.format != VERSION => None,
         _ => Some(line),
