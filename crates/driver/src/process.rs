@@ -8,7 +8,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use host::process::withhold_variables;
 use model::message::{Reply, Request, VERSION};
+use model::secret::is_secret_name;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
@@ -57,6 +59,7 @@ impl Process {
         let spawn_error = |source| DriverError::Spawn { program: program.display().to_string(), source };
         let mut command = Command::new(program);
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        withhold_variables(&mut command, is_secret_name);
         let mut child = host::process::spawn(command, Signal::KILL).map_err(spawn_error)?;
         let (Some(requests), Some(output), Some(errors)) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take())

@@ -66,6 +66,15 @@ pub fn inherit_fd(command: &mut Command, file: OwnedFd) {
     }
 }
 
+/// Makes a command not inherit the environment variables whose names are of this kind.
+pub fn withhold_variables(command: &mut Command, is_withheld: impl Fn(&str) -> bool) {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(&is_withheld) {
+            command.env_remove(name);
+        }
+    }
+}
+
 /// Starts a process in a session of its own, which outlives this one.
 pub fn spawn_detached(mut command: Command) -> io::Result<Child> {
     // SAFETY: as above.

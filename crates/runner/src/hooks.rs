@@ -1,6 +1,7 @@
 //! Hooks: the user's own commands around a campaign and its trials.
 
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,8 @@ use std::time::Duration;
 use model::cell::Cell;
 use model::factor::Factor;
 use model::message::{Connection, Endpoint};
+use model::secret::{is_secret_name, mask_known, secrets};
+use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process_group};
 
 /// Interval between checks for the end of a hook and for an interrupt.
@@ -93,16 +96,21 @@ impl HookEnv {
 /// Runs a hook in a shell and waits for its end. An interrupt kills it, with everything it started.
 ///
 /// # Errors
-/// It can't be run, fails or is killed.
+/// It can't be run, fails or is killed. Command and output are without the secrets of the command and of the environment.
 pub(crate) fn run(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError> {
-    wait(command, env, interrupt).map_err(|problem| HookError { command: command.to_owned(), problem })
+    let known = known_secrets(command, env);
+    wait(command, env, &known, interrupt)
+        .map_err(|problem| HookError { command: mask_known(command, &known), problem })
 }
 
-fn wait(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), Problem> {
+/// Makes a shell run the command on its standard input: everybody can read the command lines of processes.
+const RUN_INPUT: &str = "pgdyno_hook=$(cat) && exec </dev/null && eval \"$pgdyno_hook\"";
+
+fn wait(command: &str, env: &HookEnv, known: &[String], interrupt: &AtomicBool) -> Result<(), Problem> {
     let mut child = Command::new("sh")
-        .args(["-c", command])
+        .args(["-c", RUN_INPUT])
         .envs(env.0.iter().map(|(name, value)| (name, value)))
-        .stdin(Stdio::null())
+        .stdin(input(command).map_err(Problem::Start)?)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
@@ -129,8 +137,25 @@ fn wait(command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), Prob
         outputs.into_iter().flatten().filter_map(|output| output.recv_timeout(OUTPUT_TIMEOUT).ok()).collect();
     Err(match output.trim() {
         "" => Problem::Silent(status),
-        output => Problem::Failed { status, output: last_lines(output) },
+        output => Problem::Failed { status, output: last_lines(&mask_known(output, known)) },
     })
+}
+
+/// A file in memory with this text.
+fn input(text: &str) -> io::Result<File> {
+    let mut file = File::from(memfd_create(c"hook", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// Secrets in a hook's command and in its environment, which its output may repeat.
+fn known_secrets(command: &str, env: &HookEnv) -> Vec<String> {
+    let own = std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    let variables = own.chain(env.0.iter().cloned()).filter(|(name, _)| is_secret_name(name));
+    let written = secrets(command).into_iter().map(|secret| command[secret].to_owned());
+    written.chain(variables.map(|(_, value)| value)).collect()
 }
 
 /// Reads the output to its end in a thread, so that the hook never blocks on a full pipe.
@@ -166,6 +191,28 @@ mod tests {
         let error = run_now("echo one; echo two >&2; exit 3").unwrap_err();
         assert!(error.contains("exit status: 3") && error.contains("one · two"), "{error}");
         assert!(run_now("exit 1").unwrap_err().ends_with("(exit status: 1) without output"));
+        assert_eq!(
+            run_now("cat; x=$(cat <<'END'\na \"b\"\nEND\n)\ntest \"$x\" = 'a \"b\"'"),
+            Ok(()),
+            "no input"
+        );
+    }
+
+    #[test]
+    fn no_secret_of_a_hook_is_in_its_error_or_on_a_command_line() {
+        let mut connection = Connection {
+            endpoint: Endpoint::Unix { directory: "/tmp".to_owned(), port: 5432 },
+            user: "u".to_owned(),
+            database: "d".to_owned(),
+            password: None,
+        };
+        connection.password = Some("from-connection".to_owned());
+        let env = HookEnv::new("c", "r").with_connection(&connection);
+        let command = "TOKEN=in-command; echo $TOKEN $PGPASSWORD password=in-output; tr '\\0' ' ' </proc/$$/cmdline; exit 1";
+        let error = run(command, &env, &AtomicBool::new(false)).unwrap_err().to_string();
+        assert!(error.contains("`TOKEN=(masked); echo"), "{error}");
+        assert!(error.contains(": (masked) (masked) password=(masked)"), "{error}");
+        assert!(error.contains("sh -c pgdyno_hook") && error.matches("TOKEN").count() == 2, "{error}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::record::RawRead;
+use model::secret::is_secret_name;
 use rustix::process::Signal;
 use wire::quote_literal;
 
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::limits::Group;
 use crate::server::Server;
 use host::IoContext;
-use host::process::{enter_cgroups, spawn};
+use host::process::{enter_cgroups, spawn, withhold_variables};
 
 /// Size of a read.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -103,6 +104,7 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        withhold_variables(&mut command, is_secret_name);
         let groups = self.group().map_or_else(|| Ok(Vec::new()), Group::procs_files)?;
         enter_cgroups(&mut command, groups);
         let mut child = spawn(command, Signal::KILL).doing("run", program)?;

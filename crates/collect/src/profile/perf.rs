@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use host::process::{inherit_fd, spawn};
+use host::process::{inherit_fd, spawn, withhold_variables};
 use model::profile::{Profile, STACK_COPY_BYTES, Scope, Unwinding};
+use model::secret::is_secret_name;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process};
@@ -112,6 +113,7 @@ impl Perf {
             .env("PERF_CONFIG", "/dev/null")
             .env("LC_ALL", "C")
             .env_remove("DEBUGINFOD_URLS");
+        withhold_variables(&mut command, is_secret_name);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         command
     }

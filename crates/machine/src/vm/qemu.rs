@@ -11,6 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use model::machine::{Acceleration, Storage};
+use model::secret::is_secret_name;
 use model::units::Size;
 use rustix::process::Signal;
 
@@ -19,7 +20,7 @@ use crate::vm::error::VmError;
 use crate::vm::initramfs::Initramfs;
 use crate::vm::link::Frame;
 use crate::vm::virtiofs::{HostFiles, TAG};
-use host::process::{inherit_fd, spawn};
+use host::process::{inherit_fd, spawn, withhold_variables};
 
 /// Longest silence until a guest counts as hung; a working one reports all the time.
 pub(crate) const DEFAULT_SILENCE_TIMEOUT: Duration = Duration::from_secs(180);
@@ -121,6 +122,7 @@ impl Vm {
             inherit_fd(&mut command, socket);
             host_files = Some(served);
         }
+        withhold_variables(&mut command, is_secret_name);
         command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(command, Signal::KILL).map_err(not_started)?;
         let (sender, frames) = mpsc::channel();

@@ -16,7 +16,8 @@ use rustix::thread::UnshareFlags;
 
 use crate::vm::descriptor::by_descriptor;
 use crate::vm::error::VmError;
-use host::process::{inherit_fd, spawn};
+use host::process::{inherit_fd, spawn, withhold_variables};
+use model::secret::is_secret_name;
 
 /// Tag by which the guest mounts them.
 pub(crate) const TAG: &str = "host";
@@ -49,6 +50,7 @@ impl HostFiles {
         command.args(options).arg(format!("--fd={}", listener.as_raw_fd()));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone()?);
         inherit_fd(&mut command, listener);
+        withhold_variables(&mut command, is_secret_name);
         make_read_only(&mut command, (!is_root).then(|| (geteuid(), getegid())));
         let child = spawn(command, Signal::KILL).map_err(|error| {
             refused(format!(
