@@ -16,6 +16,7 @@ use machine::reboot::{Boot, BootRequest, CrashLog, Journal, Loader, Machine, Ste
 use model::cell::Cell;
 use model::plan::Plan;
 use model::record::{Run, Trial};
+use model::secret::mask;
 use store::Store;
 
 use crate::campaign::{Campaign, RunOutcome};
@@ -279,7 +280,7 @@ impl Reboots<'_> {
     }
 
     fn notice(&self, text: &str) {
-        self.observer.on_event(&Event::Notice(text));
+        self.observer.on_event(&Event::Notice(&mask(text)));
     }
 }
 

@@ -148,6 +148,7 @@ impl Journal {
     pub(super) fn write(&self, file: &Path) -> Result<Step, Error> {
         let text = serde_json::to_string_pretty(self).doing("write", file)?;
         let what = "the journal of what must be restored".to_owned();
-        Ok(Step::Write { path: file.to_owned(), what, text })
+        // The campaign may have secrets.
+        Ok(Step::Write { path: file.to_owned(), is_private: true, what, text })
     }
 }

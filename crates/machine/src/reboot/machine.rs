@@ -158,6 +158,7 @@ impl Machine {
             journal.write(&self.journal_file())?,
             Step::Write {
                 path: self.unit(),
+                is_private: false,
                 what: "the systemd unit that continues the campaign after each boot".to_owned(),
                 text: unit::text(&journal.campaign, program, environment),
             },
@@ -200,6 +201,7 @@ impl Machine {
                 })?;
                 steps.push(Step::Write {
                     path: self.path(grub.join("custom.cfg")),
+                    is_private: false,
                     what: format!("the entry {} of {boot}", grub_cfg::ENTRY),
                     text: custom::with(&self.custom()?, &entry),
                 });
@@ -237,7 +239,7 @@ impl Machine {
             steps.push(if text.is_empty() && !journal.had_custom {
                 Step::Remove { path }
             } else {
-                Step::Write { path, what: "without pgdyno's entry".to_owned(), text }
+                Step::Write { path, is_private: false, what: "without pgdyno's entry".to_owned(), text }
             });
             steps.push(Step::NextEntry {
                 grubenv: self.path(grub.join("grubenv")),

@@ -7,6 +7,8 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use model::secret::mask;
+
 use super::grubenv;
 use crate::error::Error;
 use host::IoContext;
@@ -18,6 +20,8 @@ pub enum Step {
     Write {
         /// The file.
         path: PathBuf,
+        /// Whether only its owner may read it, whatever its mode was.
+        is_private: bool,
         /// Description of the file.
         what: String,
         /// Text.
@@ -61,7 +65,7 @@ impl fmt::Display for Step {
             Self::NextEntry { grubenv, entry: None } => {
                 write!(f, "remove next_entry from {}", grubenv.display())
             }
-            Self::Run { command } => write!(f, "run {}", shell(command)),
+            Self::Run { command } => write!(f, "run {}", mask(&shell(command))),
         }
     }
 }
@@ -85,7 +89,7 @@ pub fn execute(steps: &[Step]) -> Result<(), Error> {
 impl Step {
     fn execute(&self) -> Result<(), Error> {
         match self {
-            Self::Write { path, text, .. } => write(path, text),
+            Self::Write { path, text, is_private, .. } => write(path, text, *is_private),
             Self::Link { path, to } => {
                 let directory = directory(path);
                 fs::create_dir_all(directory).doing("create the directory", directory)?;
@@ -107,13 +111,17 @@ impl Step {
     }
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
+fn write(path: &Path, text: &str, is_private: bool) -> Result<(), Error> {
     let directory = directory(path);
     fs::create_dir_all(directory).doing("create the directory", directory)?;
-    let default = fs::Permissions::from_mode(0o644);
+    let permissions = match fs::metadata(path) {
+        _ if is_private => fs::Permissions::from_mode(0o600),
+        Ok(existing) => existing.permissions(),
+        Err(_) => fs::Permissions::from_mode(0o644),
+    };
     let mut file = tempfile::Builder::new()
         .prefix(".pgdyno-")
-        .permissions(fs::metadata(path).map_or(default, |existing| existing.permissions()))
+        .permissions(permissions)
         .tempfile_in(directory)
         .doing("create a file in", directory)?;
     file.write_all(text.as_bytes()).doing("write", path)?;
@@ -138,7 +146,7 @@ fn set_next_entry(path: &Path, entry: Option<&str>) -> Result<(), Error> {
 }
 
 fn run(command: &[String]) -> Result<(), Error> {
-    let refuse = |why: String| Error::Reboot(format!("could not run `{}`: {why}", shell(command)));
+    let refuse = |why: String| Error::Reboot(format!("could not run `{}`: {why}", mask(&shell(command))));
     let Some((program, args)) = command.split_first() else { return Ok(()) };
     let output = Command::new(program).args(args).output().map_err(|error| refuse(error.to_string()))?;
     if output.status.success() {

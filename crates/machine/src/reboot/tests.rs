@@ -171,6 +171,16 @@ fn a_machine_is_restored_to_its_initial_state() {
 }
 
 #[test]
+fn only_the_owner_reads_the_journal_and_all_read_the_unit() {
+    let machine = Fixture::new();
+    execute(&files_only(&machine.prepare(None).unwrap().steps)).unwrap();
+    let mode =
+        |path: &str| fs::metadata(machine.directory.path().join(path)).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode("var/lib/pgdyno/kernels-by-reboot.json"), 0o600);
+    assert_eq!(mode("etc/systemd/system/pgdyno-campaign.service"), 0o644);
+}
+
+#[test]
 fn the_unit_continues_the_run() {
     let steps = Fixture::new().prepare(None).unwrap().steps;
     let unit = steps.iter().find_map(|step| match step {

@@ -19,6 +19,16 @@ pub enum RebootError {
         /// Releases of the installed kernels.
         installed: Vec<String>,
     },
+    /// A variable that pgdyno needs after a boot contains a password.
+    #[error(
+        "{name} contains a password, and all users of this machine could read it in the systemd unit that continues the \
+         campaign after a boot; use a mirror without a password, or install the servers first (`pgdyno server install`) \
+         and unset {name}"
+    )]
+    SecretVariable {
+        /// The variable.
+        name: &'static str,
+    },
     /// The machine can't boot these kernels.
     #[error(transparent)]
     Unsupported(machine::Error),
@@ -39,6 +49,12 @@ pub enum RebootError {
 impl RebootError {
     /// Whether the campaign can't be run as requested; the machine is then restored.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoKernel { .. } | Self::Unsupported(_) | Self::Run(RunError::Confounded { .. }))
+        matches!(
+            self,
+            Self::NoKernel { .. }
+                | Self::SecretVariable { .. }
+                | Self::Unsupported(_)
+                | Self::Run(RunError::Confounded { .. })
+        )
     }
 }

@@ -6,11 +6,16 @@ use std::path::{Path, PathBuf};
 use machine::reboot::{Boot, Loader, Machine, Prepared, Step};
 use model::plan::Plan;
 use model::record::{Run, Status, Trial};
+use model::secret::secrets;
 
 use super::boots::{boot_of, waiting};
 use super::{RebootError, Reboots};
 use crate::host_context::HostContext;
 use crate::without_kernel::{OpenTrial, open_trials};
+
+/// Environment variables that pgdyno needs after a boot, besides the directory of the cache.
+const KEPT_VARIABLES: [&str; 5] =
+    ["HOME", "PATH", "PGDYNO_DATASETS_MAX", "PGDYNO_MIRROR", "PGDYNO_SERVER_USER"];
 
 /// A machine that can boot the kernels of a run.
 #[derive(Clone, Debug)]
@@ -50,8 +55,9 @@ impl Reboots<'_> {
         }
         let campaign = self.journal_entry(file, earlier)?;
         let wanted: Vec<Boot> = boots.iter().map(|planned| planned.boot.clone()).collect();
+        let environment = environment(|name| std::env::var(name).ok(), self.cache.directory())?;
         let prepared = machine
-            .prepare(campaign, &wanted, by, self.program, &self.environment())
+            .prepare(campaign, &wanted, by, self.program, &environment)
             .map_err(RebootError::Unsupported)?;
         let host = HostContext::detect();
         Ok(Some(Preparation {
@@ -88,15 +94,25 @@ impl Reboots<'_> {
             earlier,
         })
     }
+}
 
-    /// The environment that pgdyno needs after a boot.
-    fn environment(&self) -> BTreeMap<String, String> {
-        let is_kept = |name: &str| ["PATH", "HOME"].contains(&name) || name.starts_with("PGDYNO_");
-        let mut kept: BTreeMap<String, String> = std::env::vars().filter(|(name, _)| is_kept(name)).collect();
-        // The default location depends on the home directory.
-        kept.insert("PGDYNO_CACHE".to_owned(), self.cache.directory().display().to_string());
-        kept
+/// The environment that pgdyno needs after a boot, from the present one: variables of a fixed list, since all users can read
+/// the unit, in which they are.
+fn environment(
+    variable: impl Fn(&str) -> Option<String>,
+    cache: &Path,
+) -> Result<BTreeMap<String, String>, RebootError> {
+    let mut kept = BTreeMap::new();
+    for name in KEPT_VARIABLES {
+        let Some(value) = variable(name) else { continue };
+        if !secrets(&value).is_empty() {
+            return Err(RebootError::SecretVariable { name });
+        }
+        kept.insert(name.to_owned(), value);
     }
+    // The default location depends on the home directory.
+    kept.insert("PGDYNO_CACHE".to_owned(), cache.display().to_string());
+    Ok(kept)
 }
 
 impl Preparation {
@@ -149,4 +165,33 @@ fn boots(plan: &Plan, open: &[OpenTrial], machine: &Machine) -> Result<Vec<Plann
         }
     }
     Ok(boots)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_needed_and_no_secret_is_kept_for_the_next_boot() {
+        let given = |mirror: &'static str| {
+            move |name: &str| match name {
+                "PGDYNO_MIRROR" => Some(mirror.to_owned()),
+                "PGDYNO_TOKEN" | "PGDYNO_STORE" | "PGPASSWORD" | "HOME" => Some("x".to_owned()),
+                _ => None,
+            }
+        };
+        let kept = environment(given("https://mirror/maven2"), Path::new("/cache")).unwrap();
+        let kept: Vec<(&str, &str)> =
+            kept.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(
+            kept,
+            [("HOME", "x"), ("PGDYNO_CACHE", "/cache"), ("PGDYNO_MIRROR", "https://mirror/maven2")]
+        );
+        let error = environment(given("https://me:hunter2@mirror/"), Path::new("/cache")).unwrap_err();
+        assert!(
+            error.to_string().contains("PGDYNO_MIRROR") && !error.to_string().contains("hunter2"),
+            "{error}"
+        );
+        assert!(error.is_usage());
+    }
 }
