@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use model::secret::{mask, mask_sql};
 use model::version::Major;
 use model::workload::Statement;
 use wire::blocking::{Session, SessionError};
@@ -69,7 +70,9 @@ impl Control {
     }
 
     pub(crate) fn execute(&self, session: &mut Session, statement: &str) -> Result<(), Error> {
-        session.execute(statement).map_err(|error| self.error(format!("run \"{statement}\""), &error))
+        session
+            .execute(statement)
+            .map_err(|error| self.error(format!("run \"{}\"", mask_sql(statement)), &error))
     }
 
     /// Runs statements in the tested database, in one session and in order, up to one that is refused.
@@ -77,7 +80,7 @@ impl Control {
         let mut session = self.connect(crate::DATABASE)?;
         for Statement { place, sql } in statements {
             session.execute(sql).map_err(|error| {
-                let refused = error.server_error().map(|refused| refused.message.clone());
+                let refused = error.server_error().map(|refused| mask(&refused.message));
                 Error::Statement { place: place.clone(), why: refused.unwrap_or_else(|| sql_text(&error)) }
             })?;
         }

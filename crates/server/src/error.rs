@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use host::DISK_FULL_ADVICE;
 use model::outage::Outage;
+use model::secret::mask;
 use model::version::ParseVersionError;
 use wire::blocking::SessionError;
 
@@ -425,14 +426,14 @@ pub enum LimitError {
     },
 }
 
-/// The server's own message if there is one, else the error of the connection, in one line.
+/// The server's own message if there is one, else the error of the connection, in one line and without secrets.
 pub(crate) fn sql_text(error: &SessionError) -> String {
     match error.server_error() {
         Some(refused) => {
             let advice = if refused.code() == Some(DISK_FULL) { DISK_FULL_ADVICE } else { "" };
-            format!("{}: {}{advice}", refused.severity, refused.message)
+            format!("{}: {}{advice}", refused.severity, mask(&refused.message))
         }
-        None => error.to_string().split_whitespace().collect::<Vec<_>>().join(" "),
+        None => mask(&error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")),
     }
 }
 

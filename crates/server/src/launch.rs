@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use model::secret::mask;
 use model::units::Size;
 use model::version::Major;
 use rustix::process::Signal;
@@ -169,7 +170,10 @@ impl Launch<'_> {
                 version: self.installation.version().to_string(),
                 directory: self.data.to_owned(),
                 why: format!("{error}{}", self.out_of_memory()),
-                log: last_lines(&log_text(&read_log(self.log, log_from).unwrap_or_default()), LOG_TAIL_LINES),
+                log: mask(&last_lines(
+                    &log_text(&read_log(self.log, log_from).unwrap_or_default()),
+                    LOG_TAIL_LINES,
+                )),
             });
         }
         Ok(launched)

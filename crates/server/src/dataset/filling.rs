@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::secret::mask;
 use wire::blocking::SessionError;
 
 use crate::cluster::{Cluster, sync_file_system};
@@ -87,7 +88,7 @@ fn make(
             version: installation.version().to_string(),
             directory: server.data_directory().to_owned(),
             why: "it was filled, but did not stop cleanly".to_owned(),
-            log: last_lines(&server.log()?, LOG_TAIL_LINES),
+            log: mask(&last_lines(&server.log()?, LOG_TAIL_LINES)),
         });
     }
     let cluster = server.stop(StopMode::Fast)?;

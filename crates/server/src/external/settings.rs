@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use wire::blocking::Session;
+use model::secret::{mask_known, mask_setting};
+use wire::blocking::{Session, SessionError};
 use wire::{quote_identifier, quote_literal};
 
 use super::journal::Change;
@@ -100,7 +101,7 @@ impl Control {
     pub(super) fn change(&self, changes: &[Change]) -> Result<(), Error> {
         let mut session = self.session()?;
         for Change { name, set, .. } in changes {
-            self.execute(&mut session, &alter_system(name, Some(set)))?;
+            self.alter_system(&mut session, name, Some(set))?;
         }
         self.reload(&mut session)?;
         // Some settings apply to sessions that begin after the reload.
@@ -123,7 +124,7 @@ impl Control {
                 continue;
             }
             if current != before.as_ref() {
-                self.execute(&mut session, &alter_system(name, before.as_deref()))?;
+                self.alter_system(&mut session, name, before.as_deref())?;
             }
             outcome.settings.push(name.clone());
         }
@@ -137,6 +138,12 @@ impl Control {
             }
         }
         Ok(outcome)
+    }
+
+    /// Sets a value in `postgresql.auto.conf`, or removes it. The error does not have the value, which may be a secret.
+    fn alter_system(&self, session: &mut Session, name: &str, value: Option<&str>) -> Result<(), Error> {
+        let failed = |error: SessionError| self.error(format!("change the setting {name}"), &error);
+        session.execute(&alter_system(name, value)).map_err(failed)
     }
 
     fn check_privileges(&self, session: &mut Session) -> Result<(), Error> {
@@ -203,6 +210,8 @@ impl Control {
 
     fn check(&self, session: &mut Session, change: &Change) -> Result<(), Error> {
         let Change { name, set, .. } = change;
+        let shown = mask_setting(name, set);
+        let secret = if shown == *set { Vec::new() } else { vec![set.clone()] };
         let refuse = |why: String| Err(Error::Setting { name: name.clone(), why });
         let row: Option<(String, bool, Option<String>)> = session
             .query_opt(&format!(
@@ -216,15 +225,21 @@ impl Control {
             return refuse("the server no longer has it".to_owned());
         };
         if let Some(error) = error {
-            return refuse(format!("the server {} rejects \"{set}\": {error}", self.display_name));
+            return refuse(format!(
+                "the server {} rejects \"{shown}\": {}",
+                self.display_name,
+                mask_known(&error, &secret)
+            ));
         }
         let file = self.auto_conf(session)?;
         if file.get(&name.to_lowercase()) != Some(set) {
-            return refuse(format!("\"{set}\" is not in postgresql.auto.conf: someone else has changed it"));
+            return refuse(format!(
+                "\"{shown}\" is not in postgresql.auto.conf: someone else has changed it"
+            ));
         }
         if source != "configuration file" || !from_own_file {
             return refuse(format!(
-                "\"{set}\" is not in force on the server {}: its value comes from \"{source}\", which overrides \
+                "\"{shown}\" is not in force on the server {}: its value comes from \"{source}\", which overrides \
                  ALTER SYSTEM (command line: how the server is started; user, database: ALTER ROLE and ALTER \
                  DATABASE; client: options of the connection string)",
                 self.display_name
