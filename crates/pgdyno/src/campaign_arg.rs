@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use model::secret::{MASK, campaign_secrets};
 use model::spec::deprecated_keys;
 use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
 
@@ -27,7 +28,7 @@ impl CampaignArg {
     /// # Errors
     /// The file can't be read, or is not a campaign.
     pub(crate) fn read(&self) -> Result<CampaignFile, CampaignFileError> {
-        CampaignFile::parse(&self.path, text(&self.path, &self.set)?, None)
+        self.parse(text(&self.path, &self.set)?)
     }
 
     /// As [`CampaignArg::read`], with kernels that run on the machine itself unless the campaign names an acceleration.
@@ -36,7 +37,18 @@ impl CampaignArg {
     /// As [`CampaignArg::read`].
     pub(crate) fn read_for_reboots(&self) -> Result<CampaignFile, CampaignFileError> {
         let text = overrides::without_virtual_machines(&text(&self.path, &self.set)?);
-        CampaignFile::parse(&self.path, text, None)
+        self.parse(text)
+    }
+
+    /// Plans the campaign; secrets in scripts are noted on standard error.
+    fn parse(&self, text: String) -> Result<CampaignFile, CampaignFileError> {
+        let file = CampaignFile::parse(&self.path, text, None)?;
+        for workload in file.plan.custom_workloads() {
+            for place in workload.secret_places() {
+                note_secret(&format!("{}: workload {}: {place}", self.path.display(), workload.name));
+            }
+        }
+        Ok(file)
     }
 
     /// The directory of the file.
@@ -45,7 +57,7 @@ impl CampaignArg {
     }
 }
 
-/// A campaign's text with overrides; outdated keys are noted on standard error.
+/// A campaign's text with overrides; outdated keys and secrets are noted on standard error.
 ///
 /// # Errors
 /// The file can't be read, or an override is malformed.
@@ -56,5 +68,12 @@ pub(crate) fn text(path: &Path, overrides: &[String]) -> Result<String, Campaign
     for outdated in deprecated_keys(&text) {
         note(&format!("{}: {outdated}\n", path.display()));
     }
+    for place in campaign_secrets(&text) {
+        note_secret(&format!("{}:{}: {place}", path.display(), place.line));
+    }
     Ok(text)
+}
+
+fn note_secret(place: &str) {
+    note(&format!("{place} contains a secret: in results it is {MASK}\n"));
 }

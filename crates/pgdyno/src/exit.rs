@@ -7,6 +7,7 @@ use analysis::compare::CompareError;
 use analysis::history::HistoryError;
 use analysis::power::NoiseError;
 use import::{ImportError, PersistError};
+use model::secret::mask;
 use runner::RunError;
 use runner::campaign_file::CampaignFileError;
 use runner::campaign_file::overrides::OverrideError;
@@ -124,7 +125,7 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         Some(CampaignFileError::Invalid { path, text, error }) => {
             return Some(snippet::render(path, text, error));
         }
-        Some(CampaignFileError::Script(message)) => return Some(message.clone()),
+        Some(CampaignFileError::Script(message)) => return Some(mask(message)),
         _ => {}
     }
     let is_usage = campaign.is_some_and(CampaignFileError::is_usage)

@@ -5,6 +5,7 @@ use std::path::Path;
 use analysis::power::{PowerCheck, noise_on, power_check};
 use clap::Args;
 use model::plan::Plan;
+use model::secret::MaskSecrets;
 use plaintext::table::Format;
 use report::plan::{Document, text};
 use runner::HostContext;
@@ -61,7 +62,8 @@ impl PlanArgs {
         let Some(campaign) = &self.campaign else {
             return Err(Usage("error: no campaign is named: pgdyno plan FILE".to_owned()).into());
         };
-        let plan = campaign.read()?.plan;
+        let mut plan = campaign.read()?.plan;
+        plan.mask_secrets();
         let confounds = known_confounds(&plan, &PreparationProgress::new())?;
         let power = power_of_plan(&plan, &self.store.root_next_to(campaign.directory()));
         match self.format.get() {
@@ -91,5 +93,8 @@ impl PlanArgs {
 pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     plan.run.compare?;
     let store = Store::existing(store).ok()?;
-    power_check(plan, &noise_on(&store, &HostContext::detect().hostname).ok()?)
+    // Those of stored trials are masked.
+    let mut plan = plan.clone();
+    plan.mask_secrets();
+    power_check(&plan, &noise_on(&store, &HostContext::detect().hostname).ok()?)
 }
