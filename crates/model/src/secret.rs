@@ -90,6 +90,14 @@ pub fn mask_sql(text: &str) -> String {
     mask_by(text, find::in_sql)
 }
 
+/// The lines, from 1, in which [`mask_sql`] finds secrets.
+pub fn lines_with_secrets(sql: &str) -> Vec<usize> {
+    let line = |secret: &Range<usize>| 1 + sql[..secret.start].matches('\n').count();
+    let mut lines: Vec<usize> = find::in_sql(sql).iter().map(line).collect();
+    lines.dedup();
+    lines
+}
+
 /// Masks a setting of a server as a campaign gives it. Settings of extensions are judged by their names.
 pub fn mask_setting(name: &str, value: &str) -> String {
     let name = name.to_ascii_lowercase();

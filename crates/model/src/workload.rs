@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use crate::secret::{MASK, MaskSecrets, mask_sql, mask_variable};
+use crate::secret::{MASK, MaskSecrets, lines_with_secrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
 
 /// A built-in script of pgbench, by pgbench's name, or custom scripts.
@@ -165,21 +165,15 @@ impl Custom {
         }
     }
 
-    /// Its scripts and parameters that contain secrets, each with a name and a line: `script a.sql, line 3`.
+    /// The places of secrets in its scripts: `script a.sql, line 3`.
     pub fn secret_places(&self) -> Vec<String> {
         let mut places = Vec::new();
         for workload in self.with_background() {
             for (name, text) in workload.texts() {
-                let masked = mask_sql(text);
-                let same = text.lines().zip(masked.lines()).take_while(|(text, masked)| text == masked);
-                if masked != *text {
-                    places.push(format!("script {name}, line {}", same.count() + 1));
-                }
+                places.extend(
+                    lines_with_secrets(text).iter().map(|line| format!("script {name}, line {line}")),
+                );
             }
-            let is_secret = |(name, value): &(&String, &String)| mask_variable(name, value) != **value;
-            places.extend(
-                workload.parameters.iter().filter(is_secret).map(|(name, _)| format!("parameter {name}")),
-            );
         }
         places
     }

@@ -137,6 +137,12 @@ fn only_real_passwords_in_sql_are_masked() {
 }
 
 #[test]
+fn secrets_of_a_script_have_lines() {
+    let script = "SELECT 1;\nALTER ROLE a\n PASSWORD 'x'; ALTER ROLE b PASSWORD 'y';\n\n-- password=z\n";
+    assert_eq!(lines_with_secrets(script), [3, 5]);
+}
+
+#[test]
 fn settings_are_judged_by_their_names_and_values() {
     for (name, value, expected) in [
         ("primary_conninfo", "host=a", MASK),
