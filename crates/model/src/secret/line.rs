@@ -12,9 +12,17 @@ const LOGIN_OPTIONS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 /// Header of HTTP, also `Proxy-Authorization`.
 const AUTHORIZATION: &str = "authorization";
 
+/// Longest distance within which the end of a login, an option or a quote is looked for, so that the time is proportional
+/// to the length of the line.
+const MAX_DISTANCE_BYTES: usize = 1024;
+
 /// The secrets in a line, in no order.
 pub(super) fn secrets_of_line(line: &str, mut found: impl FnMut(Range<usize>)) {
+    let mut from = 0;
     for (at, byte) in line.bytes().enumerate() {
+        if at < from {
+            continue;
+        }
         let secret = match byte {
             b'=' => assignment(line, at).map(|found| found.value),
             b':' if line[at..].starts_with("://") => password_of_url(line, at),
@@ -22,8 +30,18 @@ pub(super) fn secrets_of_line(line: &str, mut found: impl FnMut(Range<usize>)) {
             b'-' => value_of_option(line, at),
             _ => None,
         };
-        secret.into_iter().for_each(&mut found);
+        if let Some(secret) = secret {
+            if secret.len() > MAX_DISTANCE_BYTES {
+                from = secret.end;
+            }
+            found(secret);
+        }
     }
+}
+
+/// The text up to the maximum distance.
+fn near(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_DISTANCE_BYTES)]
 }
 
 /// A secret value that is assigned to a name.
@@ -74,7 +92,7 @@ fn value_of_option(line: &str, at: usize) -> Option<Range<usize>> {
     if line[..at].chars().next_back().is_some_and(|c| !c.is_whitespace() && !matches!(c, '"' | '\'' | '(')) {
         return None;
     }
-    let option = line[at..].split_whitespace().next()?;
+    let option = near(&line[at..]).split_whitespace().next()?;
     let name = option.split('=').next().unwrap_or_default();
     let is_login = LOGIN_OPTIONS.contains(&name);
     let has_value = is_login && name.len() < option.len();
@@ -101,7 +119,7 @@ fn value_of_option(line: &str, at: usize) -> Option<Range<usize>> {
 /// The password of `scheme://user:password@host`, with the colon of the scheme at this place.
 pub(super) fn password_of_url(line: &str, at: usize) -> Option<Range<usize>> {
     let from = at + "://".len();
-    let rest = &line[from..];
+    let rest = near(&line[from..]);
     let end = rest.find(|c: char| c.is_whitespace() || "\"'`<>".contains(c)).unwrap_or(rest.len());
     // A password may contain a slash that should have been encoded: the last @ ends it.
     let (login, _) = rest[..end].rsplit_once('@')?;
@@ -138,9 +156,13 @@ fn field(line: &str, at: usize) -> Option<Range<usize>> {
         }
         _ if is_authorization => from..open_quote(line, from).unwrap_or(line.len()),
         _ => {
-            let begins_line = before.trim_start_matches([' ', '\t', '-', '+']).len() == name.len();
-            let is_one_word = after.starts_with(' ') && !value.trim_end().contains(char::is_whitespace);
-            if !begins_line || !is_one_word || !is_surely_secret_name(name) {
+            let indentation = &before[..before.len() - name.len()];
+            let begins_line = indentation.len() <= MAX_DISTANCE_BYTES
+                && indentation.chars().all(|c| matches!(c, ' ' | '\t' | '-' | '+'));
+            if !begins_line || !after.starts_with(' ') || !is_surely_secret_name(name) {
+                return None;
+            }
+            if value.trim_end().contains(char::is_whitespace) {
                 return None;
             }
             value_at(line, from, &[])
@@ -195,7 +217,8 @@ fn end_of_word(line: &str, from: usize, separators: &[char]) -> usize {
 
 /// Whether a quote is open at this place.
 fn is_open(line: &str, at: usize, quote: char) -> bool {
-    line[..at].matches(quote).count() % 2 == 1
+    let from = line.ceil_char_boundary(at.saturating_sub(MAX_DISTANCE_BYTES));
+    line[from..at].matches(quote).count() % 2 == 1
 }
 
 /// Place of the next quote that closes an open one.

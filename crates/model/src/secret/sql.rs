@@ -6,6 +6,9 @@ use std::ops::Range;
 
 use super::{MASK, is_surely_secret_name};
 
+/// Longest literal in dollar quotes, so that the time is proportional to the length of the text.
+const MAX_DOLLAR_QUOTED_BYTES: usize = 64 << 10;
+
 /// The literals after words such as `PASSWORD`, as in `ALTER ROLE` and in options of foreign servers, in order.
 pub(super) fn password_literals(text: &str) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
@@ -50,16 +53,16 @@ fn quoted(text: &str, at: usize) -> Range<usize> {
 
 /// The content of `$$…$$` or `$tag$…$tag$` that begins at this place.
 fn dollar_quoted(text: &str, at: usize) -> Option<Range<usize>> {
-    let rest = text[at..].strip_prefix('$').map(|_| &text[at..])?;
-    let tag_end = 1 + rest[1..].find('$')?;
+    let rest = text[at..].strip_prefix('$')?;
     let is_tag = |c: char| c.is_alphanumeric() || c == '_';
-    let delimiter = &rest[..=tag_end];
-    if !delimiter[1..tag_end].chars().all(is_tag) || delimiter[1..].starts_with(|c: char| c.is_ascii_digit())
-    {
+    let tag = &rest[..rest.find(|c| !is_tag(c))?];
+    if !rest[tag.len()..].starts_with('$') || tag.starts_with(|c: char| c.is_ascii_digit()) {
         return None;
     }
+    let delimiter = &text[at..at + tag.len() + 2];
     let from = at + delimiter.len();
-    let end = text[from..].find(delimiter)?;
+    let near = text.floor_char_boundary(from + MAX_DOLLAR_QUOTED_BYTES);
+    let end = text[from..near].find(delimiter)?;
     Some(from..from + end)
 }
 

@@ -243,3 +243,17 @@ fn a_text_that_is_no_campaign_is_masked_as_words() {
     assert_eq!(mask_campaign("written by a later release"), "written by a later release");
     assert_eq!(mask_campaign("[ password=x"), "[ password=(masked)");
 }
+
+#[test]
+fn secrets_may_be_long_and_their_ends_are_looked_for_nearby() {
+    let long = "x y".repeat(10_000);
+    assert_eq!(mask(&format!("a \"password={long}\" b")), "a \"password=(masked)\" b");
+    assert_eq!(mask(&format!("ALTER ROLE a PASSWORD '{long}';")), "ALTER ROLE a PASSWORD '(masked)';");
+    let key = "x".repeat(800);
+    assert_eq!(mask(&format!("postgresql://me:{key}@host/")), "postgresql://me:(masked)@host/");
+    // A line without an end takes no quadratic time.
+    for piece in ["://", "\"-", "password=x'", "$a$"] {
+        let line = piece.repeat(20_000);
+        assert_eq!(mask(&line).contains("(masked)"), piece.contains("password"), "{piece}");
+    }
+}
