@@ -5,80 +5,21 @@
 #[cfg(test)]
 mod support;
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader};
 use std::net::TcpStream;
-use std::process::{Child, ExitStatus, Stdio};
-use std::time::Duration;
 
 use serde_json::Value;
 use store::Store;
+use support::serve::Server;
 use support::{Bench, signal, text, wait_until_gone};
-
-/// Longer than any step takes.
-const TIMEOUT: Duration = Duration::from_secs(240);
-
-/// A running `pgdyno serve`.
-struct Server {
-    child: Child,
-    /// `127.0.0.1:PORT`
-    address: String,
-    /// URL that it printed.
-    url: String,
-}
-
-impl Server {
-    fn start(bench: &Bench, args: &[&str]) -> Self {
-        let mut command = bench.command(&["serve"]);
-        command.args(args).env_remove("PGDYNO_TOKEN").stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut url = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut url).unwrap();
-        let port = url.split('/').nth(2).unwrap().rsplit_once(':').unwrap().1.to_owned();
-        Self { child, address: format!("127.0.0.1:{port}"), url: url.trim_end().to_owned() }
-    }
-
-    /// Sends an HTTP 1.0 request, whose response has no chunks and ends with the connection.
-    fn request(&self, path: &str, headers: &str) -> BufReader<TcpStream> {
-        let mut stream = TcpStream::connect(&self.address).unwrap();
-        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
-        write!(stream, "GET {path} HTTP/1.0\r\nHost: {}\r\n{headers}\r\n", self.address).unwrap();
-        BufReader::new(stream)
-    }
-
-    /// Status and body of a response.
-    fn get(&self, path: &str, headers: &str) -> (u16, String) {
-        let mut response = String::new();
-        self.request(path, headers).read_to_string(&mut response).unwrap();
-        let (head, body) = response.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
-    }
-
-    fn runs(&self) -> Value {
-        let (status, body) = self.get("/api/runs", "");
-        assert_eq!(status, 200, "{body}");
-        serde_json::from_str(&body).unwrap()
-    }
-
-    fn listen(&self) -> Listener {
-        Listener(self.request("/api/live", ""))
-    }
-
-    fn end(mut self, with: libc::c_int) -> ExitStatus {
-        signal(self.child.id() as i32, with);
-        self.child.wait().unwrap()
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 struct Listener(BufReader<TcpStream>);
 
 impl Listener {
+    fn new(server: &Server) -> Self {
+        Self(server.request("/api/live", ""))
+    }
+
     fn next(&mut self) -> Value {
         loop {
             let mut line = String::new();
@@ -130,7 +71,7 @@ fn a_running_campaign_is_reported_also_by_a_restarted_server() {
     let (status, page) = server.get("/", "");
     assert!(status == 200 && page.contains("<!--PGDYNO_DATA-->"), "{status}");
     assert_eq!(server.runs(), serde_json::json!([]));
-    let mut listener = server.listen();
+    let mut listener = Listener::new(&server);
     assert_eq!(listener.next()["event"], serde_json::json!({ "kind": "hello", "running": [] }));
 
     let running = bench.start();
@@ -148,7 +89,7 @@ fn a_running_campaign_is_reported_also_by_a_restarted_server() {
     // The server is killed during the first trial. Its successor reports the state so far.
     server.end(libc::SIGKILL);
     let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
-    let mut listener = server.listen();
+    let mut listener = Listener::new(&server);
     let hello = listener.next();
     assert_eq!(hello["event"]["running"], serde_json::json!([run]), "{hello}");
     assert_eq!(listener.next()["event"]["kind"], "run");
@@ -185,7 +126,7 @@ fn a_running_campaign_is_reported_also_by_a_restarted_server() {
     let died = listener.wait_for("ended");
     assert_eq!((&died["run"], &died["event"]["how"]), (&run.as_str().into(), &"died".into()));
     assert_eq!(server.runs()[0]["running"], false);
-    assert_eq!(server.listen().next()["event"]["running"], serde_json::json!([]));
+    assert_eq!(Listener::new(&server).next()["event"]["running"], serde_json::json!([]));
     wait_until_gone(&process_tree);
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
@@ -234,12 +175,12 @@ fn outside_loopback_the_url_has_the_required_token() {
 fn a_server_without_descriptors_for_more_connections_answers_nevertheless() {
     let bench = bench();
     let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
-    let mut listeners: Vec<Listener> = (0..20).map(|_| server.listen()).collect();
+    let mut listeners: Vec<Listener> = (0..20).map(|_| Listener::new(&server)).collect();
     for listener in &mut listeners {
         assert_eq!(listener.next()["event"]["kind"], "hello");
     }
     // Fewer than are open already.
-    let pid = server.child.id();
+    let pid = server.pid();
     let open = std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap().count() as u64;
     let maximum = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     let limit = rustix::process::Rlimit { current: Some(open - 5), maximum };

@@ -4,6 +4,7 @@
 #![allow(dead_code)]
 
 pub(crate) mod pgbench;
+pub(crate) mod serve;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -92,7 +93,7 @@ impl Bench {
 pub(crate) struct Process {
     pub(crate) pid: i32,
     pub(crate) command: String,
-    parent: i32,
+    pub(crate) parent: i32,
     start_time: String,
 }
 
