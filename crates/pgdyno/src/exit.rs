@@ -90,9 +90,9 @@ fn with_causes(error: &anyhow::Error) -> String {
     })
 }
 
-/// Prints an error with its causes to standard error.
+/// Prints an error with its causes, without secrets, to standard error.
 pub(crate) fn print_error(error: &anyhow::Error) {
-    note(&format!("error: {}\n", with_causes(error)));
+    note(&format!("error: {}\n", mask(&with_causes(error))));
 }
 
 /// Prints an error to standard error and returns the process's exit code.
@@ -138,7 +138,7 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         || matches!(error.downcast_ref(), Some(ImportError::NoColumn { .. } | ImportError::Level(_)))
         || matches!(error.downcast_ref(), Some(PersistError::AlreadyStored { .. }))
         || matches!(error.downcast_ref(), Some(NoiseError::Unknown { .. }));
-    is_usage.then(|| format!("error: {error}"))
+    is_usage.then(|| format!("error: {}", mask(&error.to_string())))
 }
 
 #[cfg(test)]
