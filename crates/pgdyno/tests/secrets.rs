@@ -177,8 +177,8 @@ fn report_content(html: &str) -> String {
     content
 }
 
-/// Asserts that no command shows a secret of the store.
-fn assert_shown_clean(bench: &Bench) {
+/// Asserts that no command shows a secret of the store, or publishes one to this server.
+fn assert_shown_clean(bench: &Bench, theirs: &Server) {
     let trials: Vec<String> = bench.store().ids().unwrap();
     let shown = |args: &[&str], code: i32| {
         let output = bench.pgdyno(args);
@@ -204,6 +204,16 @@ fn assert_shown_clean(bench: &Bench) {
     let content = report_content(&fs::read_to_string(bench.path().join("report.html")).unwrap());
     assert_clean("report.html", &content);
     assert!(content.contains("(masked)") && content.contains("pgbench_accounts"), "it was decoded");
+
+    let Endpoint::Tcp { port, .. } = theirs.endpoint(Transport::Tcp) else { panic!("no TCP") };
+    let connection = format!("postgresql://bench:{PASSWORD}@127.0.0.1:{port}/postgres");
+    shown(&["publish", &connection, "--schema", "results"], 0);
+    let mut session = theirs.session("postgres").unwrap();
+    let published: String =
+        session.query_one("SELECT schema_to_xml('results', true, false, '')::text").unwrap();
+    assert_clean("published", &published);
+    assert!(published.contains("ALTER ROLE bench PASSWORD '(masked)'"));
+    session.execute("DROP SCHEMA results CASCADE").unwrap();
 
     let server = support::serve::Server::start(bench, &["--listen", "127.0.0.1:0"]);
     let run = server.runs()[0]["id"].as_str().unwrap().to_owned();
@@ -304,7 +314,7 @@ fn no_secret_is_in_anything_that_a_run_leaves_or_shows() {
     ] {
         assert!(all.contains(evidence), "{evidence} is not in {all}");
     }
-    assert_shown_clean(&bench);
+    assert_shown_clean(&bench, &theirs);
 
     // Without its secrets, a campaign is not run again.
     let resumed = bench.pgdyno(&["resume"]);
@@ -327,11 +337,15 @@ fn no_secret_is_in_anything_that_a_run_leaves_or_shows() {
     assert!(text(&resumed).contains("hooks: "), "{}", text(&resumed));
     assert_clean("resume", &text(&resumed));
 
-    a_store_of_an_earlier_release_is_shown_without_its_secrets(&bench, &campaign);
+    a_store_of_an_earlier_release_is_shown_without_its_secrets(&bench, &campaign, &theirs);
 }
 
 /// Stores the trials of a bench as earlier releases did, with secrets, and shows them.
-fn a_store_of_an_earlier_release_is_shown_without_its_secrets(bench: &Bench, campaign: &str) {
+fn a_store_of_an_earlier_release_is_shown_without_its_secrets(
+    bench: &Bench,
+    campaign: &str,
+    theirs: &Server,
+) {
     let campaign_with_secrets = Campaign::parse(campaign).unwrap();
     let earlier = Bench::new(campaign);
     let store = Store::open(&earlier.path().join(".pgdyno")).unwrap().with_secrets();
@@ -364,5 +378,5 @@ fn a_store_of_an_earlier_release_is_shown_without_its_secrets(bench: &Bench, cam
         earlier.path().join(".pgdyno/trials").join(&bench.trials()[0].id).join("campaign.toml"),
     );
     assert!(stored.unwrap().contains(PLANTED));
-    assert_shown_clean(&earlier);
+    assert_shown_clean(&earlier, theirs);
 }
