@@ -128,6 +128,8 @@ fn a_mirror_without_tls_is_refused_unless_allowed() {
     assert!(printed.contains("--insecure-mirror"), "{printed}");
     assert!(install(&base.replace("http", "HTTP")).contains("--insecure-mirror"));
     assert!(install("/srv/mirror").contains("which is not an https:// URL"));
+    assert!(install("http://me:hunter2@host/").contains("REFUSED PGDYNO_MIRROR is http://me:(masked)@host"));
+    assert!(install("ftp://me:hunter2@host/").contains("me:(masked)@host"));
     assert_eq!(mirror.requests(""), 0);
 }
 

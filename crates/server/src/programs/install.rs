@@ -97,17 +97,14 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         format: 1,
         version: version.to_string(),
         source: Origin::Embedded,
-        archive: Some(archives.location().to_owned()),
+        archive: Some(archives.location()),
         sha512: Some(download.sha512.clone()),
         build: None,
         installed: Timestamp::now(),
     };
     put_in_place(cache, &identity, &record, |tree: &Path| {
-        let corrupt = |why: String| Error::Corrupt {
-            version: version.to_string(),
-            archive: archives.location().to_owned(),
-            why,
-        };
+        let corrupt =
+            |why: String| Error::Corrupt { version: version.to_string(), archive: archives.location(), why };
         download.unpack(tree).map_err(|error| corrupt(format!("it can't be unpacked: {error}")))?;
         match missing_program(&tree.join("bin")) {
             Some(program) => Err(corrupt(format!("it contains no bin/{program}"))),
