@@ -37,7 +37,7 @@ pub use dataset::template::{Facts, Template, templates};
 pub use error::{DISK_FULL, Error, LimitError, exhaustion_in};
 pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settings};
 pub use limits::check_limits;
-pub use programs::archives::allow_insecure_mirror;
+pub use programs::archives::{allow_insecure_mirror, insecure_mirror_is_allowed};
 pub use programs::build_flags::BuildFlags;
 pub use programs::install::{Release, install, install_newest, resolve};
 pub use programs::installation::{BuildRecord, Installation, Origin, find, installed};

@@ -65,6 +65,9 @@ pub struct Campaign {
     /// Whether to measure at the same time as other pgdynos.
     #[serde(default)]
     pub allow_concurrent: bool,
+    /// Whether to download from a mirror without TLS.
+    #[serde(default)]
+    pub insecure_mirror: bool,
     /// Ids of invalid trials that earlier commands of the user ran: they do not count as attempts.
     #[serde(default)]
     pub earlier: BTreeSet<String>,

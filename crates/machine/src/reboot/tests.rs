@@ -67,6 +67,7 @@ impl Fixture {
             pgdyno_version: "1".to_owned(),
             strict: false,
             allow_concurrent: false,
+            insecure_mirror: false,
             earlier: Default::default(),
         };
         let environment = BTreeMap::from([("PGDYNO_CACHE".to_owned(), "/a cache/50%".to_owned())]);

@@ -73,7 +73,11 @@ impl ResumeArgs {
             && let Some(journaled) = journaled_run(&root, self.run.as_deref())?
         {
             let file = journaled.campaign_file(&store.trials()?)?;
-            let machine::reboot::Campaign { strict, allow_concurrent, .. } = journaled.journal.campaign;
+            let machine::reboot::Campaign { strict, allow_concurrent, insecure_mirror, .. } =
+                journaled.journal.campaign;
+            if insecure_mirror {
+                server::allow_insecure_mirror();
+            }
             let run =
                 CampaignRun { plan: &file.plan, run: &journaled.run, trials: &[], strict, allow_concurrent };
             return continue_after_boot(run, journaled.journal, &root, format);

@@ -14,8 +14,8 @@ use crate::host_context::HostContext;
 use crate::without_kernel::{OpenTrial, open_trials};
 
 /// Environment variables that pgdyno needs after a boot, besides the directory of the cache.
-const KEPT_VARIABLES: [&str; 5] =
-    ["HOME", "PATH", "PGDYNO_DATASETS_MAX", "PGDYNO_MIRROR", "PGDYNO_SERVER_USER"];
+const KEPT_VARIABLES: [&str; 6] =
+    ["HOME", "PATH", "PGDYNO_DATASETS_MAX", "PGDYNO_MIRROR", "PGDYNO_QUEUE", "PGDYNO_SERVER_USER"];
 
 /// A machine that can boot the kernels of a run.
 #[derive(Clone, Debug)]
@@ -91,6 +91,7 @@ impl Reboots<'_> {
             pgdyno_version,
             strict: self.strict,
             allow_concurrent: self.allow_concurrent,
+            insecure_mirror: server::insecure_mirror_is_allowed(),
             earlier,
         })
     }

@@ -33,6 +33,11 @@ pub fn allow_insecure_mirror() {
     INSECURE_MIRROR.store(true, Ordering::Relaxed);
 }
 
+/// Whether this process may download from a mirror without TLS.
+pub fn insecure_mirror_is_allowed() -> bool {
+    INSECURE_MIRROR.load(Ordering::Relaxed)
+}
+
 /// A repository of embedded servers.
 #[derive(Debug)]
 pub(crate) struct Archives {
@@ -60,7 +65,7 @@ impl Archives {
         let base = mirror.to_string_lossy().trim_end_matches('/').to_owned();
         match base.split_once("://").map(|(scheme, _)| scheme.to_ascii_lowercase()).as_deref() {
             Some("https") => {}
-            Some("http") if INSECURE_MIRROR.load(Ordering::Relaxed) => {}
+            Some("http") if insecure_mirror_is_allowed() => {}
             Some("http") => return Err(crate::Error::InsecureMirror { mirror: mask(&base) }),
             _ => return Err(crate::Error::NotAMirror { mirror: mask(&base) }),
         }
