@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use model::acceptance::Acceptance;
 
 use crate::bundle::{sync_directory, write_synced};
-use crate::error::{Problem, StoreError};
+use crate::error::{Defect, Problem, StoreError};
+use crate::files;
 use crate::format::acceptance;
 use crate::id::is_id;
 
@@ -77,8 +78,8 @@ fn list(root: &Path) -> Result<(Vec<Acceptance>, Vec<Problem>), StoreError> {
     paths.sort();
     let (mut acceptances, mut problems) = (Vec::new(), Vec::new());
     for path in paths {
-        let text = fs::read(&path).map_err(StoreError::io("read", &path))?;
-        match acceptance::read(&name(&path), &text) {
+        let read = files::read_own(&path).map_err(|error| Defect::damaged(&name(&path), error));
+        match read.and_then(|text| acceptance::read(&name(&path), &text)) {
             Ok(acceptance) => acceptances.push(acceptance),
             Err(defect) => problems.push(Problem {
                 bundle: None,

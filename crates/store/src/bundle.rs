@@ -9,9 +9,10 @@ use std::sync::Arc;
 use model::record::{Environment, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 
+use crate::compressed::Unpacker;
 use crate::content::{self, CAMPAIGN, StoredContext};
 use crate::error::{Defect, StoreError};
-use crate::files::Files;
+use crate::files::{self, Files};
 use crate::format::{self, environment, setting};
 use crate::{id, spans, sums};
 
@@ -48,7 +49,7 @@ pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, Stor
 
 /// Reads a whole bundle. Every file must match its checksum.
 pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
-    let record = content::decode(files(bundle)?)?;
+    let record = content::decode(all_files(bundle)?)?;
     check_name(bundle, &record.trial)?;
     Ok(record)
 }
@@ -79,7 +80,7 @@ pub(crate) fn read_environment(bundle: &Path) -> Result<Environment, Defect> {
 pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defect> {
     let log = content::log_file(name)?;
     let listed = list_of_files(bundle)?;
-    listed.get(&log).map(|sum| content::log(&log, &file(bundle, &log, sum)?)).transpose()
+    listed.get(&log).map(|sum| Unpacker::new().unpack(&log, &file(bundle, &log, sum)?)).transpose()
 }
 
 /// Reads the environment and the settings of a trial. Settings identical to those of an earlier bundle are not read
@@ -186,7 +187,7 @@ impl WriterLock {
 
 fn lock_file(trials: &Path) -> Result<File, StoreError> {
     let path = trials.join(WRITERS);
-    let opened = File::options().create(true).truncate(false).read(true).write(true).open(&path);
+    let opened = files::open_own(&path, File::options().create(true).truncate(false).read(true).write(true));
     opened.map_err(StoreError::io("open", &path))
 }
 
@@ -248,7 +249,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-fn files(bundle: &Path) -> Result<Files, Defect> {
+fn all_files(bundle: &Path) -> Result<Files, Defect> {
     list_of_files(bundle)?
         .into_iter()
         .map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)))
@@ -268,21 +269,14 @@ fn some_files<const N: usize>(bundle: &Path, names: [&str; N]) -> Result<Files, 
 }
 
 fn list_of_files(bundle: &Path) -> Result<BTreeMap<String, String>, Defect> {
-    let list = contents(bundle, sums::FILE)?;
+    let list = files::read(bundle, sums::FILE)?;
     sums::parse(&String::from_utf8_lossy(&list))
 }
 
 fn file(bundle: &Path, name: &str, sum: &str) -> Result<Vec<u8>, Defect> {
-    let content = contents(bundle, name)?;
+    let content = files::read(bundle, name)?;
     sums::verify(name, &content, sum)?;
     Ok(content)
-}
-
-fn contents(bundle: &Path, name: &str) -> Result<Vec<u8>, Defect> {
-    fs::read(bundle.join(name)).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Defect::damaged(name, "it is missing"),
-        _ => Defect::damaged(name, format!("it can't be read: {error}")),
-    })
 }
 
 fn check_name(bundle: &Path, trial: &Trial) -> Result<(), Defect> {

@@ -7,6 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use crate::error::StoreError;
+use crate::files;
 use crate::id;
 
 const PREFIX: &str = ".run-";
@@ -33,11 +34,7 @@ impl Claim {
         let path = root.join(format!("{PREFIX}{run}{SUFFIX}"));
         let mut attempts = 0;
         loop {
-            let file = File::options()
-                .create(true)
-                .truncate(false)
-                .write(true)
-                .open(&path)
+            let file = files::open_own(&path, File::options().create(true).truncate(false).write(true))
                 .map_err(StoreError::io("open", &path))?;
             match file.try_lock() {
                 // Another process may have removed it meanwhile.
@@ -69,7 +66,7 @@ pub(crate) fn sweep(root: &Path) {
         let run = name.to_str().and_then(|name| name.strip_prefix(PREFIX)?.strip_suffix(SUFFIX));
         if run.is_some_and(id::is_id) {
             // Removes it if nobody has claimed it.
-            if let Ok(file) = File::open(entry.path())
+            if let Ok(file) = files::open_own(&entry.path(), File::options().read(true))
                 && file.try_lock().is_ok()
                 && is_at(&file, &entry.path())
             {

@@ -2,6 +2,8 @@
 //!
 //! Readers find columns by name, ignore unknown ones, and treat an absent one as null in every row.
 
+mod pages;
+
 use std::io::{self, Write};
 use std::panic;
 use std::rc::Rc;
@@ -14,13 +16,14 @@ use parquet::basic::{
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData, ParquetMetaDataReader};
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, ColumnPath, Type};
 
 use crate::error::Defect;
+use crate::format::MAX_INTEGER;
+use pages::Pages;
 
 /// A column of a table.
 pub struct Column {
@@ -104,7 +107,8 @@ pub(crate) fn write(file: &str, trial: &str, columns: &[Column]) -> Result<Vec<u
 /// Reads a file into a table.
 pub(crate) fn read(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
     // The crate `parquet` 60 panics on some malformed files. Checksums protect from accidents, not from crafted files.
-    panic::catch_unwind(|| decode(file, content)).unwrap_or_else(|_| {
+    let room = Room::of_file(content.len());
+    panic::catch_unwind(|| decode(file, content, room)).unwrap_or_else(|_| {
         Err(Defect::damaged(file, "it can't be read: it is not a well-formed Parquet file"))
     })
 }
@@ -136,10 +140,32 @@ impl Table {
         }
     }
 
-    /// A column of non-negative integers.
+    /// A column of times in microseconds.
+    pub(crate) fn times(&self, name: &str) -> Result<Vec<Option<i64>>, Defect> {
+        let values = self.whole(name)?;
+        if values.iter().flatten().any(|value| value.unsigned_abs() > MAX_INTEGER) {
+            return Err(self.wrong_type(name, "times"));
+        }
+        Ok(values)
+    }
+
+    /// A column of times that are not negative.
+    pub(crate) fn later_times(&self, name: &str) -> Result<Vec<Option<u64>>, Defect> {
+        let time =
+            |value: i64| u64::try_from(value).map_err(|_| self.wrong_type(name, "times after the start"));
+        self.times(name)?.into_iter().map(|value| value.map(time).transpose()).collect()
+    }
+
+    /// A column of counts, whose sum is in range, too.
     pub(crate) fn counts(&self, name: &str) -> Result<Vec<Option<u64>>, Defect> {
-        let count = |value: i64| u64::try_from(value).map_err(|_| self.wrong_type(name, "counts"));
-        self.whole(name)?.into_iter().map(|value| value.map(count).transpose()).collect()
+        let mut sum = 0_u64;
+        let mut count = |value: i64| {
+            let count = u64::try_from(value).ok()?;
+            sum = sum.checked_add(count).filter(|sum| *sum <= MAX_INTEGER)?;
+            Some(count)
+        };
+        let mut count = |value: i64| count(value).ok_or_else(|| self.wrong_type(name, "counts"));
+        self.whole(name)?.into_iter().map(|value| value.map(&mut count).transpose()).collect()
     }
 
     /// As [`Table::counts`], up to 32 bits.
@@ -347,13 +373,46 @@ fn present<V, T>(values: &[Option<V>], of: impl Fn(&V) -> T) -> (Vec<T>, Vec<i16
     )
 }
 
-fn decode(file: &'static str, content: Vec<u8>) -> Result<Table, Defect> {
+/// Most values of a table, and those of the smallest file: rows that repeat each other take an eighth of a byte each.
+const MAX_VALUES: usize = 1 << 30;
+const VALUES_OF_ANY_FILE: usize = 8 << 20;
+const VALUES_PER_BYTE: usize = 64;
+/// The same of the bytes of its texts.
+const TEXT_BYTES_OF_ANY_FILE: usize = 64 << 20;
+const TEXT_BYTES_PER_BYTE: usize = 64;
+
+/// The amount that a file may still be unpacked to.
+struct Room {
+    values: usize,
+    text_bytes: usize,
+}
+
+impl Room {
+    fn of_file(bytes: usize) -> Self {
+        let values = VALUES_OF_ANY_FILE.saturating_add(bytes.saturating_mul(VALUES_PER_BYTE));
+        let text_bytes = TEXT_BYTES_OF_ANY_FILE.saturating_add(bytes.saturating_mul(TEXT_BYTES_PER_BYTE));
+        Self { values: values.min(MAX_VALUES), text_bytes }
+    }
+}
+
+/// Takes a part of the remaining amount.
+fn take(remaining: &mut usize, amount: usize, what: &str) -> Result<(), ParquetError> {
+    let rest = remaining.checked_sub(amount);
+    *remaining = rest.ok_or_else(|| {
+        ParquetError::General(format!("it has more {what} than a file of its size can have"))
+    })?;
+    Ok(())
+}
+
+fn decode(file: &'static str, content: Vec<u8>, mut room: Room) -> Result<Table, Defect> {
     let unreadable = |error: ParquetError| Defect::damaged(file, format!("it can't be read: {error}"));
-    let reader = SerializedFileReader::new(Bytes::from(content)).map_err(unreadable)?;
+    let content = Bytes::from(content);
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&content).map_err(unreadable)?;
+    let pages = Pages::new(content);
     let mut columns = Vec::new();
-    for (number, field) in reader.metadata().file_metadata().schema_descr().columns().iter().enumerate() {
+    for (number, field) in metadata.file_metadata().schema_descr().columns().iter().enumerate() {
         if let Some(values) = values_of(field) {
-            let values = decode_column(&reader, number, values).map_err(unreadable)?;
+            let values = decode_column(&metadata, &pages, number, values, &mut room).map_err(unreadable)?;
             columns.push(Column {
                 name: field.name().to_owned(),
                 required: field.max_def_level() == 0,
@@ -379,19 +438,27 @@ fn values_of(field: &ColumnDescriptor) -> Option<Values> {
 }
 
 fn decode_column(
-    reader: &impl FileReader,
+    metadata: &ParquetMetaData,
+    pages: &Pages,
     number: usize,
     mut values: Values,
+    room: &mut Room,
 ) -> Result<Values, ParquetError> {
-    for group in 0..reader.num_row_groups() {
-        match (reader.get_row_group(group)?.get_column_reader(number)?, &mut values) {
-            (ColumnReader::Int64ColumnReader(column), Values::Integer(values)) => append(column, values, Ok)?,
-            (ColumnReader::DoubleColumnReader(column), Values::Real(values)) => append(column, values, Ok)?,
+    let Room { values: room, text_bytes: room_of_texts } = room;
+    for group in 0..metadata.num_row_groups() {
+        match (pages.column(metadata, group, number)?, &mut values) {
+            (ColumnReader::Int64ColumnReader(column), Values::Integer(values)) => {
+                append(column, values, room, Ok)?;
+            }
+            (ColumnReader::DoubleColumnReader(column), Values::Real(values)) => {
+                append(column, values, room, Ok)?;
+            }
             (ColumnReader::ByteArrayColumnReader(column), Values::Text(values)) => {
                 let mut last: Text = Rc::from("");
-                append(column, values, |bytes| {
+                append(column, values, room, |bytes| {
                     let text = bytes.as_utf8()?;
                     if *last != *text {
+                        take(room_of_texts, text.len(), "text")?;
                         last = Rc::from(text);
                     }
                     Ok(Rc::clone(&last))
@@ -407,6 +474,7 @@ fn decode_column(
 fn append<D: DataType, V>(
     mut column: ColumnReaderImpl<D>,
     to: &mut Vec<Option<V>>,
+    room: &mut usize,
     mut value: impl FnMut(D::T) -> Result<V, ParquetError>,
 ) -> Result<(), ParquetError> {
     const AT_ONCE: usize = 8192;
@@ -416,6 +484,7 @@ fn append<D: DataType, V>(
         if rows == 0 {
             return Ok(());
         }
+        take(room, rows, "rows")?;
         // A required column has no levels.
         levels.resize(rows, 1);
         let mut values = values.into_iter();
@@ -423,5 +492,43 @@ fn append<D: DataType, V>(
             let value = if level > 0 { values.next().map(&mut value).transpose()? } else { None };
             to.push(value);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = "x.parquet";
+
+    /// A table of 3,000 rows in a few hundred bytes, two texts alternating.
+    fn repetitive() -> Vec<u8> {
+        let texts = ["a".repeat(100), "b".repeat(100)].map(|text| Some(Text::from(text)));
+        let column = Values::Text(texts.iter().cycle().take(3000).cloned().collect());
+        write(FILE, "trial", &[Column::required("text", column)]).unwrap()
+    }
+
+    fn refusal(content: Vec<u8>, room: Room) -> String {
+        decode(FILE, content, room).map(|table| table.rows()).unwrap_err().reason
+    }
+
+    #[test]
+    fn a_file_is_not_unpacked_to_more_than_its_size_allows() {
+        let file = repetitive();
+        assert!(file.len() < 2000, "{}", file.len());
+        let room = |values, text_bytes| Room { values, text_bytes };
+        assert_eq!(decode(FILE, file.clone(), room(3000, 300_000)).unwrap().rows(), 3000);
+        assert!(refusal(file.clone(), room(2999, 300_000)).contains("more rows than"));
+        assert!(refusal(file, room(3000, 299_999)).contains("more text than"));
+    }
+
+    #[test]
+    fn a_page_that_asks_for_more_memory_than_its_data_can_fill_is_refused() {
+        let file = repetitive();
+        // The first page follows the four bytes of the format's mark: field 1 is its kind, field 2 its unpacked size.
+        assert_eq!((file[4], file[6], file[9]), (0x15, 0x15, 0x15), "{:?}", &file[..16]);
+        let mut larger = file.clone();
+        larger[7..9].copy_from_slice(&[0xfe, 0x7f]);
+        assert!(refusal(larger, Room::of_file(2000)).contains("larger than it can be"));
     }
 }

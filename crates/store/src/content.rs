@@ -1,5 +1,6 @@
 //! Conversion between a trial's record and the files of its bundle, in memory.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -8,6 +9,7 @@ use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 
+use crate::compressed::{Unpacker, pack, shortened};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
@@ -44,6 +46,11 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     let files = files(record).map_err(not_storable)?;
     let mut expected = record.clone();
     expected.logs.sort_by(|a, b| a.name.cmp(&b.name));
+    for log in &mut expected.logs {
+        if let Cow::Owned(shorter) = shortened(&log.text) {
+            log.text = shorter;
+        }
+    }
     expected.stacks.sort_by(|a, b| a.role.cmp(&b.role));
     expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
     expected.metrics.0.retain(|series| !series.points.is_empty());
@@ -73,6 +80,7 @@ pub(crate) fn settings(file: Option<Vec<u8>>) -> Result<Vec<Setting>, Defect> {
 pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     let head = head(&mut files)?;
     let environment = environment(&mut files)?;
+    let mut unpacker = Unpacker::new();
     Ok(TrialRecord {
         trial: head,
         environment,
@@ -82,10 +90,10 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
-        stacks: stacks::read(stacks::STACKS, &mut files)?,
-        off_cpu: stacks::read(stacks::OFF_CPU, &mut files)?,
+        stacks: stacks::read(stacks::STACKS, &mut files, &mut unpacker)?,
+        off_cpu: stacks::read(stacks::OFF_CPU, &mut files, &mut unpacker)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
-        logs: logs(files)?,
+        logs: logs(files, &mut unpacker)?,
     })
 }
 
@@ -131,7 +139,9 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     stacks::write(stacks::STACKS, &record.stacks, &mut files)?;
     stacks::write(stacks::OFF_CPU, &record.off_cpu, &mut files)?;
     for log in &record.logs {
-        files.insert(log_file(&log.name)?, compress(&log.text)?);
+        let file = log_file(&log.name)?;
+        let content = pack(&file, &shortened(&log.text))?;
+        files.insert(file, content);
     }
     Ok(files)
 }
@@ -178,8 +188,6 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
 
 const LOGS: &str = "logs/";
 const LOG_ENDING: &str = ".log.zst";
-/// zstd's default: logs are small and written while the next trial is prepared.
-const LOG_LEVEL: i32 = 3;
 
 /// Path of a log within the bundle.
 pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
@@ -192,23 +200,12 @@ pub(crate) fn log_file(name: &str) -> Result<String, Defect> {
 }
 
 /// All logs among a bundle's remaining files, by name.
-fn logs(files: Files) -> Result<Vec<Log>, Defect> {
+fn logs(files: Files, unpacker: &mut Unpacker) -> Result<Vec<Log>, Defect> {
     files
         .into_iter()
         .filter_map(|(file, content)| {
             let name = file.strip_prefix(LOGS)?.strip_suffix(LOG_ENDING)?.to_owned();
-            Some(log(&file, &content).map(|text| Log { name, text }))
+            Some(unpacker.unpack(&file, &content).map(|text| Log { name, text }))
         })
         .collect()
-}
-
-fn compress(text: &str) -> Result<Vec<u8>, Defect> {
-    zstd::encode_all(text.as_bytes(), LOG_LEVEL).map_err(|error| Defect::damaged(LOGS, error))
-}
-
-/// Decompresses a log.
-pub(crate) fn log(file: &str, content: &[u8]) -> Result<String, Defect> {
-    let plain = zstd::decode_all(content)
-        .map_err(|error| Defect::damaged(file, format!("it can't be decompressed: {error}")))?;
-    text(file, plain)
 }

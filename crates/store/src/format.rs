@@ -92,12 +92,77 @@ pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, 
     Ok(text)
 }
 
+/// Largest integer of a bundle, and with a minus the smallest, except for seeds and ids of queries: every reader of JSON
+/// has it exactly, and sums of a thousand of them fit 64 bits.
+pub(crate) const MAX_INTEGER: u64 = 1 << 53;
+
 /// Reads a document.
 pub(crate) fn from_json<T: DeserializeOwned>(file: &str, text: &[u8]) -> Result<T, Defect> {
+    if let Some(number) = too_large_integer(text) {
+        return Err(Defect::damaged(file, format!("the number {number} is out of range")));
+    }
     serde_json::from_slice(text).map_err(|error| Defect::damaged(file, format!("it can't be read: {error}")))
+}
+
+/// The first integer outside the range, other than a seed.
+fn too_large_integer(text: &[u8]) -> Option<&str> {
+    let mut rest = text;
+    let mut is_seed = false;
+    while let Some(&byte) = rest.first() {
+        match byte {
+            b'"' => {
+                let end = end_of_string(&rest[1..])?;
+                let string = &rest[1..1 + end];
+                rest = &rest[string.len() + 2..];
+                is_seed = string == b"seed";
+            }
+            b'0'..=b'9' => {
+                let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
+                let end = rest.iter().position(|byte| !is_part(byte)).unwrap_or(rest.len());
+                let number = str::from_utf8(&rest[..end]).ok()?;
+                let is_integer = number.bytes().all(|byte| byte.is_ascii_digit());
+                if is_integer && !is_seed && number.parse::<u64>().map_or(true, |number| number > MAX_INTEGER)
+                {
+                    return Some(number);
+                }
+                rest = &rest[end..];
+                is_seed = false;
+            }
+            _ => rest = &rest[1..],
+        }
+    }
+    None
+}
+
+/// Position of the quotation mark that ends a string.
+fn end_of_string(text: &[u8]) -> Option<usize> {
+    let mut escaped = false;
+    text.iter().position(|&byte| {
+        let ends = byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        ends
+    })
 }
 
 /// Parses a name of a fixed list.
 pub(crate) fn known<T: FromStr>(file: &str, what: &str, name: &str) -> Result<T, Defect> {
     name.parse().map_err(|_| Defect::newer(file, format!("unknown {what} \"{name}\"")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_beyond_the_range_of_other_readers_are_refused() {
+        let found = |text: &str| too_large_integer(text.as_bytes()).map(str::to_owned);
+        assert_eq!(found(r#"{"seed": 18446744073709551615, "us": 9007199254740992, "x": 1e300}"#), None);
+        assert_eq!(found(r#"{"a\"": "18446744073709551615", "b\\": [0.1234567890123456789]}"#), None);
+        assert_eq!(found(r#"{"us": -9007199254740993}"#).unwrap(), "9007199254740993");
+        assert_eq!(
+            found(r#"[{"seed": 1, "us": 99999999999999999999999}]"#).unwrap(),
+            "99999999999999999999999"
+        );
+        assert_eq!(found("{\"a"), None);
+    }
 }

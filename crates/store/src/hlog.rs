@@ -9,11 +9,13 @@
 //! Source of the format: HdrHistogram 2.2 (Java), `HistogramLogWriter` and `HistogramLogReader`.
 
 use std::fmt::Write as _;
+use std::io::{self, Read as _};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::{DeserializeError, Deserializer};
 use jiff::Timestamp;
 use model::message::{Interval, Phase, ScriptInterval};
 
@@ -154,9 +156,46 @@ fn line(text: &str) -> Option<Line> {
     })
 }
 
+/// A histogram as pgdyno writes it: version 2, compressed by zlib, with at most three significant digits.
 fn decode(payload: &str) -> Result<Histogram<u64>, HistogramError> {
     let bytes = STANDARD.decode(payload)?;
-    Ok(Deserializer::new().deserialize(&mut bytes.as_slice())?)
+    let Some((_, compressed)) = bytes.split_first_chunk::<COMPRESSED_HEAD_BYTES>() else {
+        return Err(HistogramError::Malformed("it is too short"));
+    };
+    let mut plain = Vec::new();
+    ZlibDecoder::new(compressed).take(MAX_BYTES + 1).read_to_end(&mut plain)?;
+    check(&plain).map_err(HistogramError::Malformed)?;
+    Ok(Deserializer::new().deserialize(&mut plain.as_slice())?)
+}
+
+/// Cookie and length of a compressed histogram.
+const COMPRESSED_HEAD_BYTES: usize = 8;
+/// Cookie, length of the counts, offset, digits, smallest and largest value, ratio.
+const HEAD_BYTES: usize = 40;
+/// Most digits. One more makes a histogram ten times as large.
+const MAX_DIGITS: u32 = 3;
+/// Most bytes of a histogram, decompressed: with three digits, there are fewer than 60,000 counts of at most 9 bytes.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Checks a decompressed histogram for what the deserializer trusts: it reserves as much memory as the head asks for.
+fn check(plain: &[u8]) -> Result<(), &'static str> {
+    let Some((head, counts)) = plain.split_first_chunk::<HEAD_BYTES>() else { return Err("it is too short") };
+    let number =
+        |at: usize| head[at..at + 4].iter().fold(0_u32, |number, byte| number << 8 | u32::from(*byte));
+    if plain.len() as u64 > MAX_BYTES {
+        return Err("it is too large");
+    }
+    if usize::try_from(number(4)) != Ok(counts.len()) {
+        return Err("its length is not as stated");
+    }
+    if number(12) > MAX_DIGITS {
+        return Err("it has more than three significant digits");
+    }
+    // The smallest 64-bit number, which has no negative.
+    if counts.windows(9).any(|bytes| bytes == [0xff; 9]) {
+        return Err("a count is out of range");
+    }
+    Ok(())
 }
 
 /// The text is not a compressed histogram.
@@ -164,8 +203,12 @@ fn decode(payload: &str) -> Result<Histogram<u64>, HistogramError> {
 pub(crate) enum HistogramError {
     #[error("it is not base64: {0}")]
     Base64(#[from] base64::DecodeError),
-    #[error("it is not a compressed HdrHistogram: {0}")]
-    Compression(#[from] hdrhistogram::serialization::DeserializeError),
+    #[error("it can't be decompressed: {0}")]
+    Compression(#[from] io::Error),
+    #[error("it is not a histogram: {0}")]
+    Malformed(&'static str),
+    #[error("it is not a histogram: {0}")]
+    Histogram(#[from] DeserializeError),
 }
 
 const WARMUP: &str = ":warmup";
@@ -237,7 +280,11 @@ impl Seconds {
 
 #[cfg(test)]
 mod tests {
-    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+    use std::io::Write as _;
+
+    use flate2::Compression;
+    use flate2::write::ZlibEncoder;
+    use hdrhistogram::serialization::{Serializer, V2DeflateSerializer, V2Serializer};
     use proptest::prelude::*;
 
     use super::*;
@@ -286,5 +333,58 @@ mod tests {
             assert_eq!(found.unwrap().0, wanted, "{percent} %");
         }
         assert!(super::values("no histogram").is_err());
+    }
+
+    /// A plain histogram, compressed as in a log.
+    fn compressed(plain: &[u8]) -> String {
+        let mut bytes = vec![0x1c, 0x84, 0x93, 0x14, 0, 0, 0xff, 0xff];
+        let mut zlib = ZlibEncoder::new(&mut bytes, Compression::default());
+        zlib.write_all(plain).unwrap();
+        zlib.finish().unwrap();
+        STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn a_histogram_that_asks_for_more_memory_than_it_has_counts_is_refused() {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record(7).unwrap();
+        let mut plain = Vec::new();
+        V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
+        assert_eq!(count(&compressed(&plain)).unwrap(), 1);
+        let refusal = |change: fn(&mut Vec<u8>)| {
+            let mut changed = plain.clone();
+            change(&mut changed);
+            count(&compressed(&changed)).unwrap_err().to_string()
+        };
+        assert!(refusal(|plain| plain[4..8].fill(0xff)).contains("length is not as stated"));
+        assert!(refusal(|plain| plain[15] = 5).contains("significant digits"));
+        assert!(refusal(|plain| plain.truncate(39)).contains("too short"));
+        assert!(refusal(|plain| plain.resize(40 << 20, 0)).contains("too large"));
+        let lowest = |plain: &mut Vec<u8>| {
+            plain.truncate(40);
+            plain.extend([0xff; 9]);
+            plain[4..8].copy_from_slice(&[0, 0, 0, 9]);
+        };
+        assert!(refusal(lowest).contains("out of range"));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn any_histogram_is_read_or_rejected(
+            values in prop::collection::vec(any::<u32>(), 0..20),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        ) {
+            let mut histogram = Histogram::<u64>::new(3).unwrap();
+            values.into_iter().for_each(|value| histogram.record(value.into()).unwrap());
+            let mut plain = Vec::new();
+            V2Serializer::new().serialize(&histogram, &mut plain).unwrap();
+            for (at, byte) in changes {
+                let at = at.index(plain.len());
+                plain[at] = byte;
+            }
+            let _ = super::values(&compressed(&plain));
+        }
     }
 }

@@ -17,6 +17,7 @@ use rusqlite::{Connection, Transaction, params};
 use crate::bundle;
 use crate::content::CAMPAIGN;
 use crate::error::{Problem, StoreError};
+use crate::files;
 use crate::format::{self, trial};
 
 /// Name of the index within a store.
@@ -83,8 +84,8 @@ pub(crate) fn differing(root: &Path, trials: &Path) -> Vec<String> {
     let Ok(rows) = index.connect().and_then(|connection| rows(&connection)) else { return Vec::new() };
     let says_otherwise = |(id, row): (String, Row)| {
         let bundle = trials.join(&id);
-        let head = fs::read(bundle.join(format::TRIAL));
-        let campaign = fs::read(bundle.join(CAMPAIGN));
+        let head = files::read(&bundle, format::TRIAL);
+        let campaign = files::read(&bundle, CAMPAIGN);
         let same = head.is_ok_and(|head| head == row.head)
             && campaign.is_ok_and(|campaign| campaign == row.campaign.as_bytes());
         (!same).then_some(id)
@@ -127,11 +128,7 @@ struct Row {
 impl Index {
     fn lock(root: &Path) -> Result<Self, StoreError> {
         let path = root.join(LOCK);
-        let lock = File::options()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
+        let lock = files::open_own(&path, File::options().create(true).truncate(false).write(true))
             .map_err(StoreError::io("open", &path))?;
         lock.lock().map_err(StoreError::io("lock", &path))?;
         Ok(Self { path: root.join(FILE), lock })
@@ -214,7 +211,7 @@ fn rows(connection: &Connection) -> Result<HashMap<String, Row>, Failure> {
 }
 
 fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> Result<(), Failure> {
-    let head = fs::read(bundle.join(format::TRIAL))?;
+    let head = files::read(bundle, format::TRIAL).map_err(|defect| io::Error::other(defect.reason))?;
     changes.execute(
         "INSERT OR REPLACE INTO trial (id, stamp, head, campaign) VALUES (?1, ?2, ?3, ?4)",
         params![trial.id, stamp, head, trial.run.campaign_toml],

@@ -11,6 +11,7 @@ mod bundle;
 mod check;
 mod claim;
 pub mod columns;
+mod compressed;
 mod content;
 mod context;
 mod error;

@@ -11,6 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::StoreError;
+use crate::files;
 use crate::format::live::{self, Ended, Line, Run, TrialBegins};
 use crate::id;
 
@@ -21,6 +22,9 @@ const NEW: &str = ".new";
 
 /// Largest number of lines after the start of a trial: an hour of a load. Beyond it, the older half is dropped.
 const MAX_LINES: usize = 3600;
+
+/// Most bytes read at once: several times [`MAX_LINES`]. A longer line is not pgdyno's, and is dropped.
+const MAX_READ_BYTES: u64 = 64 << 20;
 
 /// Writes the progress of a run. Dropping it removes the file.
 #[derive(Debug)]
@@ -98,6 +102,10 @@ fn replace(path: &Path, content: &[u8]) -> Result<File, StoreError> {
     Ok(file)
 }
 
+fn open(path: &Path) -> io::Result<File> {
+    files::open_own(path, File::options().read(true))
+}
+
 fn path(root: &Path, run: &str) -> PathBuf {
     root.join(format!("{PREFIX}{run}{SUFFIX}"))
 }
@@ -112,14 +120,14 @@ pub(crate) fn runs(root: &Path) -> Vec<String> {
 
 /// Runs that a process is executing.
 pub(crate) fn running(root: &Path) -> Vec<String> {
-    let is_running = |run: &String| File::open(path(root, run)).is_ok_and(|file| is_held(&file));
+    let is_running = |run: &String| open(&path(root, run)).is_ok_and(|file| is_held(&file));
     runs(root).into_iter().filter(is_running).collect()
 }
 
 /// Removes the files of killed processes.
 pub(crate) fn sweep(root: &Path) {
     for path in names(root).into_iter().map(|name| root.join(name)) {
-        if File::open(&path).is_ok_and(|file| !is_held(&file)) {
+        if open(&path).is_ok_and(|file| !is_held(&file)) {
             let _ = fs::remove_file(&path);
         }
     }
@@ -170,7 +178,7 @@ impl LiveReader {
     /// There is none, or it can't be read.
     pub(crate) fn open(root: &Path, run: &str) -> Result<Self, StoreError> {
         let path = path(root, run);
-        let file = File::open(&path).map_err(StoreError::io("open", &path))?;
+        let file = open(&path).map_err(StoreError::io("open", &path))?;
         Ok(Self { path, file, rest: Vec::new() })
     }
 
@@ -194,14 +202,19 @@ impl LiveReader {
 
     /// The file that has replaced this one.
     fn successor(&self) -> Option<File> {
-        let file = File::open(&self.path).ok()?;
+        let file = open(&self.path).ok()?;
         let id = |file: &File| file.metadata().ok().map(|is| (is.dev(), is.ino()));
         (id(&file)? != id(&self.file)?).then_some(file)
     }
 
     fn read(&mut self, lines: &mut Vec<Line>) -> io::Result<()> {
-        self.file.read_to_end(&mut self.rest)?;
-        let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else { return Ok(()) };
+        (&self.file).take(MAX_READ_BYTES).read_to_end(&mut self.rest)?;
+        let Some(end) = self.rest.iter().rposition(|&byte| byte == b'\n') else {
+            if self.rest.len() as u64 > MAX_READ_BYTES {
+                self.rest.clear();
+            }
+            return Ok(());
+        };
         let whole: Vec<u8> = self.rest.drain(..=end).collect();
         lines.extend(whole.split(|&byte| byte == b'\n').filter_map(live::read));
         Ok(())

@@ -38,7 +38,7 @@ pub(crate) fn write(trial: &str, metrics: &Metrics) -> Result<Vec<u8>, Defect> {
 /// Reads the file.
 pub(crate) fn read(file: Vec<u8>) -> Result<Metrics, Defect> {
     let table = columns::read(FILE, file)?;
-    let at_us = table.required(AT, Table::whole)?;
+    let at_us = table.required(AT, Table::times)?;
     let metric = table.required(METRIC, Table::texts)?;
     let label = table.texts(LABEL)?;
     let kind = table.required(KIND, Table::texts)?;

@@ -33,8 +33,8 @@ pub(crate) fn write(trial: &str, intervals: &[Interval]) -> Result<Vec<u8>, Defe
 /// Reads a series. The histograms are in `latency.hlog`: `latency_ns` is empty in every interval.
 pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
     let table = columns::read(FILE, file)?;
-    let start_us = table.required(START, Table::counts)?;
-    let width_us = table.required(WIDTH, Table::counts)?;
+    let start_us = table.required(START, Table::later_times)?;
+    let width_us = table.required(WIDTH, Table::later_times)?;
     let phase = table.required(PHASE, Table::texts)?;
     let scripts = Script::all(&table, TRANSACTIONS, FAILED)?;
     let background = Script::all(&table, BACKGROUND_TRANSACTIONS, BACKGROUND_FAILED)?;

@@ -40,8 +40,8 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<TransactionSpan>, Defect> {
     let table = columns::read(FILE, file)?;
     let script = table.required(SCRIPT, Table::texts)?;
     let client = table.required(CLIENT, Table::small_counts)?;
-    let start_us = table.required(START, Table::counts)?;
-    let end_us = table.required(END, Table::counts)?;
+    let start_us = table.required(START, Table::later_times)?;
+    let end_us = table.required(END, Table::later_times)?;
     let failed = table.required(FAILED, Table::counts)?;
     let span = |row: usize| TransactionSpan {
         script: script[row].to_string(),

@@ -2,6 +2,7 @@
 
 use model::profile::Stacks;
 
+use crate::compressed::{Unpacker, pack};
 use crate::error::Defect;
 use crate::files::Files;
 
@@ -10,8 +11,6 @@ pub(crate) const STACKS: &str = "stacks/";
 /// Directory of stacks of waiting threads.
 pub(crate) const OFF_CPU: &str = "off-cpu/";
 const ENDING: &str = ".folded.zst";
-/// zstd's default.
-const LEVEL: i32 = 3;
 
 /// Adds the files of these stacks to a directory. File names have hyphens for the spaces of roles.
 pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Result<(), Defect> {
@@ -21,23 +20,23 @@ pub(crate) fn write(directory: &str, stacks: &[Stacks], into: &mut Files) -> Res
         if stacks.role.is_empty() || !stacks.role.chars().all(plain) {
             return Err(Defect::damaged(&file, "a role's name consists of lower-case letters and spaces"));
         }
-        let content = zstd::encode_all(stacks.folded().as_bytes(), LEVEL)
-            .map_err(|error| Defect::damaged(&file, error))?;
+        let content = pack(&file, &stacks.folded())?;
         into.insert(file, content);
     }
     Ok(())
 }
 
 /// Removes the stacks of all roles in a directory from a bundle's files and returns them, by role.
-pub(crate) fn read(directory: &str, files: &mut Files) -> Result<Vec<Stacks>, Defect> {
+pub(crate) fn read(
+    directory: &str,
+    files: &mut Files,
+    unpacker: &mut Unpacker,
+) -> Result<Vec<Stacks>, Defect> {
     let names: Vec<String> = files.keys().filter(|file| role(directory, file).is_some()).cloned().collect();
     let mut all = Vec::new();
     for file in names {
         let (Some(role), Some(content)) = (role(directory, &file), files.remove(&file)) else { continue };
-        let plain = zstd::decode_all(content.as_slice())
-            .map_err(|error| Defect::damaged(&file, format!("it can't be decompressed: {error}")))?;
-        let text = String::from_utf8(plain)
-            .map_err(|error| Defect::damaged(&file, format!("it is not UTF-8: {error}")))?;
+        let text = unpacker.unpack(&file, &content)?;
         all.push(Stacks::from_folded(&role, &text).map_err(|why| Defect::damaged(&file, why))?);
     }
     all.sort_by(|a, b| a.role.cmp(&b.role));

@@ -14,6 +14,7 @@ use crate::bundle;
 use crate::check::{self, Check};
 use crate::claim::{self, Claim};
 use crate::error::{Defect, StoreError};
+use crate::files;
 use crate::format::live::Run;
 use crate::id::is_id;
 use crate::index::{self, Listing, Reindexed};

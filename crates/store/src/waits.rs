@@ -40,8 +40,8 @@ pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
 /// Reads the file.
 pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let table = columns::read(FILE, file)?;
-    let at_us = table.required(AT, Table::whole)?;
-    let width_us = table.required(WIDTH, Table::counts)?;
+    let at_us = table.required(AT, Table::times)?;
+    let width_us = table.required(WIDTH, Table::later_times)?;
     let samples = table.required(SAMPLES, Table::small_counts)?;
     let session = table.required(SESSION, Table::texts)?;
     let state = table.texts(STATE)?;
