@@ -10,14 +10,15 @@ mod sentence;
 use model::factor::Factor;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
-use store::{Store, StoreError};
+use store::StoreReader;
 
 use crate::judgement::{Outcome, Row};
 use crate::levels::Levels;
 use crate::metric::Metric;
 use crate::select::{RunSelection, SelectError, Selector};
 use differences::FactsCache;
-use matching::{Selected, match_cells};
+use figures::FiguresCache;
+use matching::{Selected, Shared, match_cells};
 
 pub use differences::Differences;
 pub use gate::{Gate, GateError, GateOutcome};
@@ -50,9 +51,6 @@ pub enum CompareError {
         /// The reason.
         source: SelectError,
     },
-    /// A bundle can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// Fewer than two sides, or too many.
     #[error("expected a baseline and one to 25 variants, got {0} selectors")]
     Sides(usize),
@@ -203,8 +201,8 @@ impl Compared {
 /// Compares each variant with the baseline, cell by cell.
 ///
 /// # Errors
-/// A selector selects nothing, the sides share no cell, or a bundle can't be read.
-pub fn compare(store: &Store, request: &Request) -> Result<Compared, CompareError> {
+/// A selector selects nothing, none of its trials can be read, or the sides share no cell.
+pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, CompareError> {
     let names: Vec<char> = ('A'..='Z').collect();
     if !(2..=names.len()).contains(&request.selectors.len()) {
         return Err(CompareError::Sides(request.selectors.len()));
@@ -215,41 +213,67 @@ pub fn compare(store: &Store, request: &Request) -> Result<Compared, CompareErro
             return Err(CompareError::Same { one: names[earlier], other: names[at], selector });
         }
     }
-    let all = store.trials()?;
-    let sides = request
+    let mut sides = request
         .selectors
         .iter()
         .zip(names)
         .map(|(selector, name)| {
             let failed = |source| CompareError::Select { side: name, selector: selector.to_string(), source };
-            let trials = selector.trials(store, &all, &request.run).map_err(failed)?;
+            let trials = selector.trials(reader, &request.run).map_err(failed)?;
             Ok(Selected { name, selector, trials })
         })
         .collect::<Result<Vec<_>, CompareError>>()?;
-    let [baseline, variants @ ..] = sides.as_slice() else { return Err(CompareError::Sides(sides.len())) };
-
-    let mut known = FactsCache::default();
-    let (mut pairs, mut shared) = (Vec::new(), Vec::new());
-    for (at, variant) in variants.iter().enumerate() {
-        let matched = match_cells(baseline, variant)?;
-        pairs.push(Pair {
-            variant: at + 1,
-            fixed: matched.fixed,
-            cells: matched.shared.iter().map(|cell| cell.levels.clone()).collect(),
-            only_baseline: matched.only_a,
-            only_variant: matched.only_b,
-            differences: known.differences(store, &matched.shared)?,
-        });
-        shared.push(matched.shared);
-    }
+    let (mut facts, mut figures) = (FactsCache::default(), FiguresCache::new(request));
+    let matched = loop {
+        let mut matched = Vec::new();
+        for variant in &sides[1..] {
+            let pair = match_cells(&sides[0], variant)?;
+            figures.read(reader, &pair.shared);
+            let differences = facts.differences(reader, &pair.shared);
+            matched.push((pair, differences));
+        }
+        // Without the trials that can't be read, other cells may match.
+        if !drop_left_out(reader, &mut sides)? {
+            break matched;
+        }
+    };
+    let shared: Vec<&[Shared<'_>]> = matched.iter().map(|(pair, _)| pair.shared.as_slice()).collect();
+    let metrics = figures.rows(&shared)?;
+    let pairs = matched.into_iter().enumerate().map(|(at, (pair, differences))| Pair {
+        variant: at + 1,
+        fixed: pair.fixed,
+        cells: pair.shared.into_iter().map(|cell| cell.levels).collect(),
+        only_baseline: pair.only_a,
+        only_variant: pair.only_b,
+        differences,
+    });
     let mut compared = Compared {
         sides: sides.iter().map(side).collect(),
-        pairs,
-        metrics: figures::of_metrics(store, request, &shared)?,
+        pairs: pairs.collect(),
+        metrics,
         gates: Vec::new(),
     };
     compared.gates = request.gates.iter().map(|gate| gate.outcome(&compared)).collect();
     Ok(compared)
+}
+
+/// Drops the trials that the reader has left out; whether there were any.
+fn drop_left_out(reader: &StoreReader, sides: &mut [Selected<'_>]) -> Result<bool, CompareError> {
+    let mut dropped = false;
+    for side in sides {
+        let before = side.trials.len();
+        let first = side.trials.first().copied();
+        side.trials.retain(|trial| !reader.is_left_out(&trial.id));
+        dropped |= side.trials.len() < before;
+        if let Some(first) = first.filter(|_| side.trials.is_empty()) {
+            return Err(CompareError::Select {
+                side: side.name,
+                selector: side.selector.to_string(),
+                source: reader.error(&first.id).into(),
+            });
+        }
+    }
+    Ok(dropped)
 }
 
 fn side(side: &Selected<'_>) -> Side {

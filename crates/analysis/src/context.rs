@@ -1,11 +1,11 @@
 //! The context of a trial: its machine, settings, kernel configuration, profiles and spans, read from the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
 use model::record::{Environment, Setting, Trial};
-use store::{Part, Store, StoreError};
+use store::{Part, StoreReader};
 
 use crate::profile::{Kind, TrialProfile};
 use crate::spans::{Spans, spans};
@@ -25,63 +25,52 @@ pub struct TrialContext {
     pub spans: Option<Spans>,
 }
 
-/// Reads the contexts of these trials, by id.
-///
-/// # Errors
-/// The store can't be read.
-pub fn contexts(store: &Store, trials: &[&Trial]) -> Result<BTreeMap<String, TrialContext>, StoreError> {
-    let mut contexts = BTreeMap::new();
-    let mut reader = store.contexts();
-    // Imported trials have no context.
-    for trial in trials.iter().filter(|trial| trial.imported.is_none()) {
-        let store::StoredContext { environment, settings, has_spans } = reader.read(&trial.id)?;
-        let mut of_trial = TrialContext { environment, settings, ..TrialContext::default() };
-        // Loading parts of bundles is slow, and most trials have neither.
-        if has_spans {
-            of_trial.spans = spans(&store.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
-        }
-        if trial.profile.is_some() {
-            let record = store.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;
-            of_trial.profiles =
-                Kind::ALL.iter().filter_map(|kind| TrialProfile::from_record(&record, *kind)).collect();
-        }
-        contexts.insert(trial.id.clone(), of_trial);
+/// Reads the contexts of these trials, by id. Trials whose context can't be read are [left out](StoreReader::left_out);
+/// imported trials have none.
+pub fn contexts(reader: &StoreReader, trials: &[&Trial]) -> BTreeMap<String, TrialContext> {
+    let measured = trials.iter().filter(|trial| trial.imported.is_none());
+    measured.filter_map(|trial| Some((trial.id.clone(), context(reader, trial)?))).collect()
+}
+
+fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
+    let store::StoredContext { environment, settings, has_spans } = reader.context(&trial.id)?;
+    let mut context = TrialContext { environment, settings, ..TrialContext::default() };
+    // Loading parts of bundles is slow, and most trials have neither.
+    if has_spans {
+        context.spans = spans(&reader.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
     }
-    Ok(contexts)
+    if trial.profile.is_some() {
+        let record = reader.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;
+        context.profiles =
+            Kind::ALL.iter().filter_map(|kind| TrialProfile::from_record(&record, *kind)).collect();
+    }
+    Some(context)
 }
 
 /// Adds the kernel options to each context, unless all are the same: each configuration is read once, from the first
-/// bundle that has it.
-///
-/// # Errors
-/// The store can't be read.
-pub fn read_kernel_options(
-    store: &Store,
-    contexts: &mut BTreeMap<String, TrialContext>,
-) -> Result<(), StoreError> {
-    let mut first: BTreeMap<String, String> = BTreeMap::new();
-    for (id, known) in &*contexts {
-        if let Some(config) = &known.environment.kernel_facts.config {
-            first.entry(config.sha256.clone()).or_insert_with(|| id.clone());
+/// bundle that has it. Contexts of trials that can't be read are removed.
+pub fn read_kernel_options(reader: &StoreReader, contexts: &mut BTreeMap<String, TrialContext>) {
+    let config =
+        |context: &TrialContext| Some(context.environment.kernel_facts.config.as_ref()?.sha256.clone());
+    let configs: BTreeSet<String> = contexts.values().filter_map(config).collect();
+    if configs.len() < 2 {
+        return;
+    }
+    let mut options: BTreeMap<String, Option<Arc<KernelOptions>>> = BTreeMap::new();
+    for (id, context) in &*contexts {
+        if let Some(config) = config(context).filter(|config| !options.contains_key(config))
+            && let Some(read) = kernel_options(reader, id)
+        {
+            options.insert(config, read.map(Arc::new));
         }
     }
-    if first.len() < 2 {
-        return Ok(());
+    contexts.retain(|id, _| !reader.is_left_out(id));
+    for context in contexts.values_mut() {
+        context.kernel_options = config(context).and_then(|config| options.get(&config)?.clone());
     }
-    let mut options: BTreeMap<String, Arc<KernelOptions>> = BTreeMap::new();
-    for (hash, id) in first {
-        if let Some(read) = kernel_options(store, &id)? {
-            options.insert(hash, Arc::new(read));
-        }
-    }
-    for known in contexts.values_mut() {
-        let config = known.environment.kernel_facts.config.as_ref();
-        known.kernel_options = config.and_then(|config| options.get(&config.sha256)).cloned();
-    }
-    Ok(())
 }
 
-/// Kernel options of a trial; `None` if its bundle does not have them.
-pub(crate) fn kernel_options(store: &Store, id: &str) -> Result<Option<KernelOptions>, StoreError> {
-    Ok(store.log(id, "kernel-config")?.map(|text| KernelOptions::parse(&text)))
+/// Kernel options of a trial; the inner `None` if its bundle does not have them.
+pub(crate) fn kernel_options(reader: &StoreReader, id: &str) -> Option<Option<KernelOptions>> {
+    Some(reader.log(id, "kernel-config")?.map(|text| KernelOptions::parse(&text)))
 }

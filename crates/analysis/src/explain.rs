@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use diagnose::{Budget, Cause, Confidence, Explanation, NotExplained, explain};
 use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
-use store::{Store, StoreError};
+use store::{StoreError, StoreReader};
 
 use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 
@@ -54,21 +54,24 @@ pub struct CellExplanation {
 /// # Errors
 /// There are no such trials, or they can't be explained.
 pub fn explain_cell(
-    store: &Store,
+    reader: &StoreReader,
     default: &RunSelection,
     what: &Selector,
 ) -> Result<CellExplanation, ExplainError> {
-    let ids = trials_of_one_cell(store, default, what)?;
+    let ids = trials_of_one_cell(reader, default, what)?;
     let mut trials = Vec::new();
     let mut explanations = Vec::new();
     for id in &ids {
-        let record = store.load(id)?;
+        let Some(record) = reader.load(id) else { continue };
         let explanation = explain(&record).map_err(|why| ExplainError::NotExplained {
             id: record.trial.id.clone(),
             why: why.to_string(),
         })?;
         trials.push(record.trial);
         explanations.push(explanation);
+    }
+    if let (true, Some(id)) = (trials.is_empty(), ids.first()) {
+        return Err(reader.error(id).into());
     }
     combine(&trials, &explanations).ok_or_else(|| ExplainError::NotExplained {
         id: "of this cell".to_owned(),

@@ -9,7 +9,6 @@ mod run_histories;
 mod series;
 mod steps;
 
-use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
@@ -18,7 +17,7 @@ use model::metrics::Kind;
 use model::record::{Status, Trial};
 use plaintext::figures::counted;
 use stats::{ChangePoint, Event};
-use store::{Store, StoreError};
+use store::StoreReader;
 
 use crate::compare::{Gate, reasons};
 use crate::judgement::{Direction, Outcome, Runs, is_usable};
@@ -198,22 +197,18 @@ struct TrialData {
 /// Computes the history of a metric.
 ///
 /// # Errors
-/// Nothing is selected, the trials have no known step or would be averaged over different servers, or a bundle can't be
-/// read.
-pub fn history(store: &Store, request: &Request<'_>) -> Result<History, HistoryError> {
+/// Nothing is selected or can be read, or the trials have no known step or would be averaged over different servers.
+pub fn history(reader: &StoreReader, request: &Request<'_>) -> Result<History, HistoryError> {
     check(request)?;
-    history_of(store, &store.trials()?, request)
-}
-
-/// As [`history`], with `all` the heads of the store's trials, oldest first.
-fn history_of<T: Borrow<Trial>>(
-    store: &Store,
-    all: &[T],
-    request: &Request<'_>,
-) -> Result<History, HistoryError> {
-    let selected = request.selector.trials_of_all_runs(store, all)?;
-    let controls = controls(request, all, &selected);
-    let (read, collected) = read(store, request, selected.iter().chain(&controls).copied())?;
+    let mut selected = request.selector.trials_of_all_runs(reader)?;
+    let mut controls = controls(request, reader.trials(), &selected);
+    let (read, collected) = read(reader, request, selected.iter().chain(&controls).copied());
+    let first = selected.first().map(|trial| trial.id.as_str());
+    selected.retain(|trial| !reader.is_left_out(&trial.id));
+    controls.retain(|trial| !reader.is_left_out(&trial.id));
+    if let Some(first) = first.filter(|_| selected.is_empty()) {
+        return Err(HistoryError::Unreadable(Box::new(reader.error(first))));
+    }
 
     let keys = Keys::new(request.over, &selected);
     let mut trials: Vec<(&Trial, String)> = Vec::new();
@@ -274,7 +269,7 @@ fn history_of<T: Borrow<Trial>>(
         newest: request.newest,
         trials: summary,
     };
-    history.mark_accepted(store.acceptances()?);
+    history.mark_accepted(reader.store().acceptances()?);
     history.gates = request.gates.iter().map(|gate| gate::outcome(gate, &history)).collect();
     Ok(history)
 }
@@ -298,28 +293,21 @@ fn is_control(request: &Request<'_>, trial: &Trial) -> bool {
 }
 
 /// The control's trials in the runs of the selected trials, whether or not they are selected themselves.
-fn controls<'a, T: Borrow<Trial>>(
-    request: &Request<'_>,
-    all: &'a [T],
-    selected: &[&Trial],
-) -> Vec<&'a Trial> {
+fn controls<'a>(request: &Request<'_>, all: &'a [Trial], selected: &[&Trial]) -> Vec<&'a Trial> {
     if request.control.is_none() {
         return Vec::new();
     }
     let runs: HashSet<&str> = selected.iter().map(|trial| trial.run.id.as_str()).collect();
-    all.iter()
-        .map(T::borrow)
-        .filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str()))
-        .collect()
+    all.iter().filter(|trial| is_control(request, trial) && runs.contains(trial.run.id.as_str())).collect()
 }
 
-/// Reads the trials' figures, and the names of all collected metrics. Complete bundles are read only if heads do not
-/// have the figure.
+/// Reads the trials' figures, and the names of all collected metrics; what can't be read is left out. Complete bundles
+/// are read only if heads do not have the figure.
 fn read<'a>(
-    store: &Store,
+    reader: &StoreReader,
     request: &Request<'_>,
     trials: impl Iterator<Item = &'a Trial>,
-) -> Result<(HashMap<&'a str, TrialData>, Vec<String>), StoreError> {
+) -> (HashMap<&'a str, TrialData>, Vec<String>) {
     let (mut read, mut collected) = (HashMap::new(), Vec::new());
     for trial in trials {
         let needs_kernel = request.over == HistoryAxis::Kernel && trial.imported.is_none();
@@ -330,13 +318,16 @@ fn read<'a>(
             (false, false) => {
                 TrialData { figure: request.metric.head_value(trial), kind: None, kernel: None }
             }
-            (false, true) => TrialData {
-                figure: request.metric.head_value(trial).filter(|_| is_usable(trial)),
-                kind: None,
-                kernel: store.environment(&trial.id)?.kernel,
-            },
+            (false, true) => {
+                let Some(environment) = reader.environment(&trial.id) else { continue };
+                TrialData {
+                    figure: request.metric.head_value(trial).filter(|_| is_usable(trial)),
+                    kind: None,
+                    kernel: environment.kernel,
+                }
+            }
             (true, _) => {
-                let record = store.load(&trial.id)?;
+                let Some(record) = reader.load(&trial.id) else { continue };
                 collected.extend(record.metrics.0.iter().map(|series| series.metric.clone()));
                 collected.sort_unstable();
                 collected.dedup();
@@ -349,7 +340,7 @@ fn read<'a>(
         };
         read.insert(trial.id.as_str(), of_trial);
     }
-    Ok((read, collected))
+    (read, collected)
 }
 
 fn summarize(selected: &[&Trial]) -> Selected {

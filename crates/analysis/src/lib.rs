@@ -13,6 +13,7 @@ mod facts;
 pub mod history;
 pub mod judgement;
 mod layout;
+mod left_out;
 pub mod levels;
 pub mod metric;
 pub mod overview;
@@ -28,4 +29,5 @@ mod typescript;
 
 pub use emulation::notes;
 pub use layout::ordered_cells;
+pub use left_out::{LeftOut, left_out};
 pub use overview::overview;

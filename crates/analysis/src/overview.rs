@@ -57,6 +57,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
             confounds,
             ..environment::describe(&layout.columns, &trials, contexts)
         },
+        left_out: Vec::new(),
     }
 }
 

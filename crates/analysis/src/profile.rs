@@ -11,7 +11,7 @@ use diagnose::profile::normalize_names;
 use model::message::{Interval, Phase};
 use model::profile::{ProfileSummary, Stacks};
 use model::record::TrialRecord;
-use store::{Store, StoreError};
+use store::{Part, StoreError, StoreReader};
 
 use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 
@@ -142,16 +142,19 @@ pub struct Profile {
 /// # Errors
 /// There are no such trials, or they have no profile.
 pub fn profile(
-    store: &Store,
+    reader: &StoreReader,
     default: &RunSelection,
     what: &Selector,
     kind: Kind,
 ) -> Result<Profile, ProfileError> {
-    let ids = trials_of_one_cell(store, default, what)?;
-    let mut parts = Vec::new();
-    for id in &ids {
-        parts.extend(TrialProfile::from_record(&store.load(id)?, kind));
+    let ids = trials_of_one_cell(reader, default, what)?;
+    let records: Vec<TrialRecord> =
+        ids.iter().filter_map(|id| reader.load_parts(id, &[Part::Stacks, Part::Series])).collect();
+    if let (true, Some(id)) = (records.is_empty(), ids.first()) {
+        return Err(reader.error(id).into());
     }
+    let parts: Vec<TrialProfile> =
+        records.iter().filter_map(|record| TrialProfile::from_record(record, kind)).collect();
     let Some(profile) = Profile::merge(&parts) else {
         let id = ids.last().cloned().unwrap_or_default();
         let trials = match ids.len() {

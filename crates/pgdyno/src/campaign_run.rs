@@ -18,6 +18,7 @@ use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{note, print};
 use crate::progress::CampaignProgress;
+use crate::reading::Reading;
 
 /// A run to start or to continue.
 #[derive(Clone, Copy)]
@@ -120,7 +121,8 @@ fn is_interrupted(error: &anyhow::Error) -> bool {
 /// # Errors
 /// The store can't be read.
 pub(crate) fn print_tables(store: &Store, run: &Run, format: Format) -> anyhow::Result<()> {
-    match analysis::overview::read_run(store, &run.id)? {
+    let reading = Reading::of(store)?;
+    match analysis::overview::read_run(&reading, &run.id)? {
         Some(view) => print(&report::tables(&view, format)),
         None => Ok(()),
     }

@@ -9,6 +9,7 @@ mod interrupt;
 mod output;
 mod process_limits;
 mod progress;
+mod reading;
 mod reboot_args;
 mod snippet;
 mod store_arg;

@@ -4,6 +4,9 @@ use std::path::{Path, PathBuf};
 
 use analysis::select::RunSelection;
 use clap::Args;
+use store::StoreError;
+
+use crate::reading::Reading;
 
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
@@ -17,6 +20,14 @@ impl StoreArg {
     /// The directory that was given, else `.pgdyno` in the current directory.
     pub(crate) fn root(&self) -> PathBuf {
         self.root_next_to(Path::new(""))
+    }
+
+    /// Reads the existing store in that directory.
+    ///
+    /// # Errors
+    /// There is none, or none of its bundles can be read.
+    pub(crate) fn read(&self) -> Result<Reading, StoreError> {
+        Reading::open(&self.root())
     }
 
     /// The directory that was given, else `.pgdyno` in `directory`.

@@ -333,3 +333,24 @@ fn unsuitable_targets_are_reported_and_left_unchanged() {
     refused(&mut fixture.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
     assert_eq!(fixture.counts(), before);
 }
+
+#[test]
+fn a_damaged_bundle_is_left_out_and_published_once_it_is_repaired() {
+    let fixture = Fixture::new("18");
+    let damaged = fixture.bundles.store.trials().unwrap()[1].id.clone();
+    let file = fixture.bundles.store.root().join("trials").join(&damaged).join("series.parquet");
+    let content = std::fs::read(&file).unwrap();
+    std::fs::write(&file, "damaged").unwrap();
+    let text = fixture.publish(&[]);
+    assert!(text.contains("3 trials published, 0 already present"), "{text}");
+    assert!(text.contains(&format!("left out: bundle {damaged}, series.parquet: it was changed")), "{text}");
+    assert_eq!(fixture.counts()["trials"], 3);
+
+    let only = fixture.command(&[&damaged]).output().unwrap();
+    assert_eq!(only.status.code(), Some(1));
+    assert!(self::text(&only).contains("series.parquet: it was changed"), "{}", self::text(&only));
+
+    std::fs::write(&file, content).unwrap();
+    assert!(fixture.publish(&[]).contains("1 trial published, 3 already present"));
+    assert_eq!(fixture.counts(), fixture.expected());
+}

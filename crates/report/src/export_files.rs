@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use model::record::Trial;
-use store::{Store, StoreError};
+use store::{StoreError, StoreReader};
 
 use crate::export_tables::{Table, Value};
 use file::PendingFile;
@@ -36,7 +36,7 @@ pub enum ExportError {
         /// Reason.
         source: io::Error,
     },
-    /// A bundle can't be read.
+    /// None of the trials can be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -127,13 +127,13 @@ struct Output {
 }
 
 impl Export {
-    /// Writes the tables of these trials; `is_interrupted` is called before each row.
+    /// Writes the tables of these trials, without those that can't be read; `is_interrupted` is called before each row.
     ///
     /// # Errors
-    /// A file can't be written, or a bundle can't be read.
+    /// A file can't be written, or none of the trials can be read.
     pub fn write(
         &self,
-        store: &Store,
+        reader: &StoreReader,
         trials: &[&Trial],
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<ExportOutcome, ExportError> {
@@ -141,7 +141,7 @@ impl Export {
             create_directory(&self.output)?;
         }
         let mut outputs = self.tables.iter().map(|table| self.open(*table)).collect::<Result<Vec<_>, _>>()?;
-        let added = add_all(&mut outputs, store, trials, is_interrupted);
+        let added = add_all(&mut outputs, reader, trials, is_interrupted);
         if is_interrupted() {
             return Ok(ExportOutcome::Interrupted);
         }
@@ -180,25 +180,30 @@ impl Export {
 
 fn add_all(
     outputs: &mut [Output],
-    store: &Store,
+    reader: &StoreReader,
     trials: &[&Trial],
     is_interrupted: &dyn Fn() -> bool,
 ) -> Result<(), ExportError> {
-    for output in &mut *outputs {
-        let table = output.table;
-        let added = table.rows_of_runs(trials, &mut |values| output.add(values, is_interrupted));
-        added.map_err(|source| output.pending.failed(source))?;
-    }
-    if outputs.iter().all(|output| matches!(output.table, Table::Runs | Table::Cells)) {
-        return Ok(());
-    }
-    for trial in trials {
-        let record = store.load(&trial.id)?;
-        for output in &mut *outputs {
-            let table = output.table;
-            let added = table.rows_of_trial(&record, &mut |values| output.add(values, is_interrupted));
-            added.map_err(|source| output.pending.failed(source))?;
+    if outputs.iter().any(|output| !matches!(output.table, Table::Runs | Table::Cells)) {
+        for trial in trials {
+            let Some(record) = reader.load(&trial.id) else { continue };
+            for output in &mut *outputs {
+                let table = output.table;
+                let added = table.rows_of_trial(&record, &mut |values| output.add(values, is_interrupted));
+                added.map_err(|source| output.pending.failed(source))?;
+            }
         }
+    }
+    // All tables are of the same trials.
+    let mut written = trials.to_vec();
+    written.retain(|trial| !reader.is_left_out(&trial.id));
+    if let Some(first) = trials.first().filter(|_| written.is_empty()) {
+        return Err(reader.error(&first.id).into());
+    }
+    for output in outputs {
+        let table = output.table;
+        let added = table.rows_of_runs(&written, &mut |values| output.add(values, is_interrupted));
+        added.map_err(|source| output.pending.failed(source))?;
     }
     Ok(())
 }

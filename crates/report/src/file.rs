@@ -5,7 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
-use store::{Store, StoreError};
+use model::record::TrialRecord;
+use store::{StoreError, StoreReader};
 
 use crate::history;
 use crate::html::{compressed, page};
@@ -17,7 +18,7 @@ use analysis::trial::{Points, detail};
 /// Error of a report file.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
-    /// The store can't be read.
+    /// An acceptance of a shift can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The figures could not be compressed.
@@ -43,7 +44,7 @@ pub struct ReportFile {
     pub html: String,
     /// Most points of a series if trials are thinned; none if no trial was longer.
     pub thinned_to: Option<usize>,
-    /// Number of trials without detail in it.
+    /// Number of trials without detail in it, for lack of room.
     pub left_out: usize,
 }
 
@@ -93,25 +94,30 @@ const MAX_POINTS: usize = 2000;
 const TARGET_SHARE: f64 = 0.85;
 
 /// Creates the file of a view, with details of trials in at most `room_bytes`. Series are thinned until every trial
-/// fits; if even the fewest points do not fit, only the trials nearest to their cell's median have detail.
+/// fits; if even the fewest points do not fit, only the trials nearest to their cell's median have detail. Trials that
+/// can't be read have none, and are added to those that the view leaves out.
 ///
 /// # Errors
-/// The store can't be read.
-pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile, FileError> {
-    let trials = by_distance_from_median(view);
-    let (mut histories, all) = (Vec::new(), store.trials()?);
+/// An acceptance of a shift can't be read.
+pub fn file(reader: &StoreReader, mut view: View, room_bytes: usize) -> Result<ReportFile, FileError> {
+    let trials = by_distance_from_median(&view);
+    let mut histories = Vec::new();
     for run in &view.runs {
-        let found = run_histories(store, &all, &run.id)?;
+        let found = run_histories(reader, &run.id)?;
         histories.extend(found.iter().map(history::Document::new));
     }
-    let points = match trials.first() {
-        Some(first) => points(store, first, trials.len(), room_bytes)?,
+    let points = match trials.iter().find_map(|trial| reader.load(trial)) {
+        Some(first) => points(&first, trials.len(), room_bytes)?,
         None => MAX_POINTS,
     };
     let (mut details, mut left) = (Vec::new(), room_bytes);
-    let mut is_thinned = false;
+    let (mut is_thinned, mut unreadable) = (false, 0);
     for trial in &trials {
-        let detail = detail(&store.load(trial)?, Points::AtMost(points));
+        let Some(record) = reader.load(trial) else {
+            unreadable += 1;
+            continue;
+        };
+        let detail = detail(&record, Points::AtMost(points));
         is_thinned |=
             detail.load.tps_low.is_some() || detail.metrics.iter().any(|metric| metric.low.is_some());
         let data = compressed(&json(&detail))?;
@@ -121,8 +127,9 @@ pub fn file(store: &Store, view: &View, room_bytes: usize) -> Result<ReportFile,
         }
         details.push((trial.clone(), data));
     }
-    let left_out = trials.len() - details.len();
-    let html = page(view, &histories, details)?;
+    let left_out = trials.len() - unreadable - details.len();
+    view.left_out = analysis::left_out(reader.left_out());
+    let html = page(&view, &histories, details)?;
     Ok(ReportFile { html, thinned_to: is_thinned.then_some(points), left_out })
 }
 
@@ -131,12 +138,11 @@ fn base64_len(bytes: usize) -> usize {
 }
 
 /// Points of each series at which all trials fit if they are like this one, found by compressing its detail.
-fn points(store: &Store, trial: &str, trials: usize, room: usize) -> Result<usize, FileError> {
-    let record = store.load(trial)?;
+fn points(record: &TrialRecord, trials: usize, room: usize) -> Result<usize, FileError> {
     let each = TARGET_SHARE * room as f64 / trials as f64;
     let mut points = MAX_POINTS;
     while points > MIN_POINTS {
-        let data = compressed(&json(&detail(&record, Points::AtMost(points))))?;
+        let data = compressed(&json(&detail(record, Points::AtMost(points))))?;
         if base64_len(data.len()) as f64 <= each {
             return Ok(points);
         }

@@ -7,8 +7,8 @@ mod schema;
 
 use std::collections::BTreeSet;
 
-use model::record::Trial;
-use store::Store;
+use model::record::{Trial, TrialRecord};
+use store::StoreReader;
 use wire::ConnectParams;
 use wire::blocking::{Session, SessionError};
 
@@ -65,16 +65,15 @@ impl Publisher {
         Ok(Preview { new: new(trials, &known), selected: trials.len(), state })
     }
 
-    /// Copies the selected trials that are not in the schema, which is created or upgraded first. `all` are the trials
-    /// of the store. `is_interrupted` is called before each trial, `on_copied` after each.
+    /// Copies the selected trials that are not in the schema, which is created or upgraded first; those that can't be
+    /// read are left out. `is_interrupted` is called before each trial, `on_copied` after each.
     ///
     /// # Errors
     /// A load of pgdyno is running on the server; the schema is not pgdyno's or of a later release; the role lacks
-    /// privileges; a bundle can't be read. Trials in the schema are complete in any case.
+    /// privileges; none of the trials can be read. Trials in the schema are complete in any case.
     pub fn publish(
         &mut self,
-        store: &Store,
-        all: &[Trial],
+        reader: &StoreReader,
         selected: &[&Trial],
         is_interrupted: &dyn Fn() -> bool,
         on_copied: &mut dyn FnMut(Progress<'_>),
@@ -83,20 +82,28 @@ impl Publisher {
         let new = new(selected, &known);
         self.schema.create_or_upgrade(&mut self.session)?;
         let (known_before, total) = (known.len(), new.len());
-        let (mut copied, mut concurrent) = (0, 0);
+        let (mut copied, mut concurrent, mut left_out) = (0, 0, None);
+        let mut remaining = total;
         for trial in new {
             if is_interrupted() {
                 break;
             }
+            remaining -= 1;
+            let Some(record) = reader.load(&trial.id) else {
+                left_out = left_out.or(Some(&trial.id));
+                continue;
+            };
             known.insert(trial.id.clone());
-            if self.copy(store, all, trial, &known)? {
+            if self.copy(reader.trials(), &record, &known)? {
                 copied += 1;
                 on_copied(Progress { trial, copied, total });
             } else {
                 concurrent += 1;
             }
         }
-        let remaining = total - copied - concurrent;
+        if let Some(id) = left_out.filter(|_| copied + concurrent + remaining == 0) {
+            return Err(reader.error(id).into());
+        }
         Ok(Published { copied, remaining, known: known_before + concurrent })
     }
 
@@ -114,13 +121,12 @@ impl Publisher {
     /// Copies a trial in a transaction; false if another pgdyno has published it meanwhile.
     fn copy(
         &mut self,
-        store: &Store,
         all: &[Trial],
-        trial: &Trial,
+        record: &TrialRecord,
         known: &BTreeSet<String>,
     ) -> Result<bool, PublishError> {
         let Self { session, schema } = self;
-        let record = store.load(&trial.id)?;
+        let trial = &record.trial;
         // Rows of runs and cells summarize the trials in the schema.
         let same_run: Vec<&Trial> =
             all.iter().filter(|other| other.run.id == trial.run.id && known.contains(&other.id)).collect();
@@ -131,7 +137,7 @@ impl Publisher {
             table.rows_of_runs(trials, &mut |values| session.execute(&schema.upsert(table, values)))?;
         }
         let mut is_inserted = false;
-        Table::Trials.rows_of_trial(&record, &mut |values| -> Result<(), SessionError> {
+        Table::Trials.rows_of_trial(record, &mut |values| -> Result<(), SessionError> {
             is_inserted = !session.query::<Vec<Option<String>>>(&schema.insert_once(values))?.is_empty();
             Ok(())
         })?;
@@ -141,7 +147,7 @@ impl Publisher {
         }
         for table in schema::TABLES_PER_TRIAL {
             session.copy_in(&schema.copy(table), |out| {
-                table.rows_of_trial(&record, &mut |values| rows::write_row(out, values))
+                table.rows_of_trial(record, &mut |values| rows::write_row(out, values))
             })?;
         }
         let committed = session.execute("COMMIT");

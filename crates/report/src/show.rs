@@ -7,7 +7,7 @@ mod trial_text;
 
 use model::record::Trial;
 use serde::Serialize;
-use store::Store;
+use store::StoreReader;
 
 pub use cells::CellLine;
 pub use trial::TrialReport;
@@ -33,11 +33,13 @@ enum What {
 /// The results of a selector's trials, in the run `default` unless the selector names their source.
 ///
 /// # Errors
-/// It selects nothing, or the store can't be read.
-pub fn show(store: &Store, what: &Selector, default: &RunSelection) -> Result<Shown, SelectError> {
-    let all = store.trials()?;
-    Ok(Shown(match what.trials(store, &all, default)?.as_slice() {
-        [one] => What::Trial(Box::new(TrialReport::new(&store.load(&one.id)?))),
+/// It selects nothing, or the one trial that it selects can't be read.
+pub fn show(reader: &StoreReader, what: &Selector, default: &RunSelection) -> Result<Shown, SelectError> {
+    Ok(Shown(match what.trials(reader, default)?.as_slice() {
+        [one] => {
+            let record = reader.load(&one.id).ok_or_else(|| reader.error(&one.id))?;
+            What::Trial(Box::new(TrialReport::new(&record)))
+        }
         several => {
             let trials: Vec<Trial> = several.iter().copied().cloned().collect();
             What::Cells(Box::new(CellsReport::new(&trials)))

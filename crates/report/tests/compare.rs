@@ -34,11 +34,11 @@ fn request(selectors: &[&str], metrics: &[&str], gates: &[&str]) -> Request {
 }
 
 fn compared(bundles: &Bundles, selectors: &[&str]) -> Compared {
-    compare(&bundles.store, &request(selectors, &["tps"], &[])).unwrap()
+    compare(&bundles.reader(), &request(selectors, &["tps"], &[])).unwrap()
 }
 
 fn refused(bundles: &Bundles, selectors: &[&str]) -> String {
-    compare(&bundles.store, &request(selectors, &["tps"], &[])).unwrap_err().to_string()
+    compare(&bundles.reader(), &request(selectors, &["tps"], &[])).unwrap_err().to_string()
 }
 
 fn verdicts(compared: &Compared) -> Vec<&'static str> {
@@ -138,7 +138,8 @@ fn cells_are_matched_by_what_the_selectors_do_not_name() {
 fn less_latency_is_better() {
     let bundles = sweep();
     let compared =
-        compare(&bundles.store, &request(&["server=17", "server=18"], &["latency.p99", "tps"], &[])).unwrap();
+        compare(&bundles.reader(), &request(&["server=17", "server=18"], &["latency.p99", "tps"], &[]))
+            .unwrap();
     assert_eq!(verdicts(&compared), ["EQUIVALENT", "REGRESSION"]);
     assert!(compared.metrics[0].rows[1].ratio().unwrap() > 1.1);
     assert!(compared.metrics[1].rows[1].ratio().unwrap() < 0.9);
@@ -232,7 +233,8 @@ fn a_gate_takes_a_change_and_a_size() {
     bundles.runs(&cell("17", 2), &STEADY);
     bundles.runs(&cell("18", 2), &[700.0, 701.0]);
     let gates = ["tps < -5%", "tps < -20%", "latency.mean > 10%", "tps > 5%"];
-    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &gates)).unwrap();
+    let compared =
+        compare(&bundles.reader(), &request(&["server=17", "server=18"], &["tps"], &gates)).unwrap();
     let hit: Vec<&[usize]> = compared.gates.iter().map(|gate| gate.hit.as_slice()).collect();
     // The cells are 1, 2 and 8 clients; a gate's metric is compared too.
     assert_eq!(hit, [&[2][..], &[], &[2], &[]]);
@@ -268,7 +270,7 @@ fn an_empty_selection_lists_what_exists() {
 #[test]
 fn comparing_a_side_with_itself_is_refused() {
     let bundles = sweep();
-    let error = compare(&bundles.store, &request(&["server=17", "server=17"], &["tps"], &[])).unwrap_err();
+    let error = compare(&bundles.reader(), &request(&["server=17", "server=17"], &["tps"], &[])).unwrap_err();
     assert!(error.is_usage());
     assert_eq!(error.to_string(), "A and B are the same selector, \"server=17\"");
     let error = refused(&bundles, &["server=17", "latest"]);
@@ -410,7 +412,7 @@ fn collected_metrics_are_rates_means_and_sums() {
         "cpu.user_us",
         "memory.dirty_bytes",
     ];
-    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &metrics, &[])).unwrap();
+    let compared = compare(&bundles.reader(), &request(&["server=17", "server=18"], &metrics, &[])).unwrap();
     let medians: Vec<f64> =
         compared.metrics.iter().map(|of| of.rows[0].judged.comparison.as_ref().unwrap().a.median).collect();
     for (ours, expected) in medians.iter().zip([50.0, 200.0, 3000.0, 2000.0, 8000.0, 20.0]) {
@@ -420,7 +422,7 @@ fn collected_metrics_are_rates_means_and_sums() {
         compared.metrics.iter().map(|of| of.rows[0].judged.outcome.name(of.metric.better())).collect();
     assert_eq!(names, ["REGRESSION", "REGRESSION", "HIGHER", "HIGHER", "HIGHER", "HIGHER"]);
     let error = |metric: &str| {
-        compare(&bundles.store, &request(&["server=17", "server=18"], &[metric], &[]))
+        compare(&bundles.reader(), &request(&["server=17", "server=18"], &[metric], &[]))
             .unwrap_err()
             .to_string()
     };
@@ -434,7 +436,7 @@ fn an_unusual_first_run_is_reported() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("17", 1), &STEADY);
     bundles.runs(&cell("18", 1), &[880.0, 1000.0, 1001.0, 999.0, 1000.5]);
-    let compared = compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
+    let compared = compare(&bundles.reader(), &request(&["server=17", "server=18"], &["tps"], &[])).unwrap();
     let printed = text(&compared, Format::Table, None).replace("\n    ", " ");
     assert!(
         printed.contains("the first run differs from the others, as after a cold start: B at"),
@@ -475,7 +477,7 @@ fn a_trial_without_the_figure_is_left_out() {
         bundles.write(without);
     }
     let compared =
-        compare(&bundles.store, &request(&["server=17", "server=18"], &["latency.p50"], &[])).unwrap();
+        compare(&bundles.reader(), &request(&["server=17", "server=18"], &["latency.p50"], &[])).unwrap();
     let row = &compared.metrics[0].rows[0];
     assert_eq!((row.b.values.len(), row.b.without, row.judged.outcome), (5, 2, Outcome::Equivalent));
 }
@@ -484,7 +486,7 @@ fn a_trial_without_the_figure_is_left_out() {
 fn json_is_versioned_and_has_the_same_figures() {
     let bundles = sweep();
     let compared =
-        compare(&bundles.store, &request(&["server=17", "server=18"], &["tps"], &["tps < -5%"])).unwrap();
+        compare(&bundles.reader(), &request(&["server=17", "server=18"], &["tps"], &["tps < -5%"])).unwrap();
     let json = serde_json::to_value(Document::new(&compared)).unwrap();
     assert_eq!(json["schema"], 1);
     let cell = &json["metrics"][0]["cells"][1];
@@ -523,7 +525,7 @@ fn wide() -> Compared {
     }
     bundles.runs(&cell("17", 256), &STEADY);
     let request = request(&["server=17", "server=18"], &["tps", "latency.p99"], &["tps < -5%"]);
-    compare(&bundles.store, &request).unwrap()
+    compare(&bundles.reader(), &request).unwrap()
 }
 
 #[test]

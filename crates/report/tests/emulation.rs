@@ -54,7 +54,7 @@ fn request(selectors: &[&str], metric: &str, gates: &[&str]) -> Request {
 }
 
 fn view() -> View {
-    read(&kernels().store, &RunSelection::Latest).unwrap()
+    read(&kernels().reader(), &RunSelection::Latest).unwrap()
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_report_holds_cells_of_one_acceleration_against_each_other_and_no_others() {
 
 #[test]
 fn a_report_gives_no_verdict_on_what_was_emulated_in_real_time_and_says_why() {
-    let view = read(&virtual_machines().store, &RunSelection::Latest).unwrap();
+    let view = read(&virtual_machines().reader(), &RunSelection::Latest).unwrap();
     let verdicts: Vec<_> = view
         .panels
         .iter()
@@ -119,7 +119,7 @@ fn two_percent_of_the_path_length_are_a_change_and_of_throughput_they_are_not() 
             }
         }
     }
-    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
+    let view = read(&bundles.reader(), &RunSelection::Latest).unwrap();
     let verdict = |panel: &analysis::overview::view::Panel| {
         panel.rows[0].points[1].as_ref().unwrap().verdict.as_ref().unwrap().verdict
     };
@@ -132,7 +132,7 @@ fn nothing_is_noted_where_nothing_was_emulated() {
     let mut bundles = Bundles::new();
     bundles.runs(&cell("18", 4), &STEADY);
     bundles.runs(&on("6.1", Acceleration::Kvm, 4), &STEADY);
-    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
+    let view = read(&bundles.reader(), &RunSelection::Latest).unwrap();
     assert!(view.notes.is_empty());
     assert!(!tables(&view, Format::Table).contains("instructions"));
 }
@@ -141,7 +141,7 @@ fn nothing_is_noted_where_nothing_was_emulated() {
 fn compare_gives_no_verdict_on_what_was_emulated_in_real_time() {
     let bundles = kernels();
     let sides = ["kernel=6.1,acceleration=tcg", "kernel=6.12,acceleration=tcg"];
-    let compared = compare(&bundles.store, &request(&sides, "tps", &["tps < -1%"])).unwrap();
+    let compared = compare(&bundles.reader(), &request(&sides, "tps", &["tps < -1%"])).unwrap();
     let row = &compared.metrics[0].rows[0];
     assert_eq!(row.judged.outcome.name(Metric::Tps.better()), "NO VERDICT");
     assert_eq!((row.ratio(), row.judged.p_holm), (None, None));
@@ -155,14 +155,14 @@ fn compare_gives_no_verdict_on_what_was_emulated_in_real_time() {
 fn instructions_are_compared_and_fewer_are_better() {
     let bundles = kernels();
     let sides = ["kernel=6.1,acceleration=icount", "kernel=6.12,acceleration=icount"];
-    let compared = compare(&bundles.store, &request(&sides, "instructions", &[])).unwrap();
+    let compared = compare(&bundles.reader(), &request(&sides, "instructions", &[])).unwrap();
     let row = &compared.metrics[0].rows[0];
     assert_eq!(row.judged.outcome.name(Metric::Instructions.better()), "REGRESSION");
     assert!((row.ratio().unwrap() - 1.0 / 0.95).abs() < 1e-9);
     let page = in_one_line(&text(&compared, Format::Table, None));
     assert!(page.contains("instructions per transaction") && page.contains(PATH_LENGTH), "{page}");
     let sides = ["kernel=6.1,acceleration=kvm", "kernel=6.12,acceleration=kvm"];
-    let error = compare(&bundles.store, &request(&sides, "instructions", &[])).unwrap_err().to_string();
+    let error = compare(&bundles.reader(), &request(&sides, "instructions", &[])).unwrap_err().to_string();
     assert!(error.contains("no compared trial has the metric instructions"), "{error}");
 }
 
@@ -182,14 +182,14 @@ fn cells_of_two_accelerations_are_never_compared_however_they_are_selected() {
         ["kernel=host", "kernel=6.12,acceleration=icount"],
         [&ids(Acceleration::Tcg), &ids(Acceleration::Kvm)],
     ] {
-        let error = compare(&bundles.store, &request(&[a, b], "tps", &[])).unwrap_err().to_string();
+        let error = compare(&bundles.reader(), &request(&[a, b], "tps", &[])).unwrap_err().to_string();
         assert!(
             error.contains("share no cell") && error.contains("select cells of one acceleration"),
             "{error}"
         );
     }
     // If only kernels are selected, each acceleration is a separate cell.
-    let compared = compare(&bundles.store, &request(&["kernel=6.1", "kernel=6.12"], "tps", &[])).unwrap();
+    let compared = compare(&bundles.reader(), &request(&["kernel=6.1", "kernel=6.12"], "tps", &[])).unwrap();
     let rows = &compared.metrics[0].rows;
     assert_eq!(
         rows.iter().map(|row| (row.a.values.len(), row.b.values.len())).collect::<Vec<_>>(),
@@ -220,7 +220,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
         newest: None,
         repository: None,
     };
-    let found = history(&bundles.store, &asked(None)).unwrap();
+    let found = history(&bundles.reader(), &asked(None)).unwrap();
     let tested: Vec<Tested> = found.series.iter().map(|series| series.tested).collect();
     assert_eq!(tested, [Tested::Emulated, Tested::Yes]);
     assert_eq!(found.shifts.len(), 1);

@@ -51,8 +51,9 @@ fn five() -> (Bundles, Vec<String>) {
 }
 
 fn written(bundles: &Bundles, room_bytes: usize) -> ReportFile {
-    let view = read(&bundles.store, &RunSelection::Latest).unwrap();
-    file(&bundles.store, &view, room_bytes).unwrap()
+    let reader = bundles.reader();
+    let view = read(&reader, &RunSelection::Latest).unwrap();
+    file(&reader, view, room_bytes).unwrap()
 }
 
 fn embedded(page: &str, id: &str) -> Option<Value> {
@@ -110,7 +111,7 @@ fn stored(bundles: &mut Bundles, server: &str, run: &str, minute: u32) {
 }
 
 fn offered_histories(bundles: &Bundles, run: &str) -> Vec<(Value, usize)> {
-    let histories = run_histories(&bundles.store, &bundles.store.trials().unwrap(), run).unwrap();
+    let histories = run_histories(&bundles.reader(), run).unwrap();
     histories.iter().map(|history| (history.over.name().into(), history.steps.len())).collect()
 }
 

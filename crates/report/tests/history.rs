@@ -30,11 +30,11 @@ fn request(over: HistoryAxis) -> Request<'static> {
 }
 
 fn history_over(bundles: &Bundles, over: HistoryAxis) -> History {
-    history(&bundles.store, &request(over)).unwrap()
+    history(&bundles.reader(), &request(over)).unwrap()
 }
 
 fn refused(bundles: &Bundles, request: &Request<'_>) -> String {
-    history(&bundles.store, request).unwrap_err().to_string()
+    history(&bundles.reader(), request).unwrap_err().to_string()
 }
 
 /// The steps before and after each shift, with the scale and clients of its cells.
@@ -78,7 +78,7 @@ const SECOND_BUILDS: [&str; 4] = ["3.10.101-stats", "3.11.10-stats", "3.12.58-st
 fn the_kernels_of_2016_shift_where_expected() {
     let bundles = kernels();
     let without = SECOND_BUILDS.map(str::to_owned).into();
-    let found = history(&bundles.store, &Request { without, ..request(HistoryAxis::Kernel) }).unwrap();
+    let found = history(&bundles.reader(), &Request { without, ..request(HistoryAxis::Kernel) }).unwrap();
     assert_eq!((found.steps.len(), found.series.len(), found.order), (29, 9, Order::Version));
     let cells = |all: &[&str]| all.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
     // docs/validation.md justifies the last of these and the first.
@@ -148,7 +148,7 @@ fn a_control_cancels_drift_of_the_machine() {
     assert_eq!(changes(&raw), [("2026-11-30", "2026-12-01"), ("2026-12-10", "2026-12-11")]);
     assert_eq!(raw.shifts[0].event.changes.len(), 2);
     let control = Some("server=old".parse().unwrap());
-    let relative = history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap();
+    let relative = history(&bundles.reader(), &Request { control, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!(changes(&relative), [("2026-12-10", "2026-12-11")]);
     assert_eq!(relative.series.len(), 1, "the control has no series");
     let ratio = relative.shifts[0].event.ratio;
@@ -164,7 +164,7 @@ fn a_night_without_its_control_has_no_point() {
     let mut bundles = nights();
     bundles.write(night(30, cell("new", 8), 1000.0));
     let control = Some("server=old".parse().unwrap());
-    let found = history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap();
+    let found = history(&bundles.reader(), &Request { control, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.without_control, found.series[0].medians[30]), (1, None));
     assert!(text(&found, Format::Table, false).contains("1 without a control in their run, not used\n"));
 }
@@ -181,7 +181,7 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     let selector = || "server=new".parse().unwrap();
     let gates = vec!["tps < -5%".parse().unwrap()];
     let asked = || Request { selector: selector(), gates: gates.clone(), ..request(HistoryAxis::Date) };
-    let mut found = history(&bundles.store, &asked()).unwrap();
+    let mut found = history(&bundles.reader(), &asked()).unwrap();
     assert_eq!(found.gates[0].hit, [(0, 0), (0, 1)]);
     accept(&mut found, &bundles, "2026-12-11").unwrap();
     assert_eq!(found.gates[0].hit, [(0, 0)]);
@@ -189,18 +189,18 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     assert!(!found.hits_a_gate());
 
     // It is in the store, and the shifts are still shown.
-    let mut again = history(&bundles.store, &asked()).unwrap();
+    let mut again = history(&bundles.reader(), &asked()).unwrap();
     assert!(!again.hits_a_gate());
     assert_eq!((again.shifts.len(), again.accepted.len()), (2, 2));
     let page = text(&again, Format::Table, false);
     assert!(page.contains("; 2 accepted\n") && page.contains(" by ann: known\n"), "{page}");
     // Accepted only for the selected cells.
-    let all = history(&bundles.store, &Request { selector: Selector::default(), ..asked() }).unwrap();
+    let all = history(&bundles.reader(), &Request { selector: Selector::default(), ..asked() }).unwrap();
     assert_eq!(all.gates[0].hit.len(), 1);
     assert!(text(&all, Format::Table, false).contains("accepted for 1 of 2 cells on "));
     // Not accepted for another history.
     let control = Some("server=old".parse().unwrap());
-    assert!(history(&bundles.store, &Request { control, ..asked() }).unwrap().hits_a_gate());
+    assert!(history(&bundles.reader(), &Request { control, ..asked() }).unwrap().hits_a_gate());
 
     again.decide(&bundles.store, Decision::Withdraw { at: "2026-12-11".to_owned() }).unwrap();
     assert_eq!(again.gates[0].hit, [(0, 1)]);
@@ -238,14 +238,14 @@ fn gates_can_be_limited_to_the_newest_steps() {
     let hit = |gate: &str, newest: usize| {
         let gates = vec![gate.parse().unwrap()];
         let asked = Request { gates, newest: Some(newest), ..request(HistoryAxis::Date) };
-        history(&bundles.store, &asked).unwrap().hits_a_gate()
+        history(&bundles.reader(), &asked).unwrap().hits_a_gate()
     };
     assert!(hit("tps < -5%", 10));
     assert!(!hit("tps < -5%", 9));
     assert!(!hit("tps < -20%", 30));
     assert!(!hit("tps > 5%", 30));
     let gates = vec!["latency.p99 > 5%".parse().unwrap()];
-    let error = history(&bundles.store, &Request { gates, ..request(HistoryAxis::Date) }).unwrap_err();
+    let error = history(&bundles.reader(), &Request { gates, ..request(HistoryAxis::Date) }).unwrap_err();
     assert!(error.is_usage());
     assert!(error.to_string().contains("is for latency.p99, but the history is of tps"), "{error}");
 }
@@ -254,7 +254,7 @@ fn gates_can_be_limited_to_the_newest_steps() {
 fn higher_latency_is_a_regression() {
     let bundles = nights();
     let asked = Request { metric: "latency.p99".parse().unwrap(), ..request(HistoryAxis::Date) };
-    let found = history(&bundles.store, &asked).unwrap();
+    let found = history(&bundles.reader(), &asked).unwrap();
     let page = text(&found, Format::Table, false);
     assert!(page.contains("between 2026-12-10 and 2026-12-11: REGRESSION +11.2%"), "{page}");
 }
@@ -384,7 +384,7 @@ fn cells_that_cannot_be_searched_have_reasons() {
         }
     }
     let gates = vec!["tps < -5%".parse().unwrap()];
-    let found = history(&bundles.store, &Request { gates, ..request(HistoryAxis::Date) }).unwrap();
+    let found = history(&bundles.reader(), &Request { gates, ..request(HistoryAxis::Date) }).unwrap();
     let tested: Vec<Tested> = found.series.iter().map(|series| series.tested).collect();
     assert_eq!(tested, [Tested::NoRatio, Tested::Invalid, Tested::FewPoints]);
     assert!(found.is_invalid());
@@ -406,7 +406,7 @@ fn ambiguous_requests_are_reported() {
     let bundles = nights();
     let control = |text: &str| {
         let control = Some(text.parse().unwrap());
-        history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap_err()
+        history(&bundles.reader(), &Request { control, ..request(HistoryAxis::Date) }).unwrap_err()
     };
     assert!(control("latest").is_usage() && control("latest").to_string().contains("is not a control"));
     assert!(control("clients=8").to_string().starts_with("all trials are of the control clients=8"));
@@ -456,7 +456,7 @@ fn time_steps_of_imported_trials_are_days() {
     assert_eq!(changes(&found), [("2026-11-30", "2026-12-01")]);
     let control = Some("server=old".parse().unwrap());
     assert_eq!(
-        changes(&history(&bundles.store, &Request { control, ..request(HistoryAxis::Date) }).unwrap()),
+        changes(&history(&bundles.reader(), &Request { control, ..request(HistoryAxis::Date) }).unwrap()),
         []
     );
 }
@@ -467,10 +467,10 @@ fn a_campaign_means_all_its_runs() {
     let mut bundles = nights();
     bundles.write(record(cell("new", 8), 1.0));
     let selector = "campaign:nightly".parse().unwrap();
-    let found = history(&bundles.store, &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
+    let found = history(&bundles.reader(), &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.runs, found.trials.trials), (30, 180));
     let selector = "latest".parse().unwrap();
-    let found = history(&bundles.store, &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
+    let found = history(&bundles.reader(), &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!(found.trials.runs, 1);
 }
 

@@ -44,11 +44,11 @@ fn noise_is_of_this_host_and_of_the_latest_run_with_three_usable_trials() {
     on_host(&mut bundles, "here", "01KAK3W8XQ5T2M9HC4ZP7VRB0G", 8, &QUIET);
     on_host(&mut bundles, "here", "01KAK3W8XQ5T2M9HC4ZP7VRB0H", 8, &[1.0, 2.0]);
     on_host(&mut bundles, "here", RUN, 1, &[1.0, 2.0]);
-    let noise = noise_on(&bundles.store, "here").unwrap();
+    let noise = noise_on(&bundles.reader(), "here");
     assert_eq!(noise.len(), 1, "two runs of a cell tell nothing of its noise");
     assert_eq!(noise[0].run, "01KAK3W8XQ5T2M9HC4ZP7VRB0G");
     assert!((0.004..0.005).contains(&noise[0].log_sd), "{}", noise[0].log_sd);
-    assert!(noise_on(&bundles.store, "elsewhere").unwrap().is_empty());
+    assert!(noise_on(&bundles.reader(), "elsewhere").is_empty());
 }
 
 #[test]

@@ -53,7 +53,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
 }
 
 fn shown(bundles: &Bundles, what: &str) -> Result<Profile, ProfileError> {
-    profile(&bundles.store, &RunSelection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
+    profile(&bundles.reader(), &RunSelection::Latest, &what.parse::<Selector>().unwrap(), Kind::OnCpu)
 }
 
 /// The cells of a table's row, separated by single spaces.
@@ -158,7 +158,7 @@ fn waits_are_shown_as_time_and_compared_with_the_rest_of_the_window() {
     bundles.write(profiled("17", LOAD));
     let profile_of = |what: &str| {
         let what = what.parse::<Selector>().unwrap();
-        profile(&bundles.store, &RunSelection::Latest, &what, Kind::OffCpu)
+        profile(&bundles.reader(), &RunSelection::Latest, &what, Kind::OffCpu)
     };
     let profile = profile_of("server=18").unwrap();
     // The last two of ten seconds with 5000 transactions.

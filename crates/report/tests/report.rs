@@ -437,9 +437,9 @@ fn stored_trials_make_the_same_view() {
         store.write(&record).unwrap();
     }
     let run = &fixture::trials().0[0].run.id;
-    assert_eq!(read(&store, &RunSelection::Latest).unwrap(), fixture::view());
-    assert_eq!(read_run(&store, run).unwrap(), Some(fixture::view()));
-    assert_eq!(read_run(&store, "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);
+    assert_eq!(read(&store.reader().unwrap(), &RunSelection::Latest).unwrap(), fixture::view());
+    assert_eq!(read_run(&store.reader().unwrap(), run).unwrap(), Some(fixture::view()));
+    assert_eq!(read_run(&store.reader().unwrap(), "01KAK3W8XQ5T2M9HC4ZP7VRB0F").unwrap(), None);
 }
 
 #[test]

@@ -17,7 +17,7 @@ use report::show::{Shown, show};
 
 fn shown(bundles: &Bundles, selector: &str) -> Shown {
     let selector = if selector.is_empty() { Selector::default() } else { selector.parse().unwrap() };
-    show(&bundles.store, &selector, &RunSelection::Latest).unwrap()
+    show(&bundles.reader(), &selector, &RunSelection::Latest).unwrap()
 }
 
 fn on(shown: &Shown, width: usize) -> String {
@@ -119,7 +119,7 @@ fn csv_and_json_have_all_figures() {
 #[test]
 fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
     let (bundles, _) = of_one_trial();
-    let explained = explain_cell(&bundles.store, &RunSelection::Latest, &Selector::default()).unwrap();
+    let explained = explain_cell(&bundles.reader(), &RunSelection::Latest, &Selector::default()).unwrap();
     let longest = |width: Option<usize>| {
         let terminal = width.map(|width| Terminal { width, colours: false });
         let page = text(&explained, Format::Table, terminal);

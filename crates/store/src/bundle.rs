@@ -14,6 +14,7 @@ use crate::content::{self, CAMPAIGN, StoredContext};
 use crate::error::{Defect, StoreError};
 use crate::files::{self, Files};
 use crate::format::{self, environment, setting};
+use crate::parts::Part;
 use crate::{id, spans, sums};
 
 /// Prefix of the directory of a bundle that is being written, or that a dead writer left.
@@ -54,9 +55,12 @@ pub(crate) fn read(bundle: &Path) -> Result<TrialRecord, Defect> {
     Ok(record)
 }
 
-/// Reads a bundle as if the unwanted files were absent. The files that every bundle has are always read.
-pub(crate) fn read_parts(bundle: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<TrialRecord, Defect> {
-    let needed = |name: &str| [format::TRIAL, CAMPAIGN, environment::FILE].contains(&name) || is_wanted(name);
+/// Reads only the files that every bundle has, and those of the parts.
+pub(crate) fn read_parts(bundle: &Path, parts: &[Part]) -> Result<TrialRecord, Defect> {
+    let needed = |name: &str| {
+        [format::TRIAL, CAMPAIGN, environment::FILE].contains(&name)
+            || parts.iter().any(|part| part.has(name))
+    };
     let listed = list_of_files(bundle)?.into_iter().filter(|(name, _)| needed(name));
     let files = listed.map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)));
     let record = content::decode(files.collect::<Result<_, _>>()?)?;

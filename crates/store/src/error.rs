@@ -48,6 +48,14 @@ pub enum StoreError {
         /// The directory.
         path: PathBuf,
     },
+    /// None of the store's bundles can be read.
+    #[error("none of the {} bundles of the store {} can be read:{}", problems.len(), path.display(), some_problems(problems))]
+    NoneReadable {
+        /// The store's directory.
+        path: PathBuf,
+        /// One problem for each bundle.
+        problems: Vec<Problem>,
+    },
     /// Another process is executing the run.
     #[error("another pgdyno is executing run {run}\nWait until it ends, or end it, then resume")]
     Claimed {
@@ -110,6 +118,15 @@ fn some_ids(ids: &[String]) -> String {
     let mut text = ids.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
     if ids.len() > SHOWN {
         text.push_str(", …");
+    }
+    text
+}
+
+fn some_problems(problems: &[Problem]) -> String {
+    const SHOWN: usize = 10;
+    let mut text: String = problems.iter().take(SHOWN).map(|problem| format!("\n  {problem}")).collect();
+    if problems.len() > SHOWN {
+        text += &format!("\n  and {} more; `pgdyno store check` lists them", problems.len() - SHOWN);
     }
     text
 }

@@ -14,11 +14,11 @@ use crate::bundle;
 use crate::check::{self, Check};
 use crate::claim::{self, Claim};
 use crate::error::{Defect, StoreError};
-use crate::files;
-use crate::format::live::Run;
-use crate::id::is_id;
+use crate::format::{self, live::Run};
+use crate::id;
 use crate::index::{self, Listing, Reindexed};
 use crate::live::{self, LiveReader, LiveWriter};
+use crate::parts::Part;
 
 /// A directory of bundles (`trials/`) and the index over them (`index.sqlite`). Several processes may use a store
 /// concurrently. Secrets are masked when they are written, and when they are read: bundles of earlier releases may have
@@ -147,6 +147,14 @@ impl Store {
         self.read(prefix, bundle::read)
     }
 
+    /// As [`Store::load`], with only the head, the environment and these parts; everything else is empty.
+    ///
+    /// # Errors
+    /// As [`Store::load`].
+    pub fn load_parts(&self, prefix: &str, parts: &[Part]) -> Result<TrialRecord, StoreError> {
+        self.read(prefix, |bundle| bundle::read_parts(bundle, parts))
+    }
+
     /// Reads only the environment of a trial.
     ///
     /// # Errors
@@ -192,17 +200,21 @@ impl Store {
         prefix: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,
     ) -> Result<T, StoreError> {
-        self.read_exact(&self.find(prefix)?, what)
+        let id = self.find(prefix)?;
+        self.read_bundle(&id, what).map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(&id))))
     }
 
     /// As [`Store::read`], for a complete id.
-    pub(crate) fn read_exact<T: MaskSecrets>(
+    pub(crate) fn read_bundle<T: MaskSecrets>(
         &self,
         id: &str,
         what: impl FnOnce(&Path) -> Result<T, Defect>,
-    ) -> Result<T, StoreError> {
-        let mut found = what(&self.trials.join(id))
-            .map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))?;
+    ) -> Result<T, Defect> {
+        // No other directory is ever read.
+        if !id::is_id(id) {
+            return Err(Defect::damaged(format::TRIAL, format!("\"{id}\" is not the id of a trial")));
+        }
+        let mut found = what(&self.trials.join(id))?;
         self.mask(&mut found);
         Ok(found)
     }
@@ -279,7 +291,7 @@ impl Store {
     pub(crate) fn find(&self, prefix: &str) -> Result<String, StoreError> {
         let wanted = prefix.to_ascii_uppercase();
         // A complete id needs no listing, which would make reading all trials of a store quadratic.
-        if is_id(&wanted) && fs::symlink_metadata(self.trials.join(&wanted)).is_ok() {
+        if id::is_id(&wanted) && fs::symlink_metadata(self.trials.join(&wanted)).is_ok() {
             return Ok(wanted);
         }
         let mut ids = bundle::list(&self.trials)?;

@@ -97,7 +97,7 @@ fn workload() -> Workload {
 /// Everything that a store returns of its trial.
 fn everything(store: &Store, id: &str) -> String {
     let parts = store.load_parts(id, &[Part::Series]).unwrap();
-    let context = store.contexts().read(id).unwrap();
+    let context = store.reader().unwrap().context(id).unwrap();
     let logs: Vec<Option<String>> = ["console", "server"].map(|name| store.log(id, name).unwrap()).into();
     format!(
         "{:?}\n{:?}\n{:?}\n{parts:?}\n{context:?}\n{:?}\n{logs:?}",

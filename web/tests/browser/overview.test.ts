@@ -161,3 +161,18 @@ test('figures of emulated kernels have one note, and instructions next to throug
   const trial = await open('emulated', `page=trial&trial=${id}`);
   expect(await trial.locator('.trial-head').innerText()).toContain(`instructions for each transaction\t${count(points[0]?.runs[0]?.instructions_per_transaction ?? null)}`);
 });
+
+test('bundles that can\'t be read are named, and so is the reason where their detail would be', async () => {
+  const page = await open('damaged');
+  const note = page.locator('.left-out');
+  expect(await note.innerText()).toContain('2 bundles can\'t be read');
+  const lines = await note.locator('li').allInnerTexts();
+  expect(lines.map((line) => line.split(';')[0])).toEqual([
+    '01KAK3W8XQ5T2M9HC4ZP7V0001, trial.json: it is missing',
+    '01KAK3W8XQ5T2M9HC4ZP7V0002, metrics.parquet: it was changed: its SHA-256 differs from that in SHA256SUMS',
+  ]);
+  // The trial's figures can be read.
+  expect(await page.locator('.banner').innerText()).toContain('All 5 trials are valid');
+  const trial = await open('damaged', 'page=trial&trial=01KAK3W8XQ5T2M9HC4ZP7V0002');
+  expect(await trial.locator('.trouble').innerText()).toContain('can\'t be read: metrics.parquet: it was changed');
+});

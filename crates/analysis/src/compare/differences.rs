@@ -6,7 +6,7 @@ use diagnose::{Facts, KernelOptions, Undeclared, kernel_differences, undeclared}
 use model::factor::Factor;
 use model::factor::settings::SettingsVariant;
 use model::record::Trial;
-use store::{Store, StoreError};
+use store::StoreReader;
 
 use super::matching::Shared;
 use crate::context::{TrialContext, kernel_options};
@@ -53,16 +53,15 @@ pub struct Differences {
 const CONFIG: &str = "machine kernel.config";
 
 impl FactsCache {
-    /// Differences in the shared cells, each once.
-    pub(super) fn differences(
-        &mut self,
-        store: &Store,
-        shared: &[Shared<'_>],
-    ) -> Result<Differences, StoreError> {
+    /// Differences in the shared cells, each once. Trials whose context can't be read are left out of the reader, and
+    /// others of their cell take their place.
+    pub(super) fn differences(&mut self, reader: &StoreReader, shared: &[Shared<'_>]) -> Differences {
         let mut found = Differences::default();
         for Shared { a, b, .. } in shared {
-            let (Some(a), Some(b)) = (a.first(), b.first()) else { continue };
-            let (of_a, of_b) = (self.facts(store, a)?.clone(), self.facts(store, b)?.clone());
+            let (Some((a, of_a)), Some((b, of_b))) = (self.any_facts(reader, a), self.any_facts(reader, b))
+            else {
+                continue;
+            };
             let factors = Factor::varied([&a.cell, &b.cell]);
             let (of_a, of_b) = ((&a.cell, &of_a), (&b.cell, &of_b));
             let mut others = undeclared(of_a, of_b);
@@ -72,39 +71,39 @@ impl FactsCache {
             if let (Some(old), Some(new)) = (of_a.1.get(CONFIG), of_b.1.get(CONFIG))
                 && old != new
             {
-                let (old, new) = (self.options(store, old, a)?, self.options(store, new, b)?);
+                let (old, new) = (self.options(reader, old, a), self.options(reader, new, b));
                 if let (Some(old), Some(new)) = (old, new) {
                     add(&mut found.kernel_options, changed(&old, &new));
                 }
             }
         }
-        Ok(found)
+        found
     }
 
-    fn facts(&mut self, store: &Store, trial: &Trial) -> Result<&Facts, StoreError> {
+    /// Facts of the first trial that can be read.
+    fn any_facts<'t>(&mut self, reader: &StoreReader, trials: &[&'t Trial]) -> Option<(&'t Trial, Facts)> {
+        trials.iter().find_map(|trial| Some((*trial, self.facts(reader, trial)?.clone())))
+    }
+
+    fn facts(&mut self, reader: &StoreReader, trial: &Trial) -> Option<&Facts> {
         let key = ContextKey::from_trial(trial);
         if !self.facts.contains_key(&key) {
-            let store::StoredContext { environment, settings, .. } = store.contexts().read(&trial.id)?;
+            let store::StoredContext { environment, settings, .. } = reader.context(&trial.id)?;
             let mut facts = facts_of_machine(&environment);
             facts.extend(trial_facts(trial));
             let contexts = TrialContext { environment, settings, ..TrialContext::default() };
             facts.extend(facts_of(trial, &contexts));
             self.facts.insert(key.clone(), facts);
         }
-        Ok(&self.facts[&key])
+        self.facts.get(&key)
     }
 
     /// The configuration with this hash, which is that of this trial's kernel.
-    fn options(
-        &mut self,
-        store: &Store,
-        hash: &str,
-        trial: &Trial,
-    ) -> Result<Option<KernelOptions>, StoreError> {
+    fn options(&mut self, reader: &StoreReader, hash: &str, trial: &Trial) -> Option<KernelOptions> {
         if !self.options.contains_key(hash) {
-            self.options.insert(hash.to_owned(), kernel_options(store, &trial.id)?);
+            self.options.insert(hash.to_owned(), kernel_options(reader, &trial.id)?);
         }
-        Ok(self.options[hash].clone())
+        self.options.get(hash)?.clone()
     }
 }
 

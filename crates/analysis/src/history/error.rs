@@ -14,7 +14,10 @@ pub enum HistoryError {
     /// Nothing is selected.
     #[error(transparent)]
     Select(#[from] SelectError),
-    /// The store can't be read or written.
+    /// None of the selected trials can be read; holds the problem of the first.
+    #[error("none of the selected trials can be read: {0}")]
+    Unreadable(Box<StoreError>),
+    /// An acceptance can't be read or written.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The control has no levels.

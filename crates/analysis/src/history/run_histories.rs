@@ -1,34 +1,29 @@
 //! The histories in a run's report: of its campaign over time, and over the run's own factors.
 
-use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use model::factor::Factor;
 use model::record::Trial;
-use store::{Store, StoreError};
+use store::{StoreError, StoreReader};
 
-use super::{History, HistoryAxis, HistoryError, Request, history_of};
+use super::{History, HistoryAxis, HistoryError, Request, history};
 use crate::metric::Metric;
-use crate::select::ReadError;
-use crate::select::{SelectError, Selector};
+use crate::select::Selector;
 
 /// The fewest steps of a history.
 const MIN_STEPS: usize = 4;
 
 /// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run;
-/// each if it has at least four steps. `all` are the heads of the store's trials, oldest first.
+/// each if it has at least four steps.
 ///
 /// # Errors
-/// The store can't be read.
-pub fn run_histories<T: Borrow<Trial>>(
-    store: &Store,
-    all: &[T],
-    run: &str,
-) -> Result<Vec<History>, StoreError> {
-    let of_run: Vec<&Trial> = all.iter().map(T::borrow).filter(|trial| trial.run.id == run).collect();
+/// An acceptance can't be read.
+pub fn run_histories(reader: &StoreReader, run: &str) -> Result<Vec<History>, StoreError> {
+    let all = reader.trials();
+    let of_run: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == run).collect();
     let Some(first) = of_run.first() else { return Ok(Vec::new()) };
     let campaign = &first.run.campaign;
-    let of_campaign = all.iter().map(T::borrow).filter(|trial| trial.run.campaign == *campaign);
+    let of_campaign = all.iter().filter(|trial| trial.run.campaign == *campaign);
     let runs: BTreeSet<&str> = of_campaign.map(|trial| trial.run.id.as_str()).collect();
     let levels = |factor: Factor| factor.levels(of_run.iter().map(|trial| &trial.cell)).len();
     let may_have = [
@@ -49,14 +44,11 @@ pub fn run_histories<T: Borrow<Trial>>(
             newest: None,
             repository: None,
         };
-        match history_of(store, all, &request) {
+        match history(reader, &request) {
             Ok(history) if history.steps.len() >= MIN_STEPS => found.push(history),
             // Histories that this run does not support are omitted.
             Ok(_) => {}
-            Err(
-                HistoryError::Store(error)
-                | HistoryError::Select(SelectError::Store(error) | SelectError::Read(ReadError::Store(error))),
-            ) => return Err(error),
+            Err(HistoryError::Store(error)) => return Err(error),
             Err(_) => {}
         }
     }

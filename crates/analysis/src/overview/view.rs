@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::Serialize;
 
+use crate::left_out::LeftOut;
 use crate::profile::Frame;
 use crate::spans::Spans;
 
@@ -33,6 +34,8 @@ pub struct View {
     pub notes: Vec<&'static str>,
     /// Environment of the measurements.
     pub environment: Environment,
+    /// Bundles that can't be read, of any run: their trials, or the detail of these, are missing.
+    pub left_out: Vec<LeftOut>,
 }
 
 /// Result of comparing a column with the first one.

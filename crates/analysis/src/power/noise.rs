@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use model::cell::{Level, RecordedCell};
 use model::record::Trial;
 use stats::{Class, Sample};
-use store::{Store, StoreError};
+use store::StoreReader;
 
 use crate::judgement::is_usable;
 
@@ -55,21 +55,20 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
 }
 
 /// The noise of all cells of a store that were measured on the host of this name.
-///
-/// # Errors
-/// The store or one of the bundles can't be read.
-pub fn noise_on(store: &Store, host: &str) -> Result<Vec<CellNoise>, StoreError> {
-    let trials = store.trials()?;
+pub fn noise_on(reader: &StoreReader, host: &str) -> Vec<CellNoise> {
     // A run has one host, unless the factor `host` says otherwise.
     let mut hosts: BTreeMap<(&str, &Level<Option<String>>), bool> = BTreeMap::new();
-    for trial in &trials {
-        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), &trial.cell.host)) {
-            let hostname = store.environment(&trial.id)?.hostname;
-            vacant.insert(hostname.as_deref() == Some(host));
+    for trial in reader.trials() {
+        if let Entry::Vacant(vacant) = hosts.entry((trial.run.id.as_str(), &trial.cell.host))
+            && let Some(environment) = reader.environment(&trial.id)
+        {
+            vacant.insert(environment.hostname.as_deref() == Some(host));
         }
     }
-    let is_here = |trial: &&Trial| hosts.get(&(trial.run.id.as_str(), &trial.cell.host)) == Some(&true);
-    Ok(noise_of(&trials.iter().filter(is_here).collect::<Vec<_>>()))
+    let is_here = |trial: &&Trial| {
+        !reader.is_left_out(&trial.id) && hosts.get(&(trial.run.id.as_str(), &trial.cell.host)) == Some(&true)
+    };
+    noise_of(&reader.trials().iter().filter(is_here).collect::<Vec<_>>())
 }
 
 /// The median noise of the cells that are not unstable; `None` if there are none.

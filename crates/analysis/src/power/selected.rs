@@ -1,6 +1,6 @@
 //! Noise of the cells selected by a command line.
 
-use store::{Store, StoreError};
+use store::StoreReader;
 
 use super::{CellNoise, noise_of, noise_on};
 use crate::select::{RunSelection, SelectError, Selector};
@@ -20,9 +20,6 @@ pub enum NoiseError {
     /// Nothing is selected.
     #[error(transparent)]
     Select(#[from] SelectError),
-    /// The store can't be read.
-    #[error(transparent)]
-    Store(#[from] StoreError),
     /// No selected cell has enough trials.
     #[error(
         "the noise is unknown: none of {from} has a run with 3 usable trials; run a campaign with `repeats = 3` or more, or \
@@ -40,17 +37,16 @@ impl SelectedNoise {
     /// # Errors
     /// Nothing is selected, or no cell has three usable trials.
     pub fn read(
-        store: &Store,
+        reader: &StoreReader,
         selector: Option<&Selector>,
         run: Option<RunSelection>,
         host: &str,
     ) -> Result<Self, NoiseError> {
         let (source, cells) = if selector.is_none() && run.is_none() {
-            (format!("the cells measured on {host}"), noise_on(store, host)?)
+            (format!("the cells measured on {host}"), noise_on(reader, host))
         } else {
-            let all = store.trials()?;
             let everything = Selector::default();
-            let trials = selector.unwrap_or(&everything).trials(store, &all, &run.unwrap_or_default())?;
+            let trials = selector.unwrap_or(&everything).trials(reader, &run.unwrap_or_default())?;
             let of_run = trials.first().map(|trial| format!("run {}", trial.run.id));
             let selection = selector.map(ToString::to_string).or(of_run).unwrap_or_default();
             (format!("the cells of {selection}"), noise_of(&trials))

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::record::Trial;
-use store::Store;
+use store::StoreReader;
 
 use super::{SelectError, Selector};
 
@@ -13,16 +13,15 @@ use super::{SelectError, Selector};
 /// # Errors
 /// A selector selects nothing.
 pub fn trials_of_any<'a>(
-    store: &Store,
-    all: &'a [Trial],
+    reader: &'a StoreReader,
     selectors: &[Selector],
 ) -> Result<Vec<&'a Trial>, SelectError> {
     let everything = [Selector::default()];
     let selectors = if selectors.is_empty() { &everything } else { selectors };
     let mut ids = BTreeSet::new();
     for selector in selectors {
-        let trials = selector.trials_of_all_runs(store, all)?;
+        let trials = selector.trials_of_all_runs(reader)?;
         ids.extend(trials.iter().map(|trial| trial.id.as_str()));
     }
-    Ok(all.iter().filter(|trial| ids.contains(trial.id.as_str())).collect())
+    Ok(reader.trials().iter().filter(|trial| ids.contains(trial.id.as_str())).collect())
 }

@@ -1,7 +1,7 @@
 //! Trials of a single cell, for explanations and profiles.
 
 use model::record::Status;
-use store::Store;
+use store::StoreReader;
 
 use super::{RunSelection, SelectError, Selector, varied};
 
@@ -39,12 +39,11 @@ pub enum OneCellError {
 /// # Errors
 /// There are none, they are invalid, or they belong to several cells.
 pub fn trials_of_one_cell(
-    store: &Store,
+    reader: &StoreReader,
     default: &RunSelection,
     what: &Selector,
 ) -> Result<Vec<String>, OneCellError> {
-    let all = store.trials().map_err(SelectError::from)?;
-    let mut trials = what.trials(store, &all, default)?;
+    let mut trials = what.trials(reader, default)?;
     let last = trials.last().copied();
     if !what.is_by_id() {
         trials.retain(|trial| trial.validity.status != Status::Invalid);

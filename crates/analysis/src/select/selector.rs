@@ -4,14 +4,13 @@
 //! level; `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to an origin. Any other
 //! term is a trial's id, or a prefix of it; several ids select all of these trials.
 
-use std::borrow::Borrow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Write as _};
 use std::str::FromStr;
 
 use model::factor::Factor;
 use model::record::Trial;
-use store::{Store, StoreError};
+use store::{StoreError, StoreReader};
 
 use super::runs::{ReadError, RunSelection, select_run};
 
@@ -95,20 +94,20 @@ impl Selector {
         (&self.from, &self.levels, &self.ids) == (&other.from, &other.levels, &other.ids)
     }
 
-    /// Selects trials of the store, with `all` its heads, oldest first; of the run `default` if it does not name an
-    /// origin. Returns at least one; invalid trials are included.
+    /// Selects trials of the store, oldest first; of the run `default` if it does not name an origin. Returns at least
+    /// one; invalid trials are included.
     ///
     /// # Errors
     /// There are none.
-    pub fn trials<'a, T: Borrow<Trial>>(
+    pub fn trials<'a>(
         &self,
-        store: &Store,
-        all: &'a [T],
+        reader: &'a StoreReader,
         default: &RunSelection,
     ) -> Result<Vec<&'a Trial>, SelectError> {
         if self.is_by_id() {
-            return self.by_id(store, all);
+            return self.by_id(reader);
         }
+        let all = reader.trials();
         let (known, place) = match &self.from {
             Some(Origin::Tag(tag)) => (tagged(all, tag)?, format!("those tagged \"{tag}\"")),
             Some(Origin::Run(run)) => of_run(all, run)?,
@@ -122,22 +121,18 @@ impl Selector {
     ///
     /// # Errors
     /// There are none.
-    pub fn trials_of_all_runs<'a, T: Borrow<Trial>>(
-        &self,
-        store: &Store,
-        all: &'a [T],
-    ) -> Result<Vec<&'a Trial>, SelectError> {
+    pub fn trials_of_all_runs<'a>(&self, reader: &'a StoreReader) -> Result<Vec<&'a Trial>, SelectError> {
+        let all = reader.trials();
         let (known, place): (Vec<&Trial>, String) = match &self.from {
-            None if self.is_by_id() => return self.by_id(store, all),
+            None if self.is_by_id() => return self.by_id(reader),
             None if all.is_empty() => return Err(ReadError::Empty.into()),
-            None => (all.iter().map(T::borrow).collect(), "the store".to_owned()),
+            None => (all.iter().collect(), "the store".to_owned()),
             Some(Origin::Run(run @ RunSelection::Campaign(name))) => {
-                let all = all.iter().map(T::borrow);
-                select_run(all.clone().map(|trial| &trial.run), run)?;
-                let of_campaign = all.filter(|trial| trial.run.campaign == *name);
+                select_run(all.iter().map(|trial| &trial.run), run)?;
+                let of_campaign = all.iter().filter(|trial| trial.run.campaign == *name);
                 (of_campaign.collect(), format!("campaign \"{name}\""))
             }
-            Some(_) => return self.trials(store, all, &RunSelection::Latest),
+            Some(_) => return self.trials(reader, &RunSelection::Latest),
         };
         self.narrowed(known, place)
     }
@@ -162,24 +157,18 @@ impl Selector {
         self.from.is_none() && !self.is_by_id() && !self.levels.is_empty()
     }
 
-    fn by_id<'a, T: Borrow<Trial>>(
-        &self,
-        store: &Store,
-        all: &'a [T],
-    ) -> Result<Vec<&'a Trial>, SelectError> {
-        let mut all = all.iter().map(T::borrow);
+    fn by_id<'a>(&self, reader: &'a StoreReader) -> Result<Vec<&'a Trial>, SelectError> {
         let mut found: Vec<&Trial> = Vec::new();
+        let mut unreadable = None;
         for prefix in &self.ids {
-            let wanted = prefix.to_ascii_uppercase();
-            let mut fitting = all.clone().filter(|trial| trial.id.starts_with(&wanted));
-            match (fitting.next(), fitting.next()) {
-                (Some(trial), None) => found.push(trial),
-                // The store reports the problem: none, several, or one that can't be read.
-                _ => {
-                    let id = store.load(prefix)?.trial.id;
-                    found.extend(all.find(|trial| trial.id == id));
-                }
+            match reader.find(prefix) {
+                Ok(trial) => found.push(trial),
+                Err(error @ StoreError::Unreadable(_)) => unreadable = Some(error),
+                Err(error) => return Err(error.into()),
             }
+        }
+        if let Some(error) = unreadable.filter(|_| found.is_empty()) {
+            return Err(error.into());
         }
         found.sort_by(|a, b| a.id.cmp(&b.id));
         found.dedup_by(|a, b| a.id == b.id);
@@ -228,25 +217,20 @@ fn levels_of(trials: &[&Trial], factors: &[Factor]) -> String {
     })
 }
 
-fn of_run<'a, T: Borrow<Trial>>(
-    all: &'a [T],
-    run: &RunSelection,
-) -> Result<(Vec<&'a Trial>, String), ReadError> {
-    let all = all.iter().map(T::borrow);
-    let id = select_run(all.clone().map(|trial| &trial.run), run)?;
-    let trials: Vec<&Trial> = all.filter(|trial| trial.run.id == id).collect();
+fn of_run<'a>(all: &'a [Trial], run: &RunSelection) -> Result<(Vec<&'a Trial>, String), ReadError> {
+    let id = select_run(all.iter().map(|trial| &trial.run), run)?;
+    let trials: Vec<&Trial> = all.iter().filter(|trial| trial.run.id == id).collect();
     let campaign = trials.first().map(|trial| trial.run.campaign.as_str()).unwrap_or_default();
     let place = format!("run {id} of campaign \"{campaign}\"");
     Ok((trials, place))
 }
 
-fn tagged<'a, T: Borrow<Trial>>(all: &'a [T], tag: &str) -> Result<Vec<&'a Trial>, SelectError> {
-    let all = all.iter().map(T::borrow);
-    let found: Vec<&Trial> = all.clone().filter(|trial| tags(trial).any(|one| one == tag)).collect();
+fn tagged<'a>(all: &'a [Trial], tag: &str) -> Result<Vec<&'a Trial>, SelectError> {
+    let found: Vec<&Trial> = all.iter().filter(|trial| tags(trial).any(|one| one == tag)).collect();
     if !found.is_empty() {
         return Ok(found);
     }
-    let known: BTreeSet<&str> = all.flat_map(tags).collect();
+    let known: BTreeSet<&str> = all.iter().flat_map(tags).collect();
     let known = match known.is_empty() {
         true => "no trial has a tag: a campaign sets them by `tags = [\"…\"]`".to_owned(),
         false => format!("there are {}", known.into_iter().collect::<Vec<_>>().join(", ")),

@@ -6,10 +6,9 @@ use analysis::select::Selector;
 use clap::Args;
 use plaintext::table::Format;
 use report::compare::{Document, text};
-use store::Store;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print, print_json, terminal};
+use crate::output::{FormatArg, note, print, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Compare selections of trials, cell by cell
@@ -74,10 +73,10 @@ impl CompareArgs {
         }
         let selectors = std::iter::once(self.baseline).chain(self.variants).collect();
         let request = Request { selectors, run, metrics, gates: self.gates };
-        let store = Store::existing(&self.store.root())?;
-        let compared = compare(&store, &request)?;
+        let reading = self.store.read()?;
+        let compared = compare(&reading, &request)?;
         match self.format.get() {
-            Format::Json => print_json(&Document::new(&compared))?,
+            Format::Json => reading.print_json(&Document::new(&compared))?,
             format => print(&text(&compared, format, terminal()))?,
         }
         if self.format.get() == Format::Csv {

@@ -8,10 +8,10 @@ use clap::Args;
 use plaintext::table::Format;
 use report::explain::{Document, difference_text, text};
 use serde::Serialize;
-use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, print, print_json, terminal};
+use crate::output::{FormatArg, print, terminal};
+use crate::reading::Reading;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Show where the time of transactions goes, and what limits throughput
@@ -61,16 +61,16 @@ impl ExplainArgs {
             selectors.push(Selector::default());
         }
         let run = self.run.get();
-        let store = Store::existing(&self.store.root())?;
+        let reading = self.store.read()?;
         if self.timeline {
-            return timeline(&store, &run, &selectors, self.format.get());
+            return timeline(&reading, &run, &selectors, self.format.get());
         }
         let cells: Vec<_> = selectors
             .iter()
-            .map(|selector| explain_cell(&store, &run, selector))
+            .map(|selector| explain_cell(&reading, &run, selector))
             .collect::<Result<_, _>>()?;
         match (self.format.get(), cells.as_slice()) {
-            (Format::Json, [first, rest @ ..]) => print_json(&Document::new(first, rest.first()))?,
+            (Format::Json, [first, rest @ ..]) => reading.print_json(&Document::new(first, rest.first()))?,
             (format, [first, second, ..]) => print(&difference_text(first, second, format, terminal()))?,
             (format, [only]) => print(&text(only, format, terminal()))?,
             (_, []) => {}
@@ -80,7 +80,7 @@ impl ExplainArgs {
 }
 
 fn timeline(
-    store: &Store,
+    reading: &Reading,
     run: &RunSelection,
     selectors: &[Selector],
     format: Format,
@@ -88,7 +88,7 @@ fn timeline(
     let [selector] = selectors else {
         return Err(Usage("error: --timeline shows one trial".to_owned()).into());
     };
-    let trials = trials_of_one_cell(store, run, selector)?;
+    let trials = trials_of_one_cell(reading, run, selector)?;
     let [trial] = trials.as_slice() else {
         let ids: Vec<&str> = trials.iter().map(String::as_str).collect();
         return Err(Usage(format!(
@@ -98,9 +98,10 @@ fn timeline(
         ))
         .into());
     };
-    let table = report::timeline(&store.load(trial)?);
+    let record = reading.load(trial).ok_or_else(|| reading.error(trial))?;
+    let table = report::timeline(&record);
     match format {
-        Format::Json => print_json(&TimelineDocument { schema: 1, trial, rows: table.objects() })?,
+        Format::Json => reading.print_json(&TimelineDocument { schema: 1, trial, rows: table.objects() })?,
         format => print(&table.render(format))?,
     }
     Ok(Exit::Ok)

@@ -7,7 +7,6 @@ use analysis::select::{Selector, trials_of_any};
 use clap::{Args, ValueEnum};
 use report::export_files::{Export, ExportOutcome, FileFormat};
 use report::export_tables::Table;
-use store::Store;
 
 use crate::exit::{Exit, Usage};
 use crate::interrupt;
@@ -104,12 +103,11 @@ impl From<FormatName> for FileFormat {
 
 impl ExportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let store = Store::existing(&self.store.root())?;
-        let all = store.trials()?;
-        let trials = trials_of_any(&store, &all, &self.selectors)?;
+        let reading = self.store.read()?;
+        let trials = trials_of_any(&reading, &self.selectors)?;
         let interrupt = interrupt::flag()?;
         let export = self.export()?;
-        match export.write(&store, &trials, &|| interrupt.load(Ordering::Relaxed)) {
+        match export.write(&reading, &trials, &|| interrupt.load(Ordering::Relaxed)) {
             Ok(ExportOutcome::Complete(files)) => {
                 for file in files {
                     note(&format!("{}: {} rows of {}\n", file.path, file.rows, file.table.name()));

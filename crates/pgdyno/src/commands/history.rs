@@ -9,10 +9,9 @@ use analysis::select::Selector;
 use clap::{Args, ValueEnum};
 use plaintext::table::Format;
 use report::history::{Document, gates_in_words, text};
-use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, in_colour, note, print, print_json};
+use crate::output::{FormatArg, in_colour, note, print};
 use crate::store_arg::StoreArg;
 
 /// Find when a metric changed, over versions, commits, kernels or dates
@@ -121,7 +120,7 @@ impl OverName {
 impl HistoryArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let decision = self.decision()?;
-        let store = Store::existing(&self.store.root())?;
+        let reading = self.store.read()?;
         let request = Request {
             metric: self.metric,
             over: self.over.get(),
@@ -132,12 +131,12 @@ impl HistoryArgs {
             newest: self.newest,
             repository: self.repository.as_deref(),
         };
-        let mut history = history(&store, &request)?;
+        let mut history = history(&reading, &request)?;
         if let Some(decision) = decision {
-            history.decide(&store, decision)?;
+            history.decide(reading.store(), decision)?;
         }
         match self.format.get() {
-            Format::Json => print_json(&Document::new(&history))?,
+            Format::Json => reading.print_json(&Document::new(&history))?,
             format => print(&text(&history, format, format == Format::Table && in_colour()))?,
         }
         if self.format.get() == Format::Csv {

@@ -96,5 +96,5 @@ pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     // Those of stored trials are masked.
     let mut plan = plan.clone();
     plan.mask_secrets();
-    power_check(&plan, &noise_on(&store, &HostContext::detect().hostname).ok()?)
+    power_check(&plan, &noise_on(&store.reader().ok()?, &HostContext::detect().hostname))
 }

@@ -9,7 +9,6 @@ use model::units::{ParseShareError, Share};
 use plaintext::table::Format;
 use report::power::text;
 use runner::HostContext;
-use store::Store;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};
@@ -70,17 +69,19 @@ impl PowerArgs {
             power: self.power,
             alpha: self.alpha,
         };
-        let answer = if let Some(Share(noise)) = self.noise {
-            question.at(noise)
-        } else {
-            let store = Store::existing(&self.store.root())?;
-            let host = HostContext::detect().hostname;
-            let noise = SelectedNoise::read(&store, self.selector.as_ref(), self.run.named(), &host)?;
-            question.of_cells(noise.source, &noise.cells)
+        let (answer, reading) = match self.noise {
+            Some(Share(noise)) => (question.at(noise), None),
+            None => {
+                let reading = self.store.read()?;
+                let host = HostContext::detect().hostname;
+                let noise = SelectedNoise::read(&reading, self.selector.as_ref(), self.run.named(), &host)?;
+                (question.of_cells(noise.source, &noise.cells), Some(reading))
+            }
         };
-        match self.format.get() {
-            Format::Json => print_json(&answer)?,
-            format => print(&text(&answer, format))?,
+        match (self.format.get(), &reading) {
+            (Format::Json, Some(reading)) => reading.print_json(&answer)?,
+            (Format::Json, None) => print_json(&answer)?,
+            (format, _) => print(&text(&answer, format))?,
         }
         if !answer.has_figures() {
             note("every cell is unstable: find the cause before comparing anything\n");

@@ -17,7 +17,8 @@ use store::Store;
 
 use crate::campaign_run::{CampaignRun, exit};
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print};
+use crate::reading::Reading;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Show the functions that CPU time was spent in, by role, group and function
@@ -101,7 +102,7 @@ impl ProfileArgs {
         };
         let Some(cell) = &self.measure else {
             let run = self.run.get();
-            self.show(&Store::existing(&self.store.root())?, &run, &groups)?;
+            self.show(&self.store.read()?, &run, &groups)?;
             return Ok(Exit::Ok);
         };
         self.measure(cell, &groups)
@@ -123,43 +124,45 @@ impl ProfileArgs {
             CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
         let exit = exit(&trials.measure(&store)?);
         if exit == Exit::Ok {
-            self.show(&store, &RunSelection::Run(run.id), groups)?;
+            self.show(&Reading::of(&store)?, &RunSelection::Run(run.id), groups)?;
         } else {
             note(&format!("no profile, because no trial is usable: pgdyno explain run:{}\n", run.id));
         }
         Ok(exit)
     }
 
-    fn show(&self, store: &Store, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
+    fn show(&self, reading: &Reading, run: &RunSelection, groups: &Groups) -> anyhow::Result<()> {
         if self.off_cpu && self.selectors.len() > 1 {
             return Err(Usage("error: --off-cpu accepts a single selector".to_owned()).into());
         }
         let latest = [Selector::default()];
         let selectors = if self.selectors.is_empty() { &latest } else { self.selectors.as_slice() };
-        let profiles: Vec<Profile> =
-            selectors.iter().map(|selector| self.profile(store, run, selector)).collect::<Result<_, _>>()?;
+        let profiles: Vec<Profile> = selectors
+            .iter()
+            .map(|selector| self.profile(reading, run, selector))
+            .collect::<Result<_, _>>()?;
         match profiles.as_slice() {
-            [first, second, ..] => self.difference(first, second, groups),
-            [only] => self.one(only, groups),
+            [first, second, ..] => self.difference(reading, first, second, groups),
+            [only] => self.one(reading, only, groups),
             [] => Ok(()),
         }
     }
 
     fn profile(
         &self,
-        store: &Store,
+        reading: &Reading,
         run: &RunSelection,
         selector: &Selector,
     ) -> Result<Profile, ProfileError> {
         let kind = if self.off_cpu { Kind::OffCpu } else { Kind::OnCpu };
-        let profile = profile(store, run, selector, kind)?;
+        let profile = profile(reading, run, selector, kind)?;
         match &self.role {
             Some(role) => profile.only(role),
             None => Ok(profile),
         }
     }
 
-    fn one(&self, profile: &Profile, groups: &Groups) -> anyhow::Result<()> {
+    fn one(&self, reading: &Reading, profile: &Profile, groups: &Groups) -> anyhow::Result<()> {
         if let Some(file) = &self.svg {
             return write(file, &svg(profile)?);
         }
@@ -176,12 +179,18 @@ impl ProfileArgs {
             return print(&function_text(profile, stacks, function, self.format.get())?);
         }
         match self.format.get() {
-            Format::Json => print_json(&Document::new(&[profile], groups, None)),
+            Format::Json => reading.print_json(&Document::new(&[profile], groups, None)),
             format => print(&text(profile, groups, format)),
         }
     }
 
-    fn difference(&self, before: &Profile, after: &Profile, groups: &Groups) -> anyhow::Result<()> {
+    fn difference(
+        &self,
+        reading: &Reading,
+        before: &Profile,
+        after: &Profile,
+        groups: &Groups,
+    ) -> anyhow::Result<()> {
         if let Some(file) = &self.svg {
             return write(file, &difference_svg(before, after)?);
         }
@@ -191,7 +200,7 @@ impl ProfileArgs {
         }
         let differences = Difference::between(before, after, groups)?;
         match self.format.get() {
-            Format::Json => print_json(&Document::new(&[before, after], groups, Some(&differences))),
+            Format::Json => reading.print_json(&Document::new(&[before, after], groups, Some(&differences))),
             format => print(&difference_text(before, after, &differences, format)),
         }
     }

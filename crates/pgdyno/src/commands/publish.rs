@@ -7,7 +7,6 @@ use anyhow::Context;
 use clap::Args;
 use plaintext::figures::counted;
 use report::publish::{Progress, Published, Publisher};
-use store::Store;
 use wire::ConnectParams;
 
 use crate::connection;
@@ -60,19 +59,18 @@ impl PublishArgs {
         let application = ("fallback_application_name", "pgdyno publish".to_owned());
         let mut params = connection::resolve([("dbname", self.connection.clone()), application])?;
         params.client_encoding = Some("UTF8".to_owned());
-        let store = Store::existing(&self.store.root())?;
+        let reading = self.store.read()?;
         let interrupt = interrupt::flag()?;
         let mut publisher = Publisher::connect(&params, &self.schema)?;
         let place = place(&self.schema, &params);
         let failed = || format!("could not publish to {place}");
-        let all = store.trials()?;
-        let selected = trials_of_any(&store, &all, &self.selectors)?;
+        let selected = trials_of_any(&reading, &self.selectors)?;
         if self.dry_run {
             print(&publisher.preview(&selected).with_context(failed)?.text(&place))?;
             return Ok(Exit::Ok);
         }
         let is_interrupted = || interrupt.load(Ordering::Relaxed);
-        let published = publisher.publish(&store, &all, &selected, &is_interrupted, &mut show);
+        let published = publisher.publish(&reading, &selected, &is_interrupted, &mut show);
         Ok(conclude(&published.with_context(failed)?))
     }
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use analysis::overview::view::View;
 use clap::Args;
 use report::ReportFile;
-use store::Store;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print};
@@ -45,14 +44,14 @@ pub(crate) struct ReportArgs {
 
 impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let store = Store::existing(&self.store.root())?;
-        let view = analysis::overview::read(&store, &self.run.get())?;
+        let reading = self.store.read()?;
+        let view = analysis::overview::read(&reading, &self.run.get())?;
         note(&headline(&view));
         let Some(path) = self.output.as_deref() else {
             print(&report::tables(&view, self.format.get()))?;
             return Ok(Exit::Ok);
         };
-        let file = report::file(&store, &view, report::MAX_DETAIL_BYTES)?;
+        let file = report::file(&reading, view, report::MAX_DETAIL_BYTES)?;
         if path == Path::new("-") {
             print(&file.html)?;
         } else {

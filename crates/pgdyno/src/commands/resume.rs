@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use host::Cache;
+use report::bundles::left_out_lines;
 use runner::campaign_file::{directory, overrides};
 use runner::reboots::journaled_run;
 use runner::resume::{Request, Resumption, resume, summary};
@@ -82,6 +83,8 @@ impl ResumeArgs {
                 CampaignRun { plan: &file.plan, run: &journaled.run, trials: &[], strict, allow_concurrent };
             return continue_after_boot(run, journaled.journal, &root, format);
         }
+        // A trial that can't be read is missing, and runs again.
+        note(&left_out_lines(&store.list()?.rejected));
         let text = self.text()?;
         let resumption = resume(
             &store,

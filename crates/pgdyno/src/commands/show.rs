@@ -4,10 +4,9 @@ use analysis::select::Selector;
 use clap::Args;
 use plaintext::table::Format;
 use report::show::show;
-use store::Store;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, print, print_json, terminal};
+use crate::output::{FormatArg, print, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Show the results of a trial or of several cells: the report's page for a terminal
@@ -46,10 +45,10 @@ pub(crate) struct ShowArgs {
 
 impl ShowArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let store = Store::existing(&self.store.root())?;
-        let shown = show(&store, &self.what.unwrap_or_default(), &self.run.get())?;
+        let reading = self.store.read()?;
+        let shown = show(&reading, &self.what.unwrap_or_default(), &self.run.get())?;
         match self.format.get() {
-            Format::Json => print_json(&shown.document())?,
+            Format::Json => reading.print_json(&shown.document())?,
             format => print(&shown.text(format, terminal()))?,
         }
         Ok(Exit::Ok)

@@ -290,13 +290,14 @@ fn files_are_replaced_completely_or_not_at_all() {
     let directory = bundles.directory.path().join("tables");
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("trials.csv"), "old").unwrap();
-    // One bundle is unreadable.
-    let damaged =
-        bundles.directory.path().join(".pgdyno/trials").join(&records[0].trial.id).join("events.jsonl");
-    fs::write(damaged, "{").unwrap();
+    // No bundle is readable.
+    for record in &records {
+        let bundle = bundles.directory.path().join(".pgdyno/trials").join(&record.trial.id);
+        fs::write(bundle.join("environment.json"), "{").unwrap();
+    }
     let output = pgdyno(&bundles, &["-o", "tables", "--format", "csv"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("events.jsonl"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("environment.json"), "{output:?}");
     assert_eq!(fs::read_to_string(directory.join("trials.csv")).unwrap(), "old");
     assert_eq!(fs::read_dir(&directory).unwrap().count(), 1);
 

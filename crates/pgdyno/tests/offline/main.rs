@@ -6,6 +6,7 @@ mod bundles;
 mod cli;
 mod compare;
 mod cycles;
+mod damage;
 mod export;
 mod floors;
 mod generated;

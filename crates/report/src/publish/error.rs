@@ -48,7 +48,7 @@ pub enum PublishError {
         /// Name of the table.
         table: &'static str,
     },
-    /// A bundle can't be read.
+    /// None of the trials can be read.
     #[error(transparent)]
     Store(#[from] StoreError),
 }

@@ -9,13 +9,14 @@ use model::acceptance::Acceptance;
 use model::record::{Status, Trial};
 use serde::Serialize;
 use store::format::live::Line;
-use store::{Stamp, Store, StoreError};
+use store::{Listing, Problem, Stamp, Store, StoreError, StoreReader};
 use tokio::sync::Semaphore;
 
 use analysis::context::{contexts, read_kernel_options};
 use analysis::history::run_histories;
+use analysis::overview::view::View;
 use analysis::trial::{Points, detail};
-use analysis::{context::TrialContext, overview};
+use analysis::{context::TrialContext, left_out, overview};
 
 use super::recent::Recent;
 use super::response::{Document, ErrorResponse};
@@ -51,6 +52,8 @@ struct Heads {
     stamp: Option<Stamp>,
     ids: Vec<String>,
     trials: Trials,
+    /// Bundles whose heads can't be read.
+    rejected: Vec<Problem>,
 }
 
 /// Cached view of a run.
@@ -58,6 +61,7 @@ struct Heads {
 struct CachedView {
     ids: Vec<String>,
     contexts: BTreeMap<String, TrialContext>,
+    /// The view, unless bundles were left out of it: they may be repaired.
     view: Option<Document>,
 }
 
@@ -66,6 +70,7 @@ struct CachedView {
 struct CachedHistories {
     trials: Trials,
     accepted: Vec<Acceptance>,
+    /// Likewise.
     histories: Option<Document>,
 }
 
@@ -105,32 +110,55 @@ impl ReportCache {
 
     /// The heads of all trials that can be read, oldest first.
     pub(crate) fn trials(&self) -> Result<Trials, StoreError> {
+        Ok(self.heads()?.0)
+    }
+
+    /// The heads of all trials that can be read, oldest first, and the bundles that can't.
+    fn heads(&self) -> Result<(Trials, Vec<Problem>), StoreError> {
         // Heads are consistent after each step, even if another thread panicked.
         let mut heads = self.heads.lock().unwrap_or_else(PoisonError::into_inner);
+        // Bundles may be repaired, which changes neither the stamp nor the ids.
+        let is_retried = (1..=MAX_SINGLE_READS).contains(&heads.rejected.len());
         let stamp = self.store.stamp().filter(Stamp::is_settled);
-        if stamp.is_some() && stamp == heads.stamp {
-            return Ok(Arc::clone(&heads.trials));
+        if stamp.is_some() && stamp == heads.stamp && !is_retried {
+            return Ok((Arc::clone(&heads.trials), heads.rejected.clone()));
         }
         let ids = self.store.ids()?;
-        if ids == heads.ids {
+        if ids == heads.ids && !is_retried {
             heads.stamp = stamp;
-            return Ok(Arc::clone(&heads.trials));
+            return Ok((Arc::clone(&heads.trials), heads.rejected.clone()));
         }
         let mut known: BTreeMap<&str, &Arc<Trial>> =
             heads.trials.iter().map(|trial| (trial.id.as_str(), trial)).collect();
         known.retain(|id, _| ids.binary_search_by(|other| other.as_str().cmp(id)).is_ok());
-        let trials = if ids.len() - known.len() > MAX_SINGLE_READS {
-            self.store.trials()?.into_iter().map(Arc::new).collect()
+        let (mut trials, mut rejected) = (Vec::new(), Vec::new());
+        if ids.len() - known.len() > MAX_SINGLE_READS {
+            let listing = self.store.list()?;
+            trials.extend(listing.trials.into_iter().map(Arc::new));
+            rejected = listing.rejected;
         } else {
-            // A head that can't be read is left out, as in every list.
-            let head = |id: &String| match known.get(id.as_str()) {
-                Some(trial) => Some(Arc::clone(trial)),
-                None => self.store.head(id).ok().map(Arc::new),
-            };
-            ids.iter().filter_map(head).collect()
-        };
-        *heads = Heads { stamp, ids, trials: Arc::new(trials) };
-        Ok(Arc::clone(&heads.trials))
+            for id in &ids {
+                match known.get(id.as_str()) {
+                    Some(trial) => trials.push(Arc::clone(trial)),
+                    None => match self.store.head(id) {
+                        Ok(trial) => trials.push(Arc::new(trial)),
+                        Err(StoreError::Unreadable(problem)) => rejected.push(*problem),
+                        // It was removed meanwhile.
+                        Err(_) => {}
+                    },
+                }
+            }
+        }
+        // What was made from the heads is valid as long as they are the same.
+        let is_same = ids == heads.ids && trials.len() == heads.trials.len();
+        let trials = if is_same { Arc::clone(&heads.trials) } else { Arc::new(trials) };
+        *heads = Heads { stamp, ids, trials: Arc::clone(&trials), rejected: rejected.clone() };
+        Ok((trials, rejected))
+    }
+
+    /// A reader of these trials.
+    fn reader<'t>(&self, trials: impl Iterator<Item = &'t Trial>, rejected: Vec<Problem>) -> StoreReader {
+        StoreReader::new(self.store.clone(), Listing { trials: trials.cloned().collect(), rejected })
     }
 
     /// Every run with a trial, and running ones; oldest first.
@@ -196,22 +224,29 @@ impl ReportCache {
     }
 
     fn current_view(&self, run: &str, cached: &mut CachedView) -> Result<Document, StoreError> {
-        let trials = self.trials()?;
+        let (trials, rejected) = self.heads()?;
         let of_run: Vec<&Trial> = of_run(&trials, run).collect();
         let ids = || of_run.iter().map(|trial| &trial.id);
-        if let Some(view) = cached.view.as_ref().filter(|_| ids().eq(&cached.ids)) {
+        if let Some(view) = cached.view.as_ref().filter(|_| rejected.is_empty() && ids().eq(&cached.ids)) {
             return Ok(view.clone());
         }
         let present: BTreeSet<&String> = ids().collect();
         cached.contexts.retain(|id, _| present.contains(id));
         let is_unknown = |trial: &&Trial| !cached.contexts.contains_key(&trial.id);
         let unknown: Vec<&Trial> = of_run.iter().copied().filter(is_unknown).collect();
-        cached.contexts.extend(contexts(&self.store, &unknown)?);
-        read_kernel_options(&self.store, &mut cached.contexts)?;
-        let trials: Vec<Trial> = of_run.into_iter().cloned().collect();
-        let view = Document::new(json(&overview(&trials, &cached.contexts)));
+        let reader = self.reader(of_run.iter().copied(), rejected);
+        cached.contexts.extend(contexts(&reader, &unknown));
+        read_kernel_options(&reader, &mut cached.contexts);
+        let readable = reader.trials().iter().filter(|trial| !reader.is_left_out(&trial.id));
+        let trials: Vec<Trial> = readable.cloned().collect();
+        if let Some(first) = of_run.first().filter(|_| trials.is_empty()) {
+            return Err(reader.error(&first.id));
+        }
+        let view = View { left_out: left_out(reader.left_out()), ..overview(&trials, &cached.contexts) };
+        let document = Document::new(json(&view));
+        cached.view = view.left_out.is_empty().then(|| document.clone());
         cached.ids = trials.into_iter().map(|trial| trial.id).collect();
-        Ok(cached.view.insert(view).clone())
+        Ok(document)
     }
 
     /// The histories of a run.
@@ -222,17 +257,19 @@ impl ReportCache {
     }
 
     fn current_histories(&self, run: &str, cached: &mut CachedHistories) -> Result<Document, StoreError> {
-        let (trials, accepted) = (self.trials()?, self.store.acceptances()?);
+        let ((trials, rejected), accepted) = (self.heads()?, self.store.acceptances()?);
         if let Some(histories) = &cached.histories
             && Arc::ptr_eq(&cached.trials, &trials)
             && cached.accepted == accepted
         {
             return Ok(histories.clone());
         }
-        let found = run_histories(&self.store, &trials, run)?;
+        let reader = self.reader(trials.iter().map(Arc::as_ref), rejected);
+        let found = run_histories(&reader, run)?;
         let documents: Vec<_> = found.iter().map(history::Document::new).collect();
         let histories = Document::new(json(&documents));
-        *cached = CachedHistories { trials, accepted, histories: Some(histories.clone()) };
+        let is_whole = reader.left_out().is_empty();
+        *cached = CachedHistories { trials, accepted, histories: is_whole.then(|| histories.clone()) };
         Ok(histories)
     }
 

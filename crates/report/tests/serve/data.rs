@@ -7,7 +7,8 @@ use axum::http::header::{ACCEPT_ENCODING, ETAG, HOST, IF_NONE_MATCH};
 use axum::http::{HeaderName, Method, StatusCode};
 use model::record::Status;
 use report::json;
-use serde_json::json;
+use report::serve::{Guard, site};
+use serde_json::{Value, json};
 
 use crate::live::writer;
 use crate::{OWN, TestServer};
@@ -53,7 +54,7 @@ async fn a_view_equals_that_of_the_report_and_follows_the_store() {
     let server = TestServer::new();
     let path = format!("/api/runs/{}", server.run());
     let first = server.get(&path).await;
-    let view = || json(&read_run(&server.store(), server.run()).unwrap().unwrap());
+    let view = || json(&read_run(&server.store().reader().unwrap(), server.run()).unwrap().unwrap());
     assert_eq!(first.body, view());
     assert_eq!(first.header(HeaderName::from_static("content-type")), "application/json");
     let mut record = server.records[0].clone();
@@ -64,6 +65,50 @@ async fn a_view_equals_that_of_the_report_and_follows_the_store() {
     assert_eq!(second.body, view());
     assert_ne!(first.body, second.body);
     assert_ne!(first.header(ETAG), second.header(ETAG));
+}
+
+#[tokio::test]
+async fn damaged_bundles_are_named_in_the_view_of_the_others_until_they_are_repaired() {
+    let server = TestServer::new();
+    let path = format!("/api/runs/{}", server.run());
+    let bundle = |nth: usize| server.folder.path().join("trials").join(&server.records[nth].trial.id);
+    let damaged = [bundle(0).join("trial.json"), bundle(1).join("environment.json")];
+    let contents = damaged.each_ref().map(|file| std::fs::read(file).unwrap());
+    for file in &damaged {
+        std::fs::remove_file(file).unwrap();
+    }
+    let left_out = |view: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let all = view["left_out"].as_array().unwrap();
+        all.iter().map(|one| (text(&one["bundle"]), text(&one["file"]))).collect()
+    };
+    let ids = [0, 1].map(|nth| server.records[nth].trial.id.clone());
+    let (headless, homeless) =
+        ((ids[0].clone(), "trial.json".into()), (ids[1].clone(), "environment.json".into()));
+    for _ in 0..2 {
+        let response = server.get(&path).await;
+        assert_eq!(response.body, json(&read_run(&server.store().reader().unwrap(), server.run()).unwrap()));
+        let view = response.json();
+        assert_eq!(left_out(&view), [headless.clone(), homeless.clone()]);
+        assert_eq!(view["runs"][0]["trials"], server.records.len() - 2);
+    }
+    std::fs::write(&damaged[0], &contents[0]).unwrap();
+    assert_eq!(left_out(&server.get(&path).await.json()), [homeless]);
+    std::fs::write(&damaged[1], &contents[1]).unwrap();
+    let view = server.get(&path).await.json();
+    assert_eq!((left_out(&view), &view["runs"][0]["trials"]), (vec![], &json!(server.records.len())));
+
+    for record in &server.records {
+        let environment = server.folder.path().join("trials").join(&record.trial.id).join("environment.json");
+        std::fs::write(environment, "{}").unwrap();
+    }
+    let new = TestServer {
+        site: site(server.store(), Guard::new("127.0.0.1:7432".parse().unwrap(), None)).unwrap(),
+        ..server
+    };
+    let response = new.get(&path).await;
+    assert_eq!(response.status, StatusCode::INTERNAL_SERVER_ERROR);
+    assert!(response.error().contains("environment.json: it was changed"), "{}", response.body);
 }
 
 #[tokio::test]
@@ -94,8 +139,7 @@ async fn histories_equal_those_of_the_report_and_follow_the_store() {
         server.store().write(&record).unwrap();
     }
     let response = server.get(&path).await;
-    let trials = server.store().trials().unwrap();
-    let of_report = run_histories(&server.store(), &trials, server.run()).unwrap();
+    let of_report = run_histories(&server.store().reader().unwrap(), server.run()).unwrap();
     assert!(!of_report.is_empty());
     assert_eq!(
         response.json(),

@@ -253,6 +253,27 @@ p95_us: number | null,
 p99_us: number | null, };
 
 /**
+ * A bundle that a result lacks because it, or a part that the result needs, can't be read.
+ */
+export type LeftOut = { 
+/**
+ * Its name: the trial's id.
+ */
+bundle: string, 
+/**
+ * The file with the problem.
+ */
+file: string | null, 
+/**
+ * The problem.
+ */
+reason: string, 
+/**
+ * What to do.
+ */
+advice: string, };
+
+/**
  * A table of clients × columns, under otherwise equal conditions. A factor is null if unknown for imported trials.
  */
 export type Panel = { 
@@ -815,4 +836,8 @@ notes: Array<string>,
 /**
  * Environment of the measurements.
  */
-environment: Environment, };
+environment: Environment, 
+/**
+ * Bundles that can't be read, of any run: their trials, or the detail of these, are missing.
+ */
+left_out: Array<LeftOut>, };
