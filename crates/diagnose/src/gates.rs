@@ -203,6 +203,13 @@ mod tests {
     }
 
     #[test]
+    fn every_gate_is_known_to_a_check_of_a_store() {
+        for (name, _) in GROUPS.into_iter().flatten() {
+            assert!(model::validity::GATES.contains(name), "{name}");
+        }
+    }
+
+    #[test]
     fn shares_are_shown_with_the_digits_that_matter() {
         assert_eq!([0.0, 0.00012, 0.0312, 0.956].map(percent), ["0.0%", "0.012%", "3.1%", "96%"]);
         assert_eq!([0.07, 0.005, 1.0].map(at_most), ["at most 7%", "at most 0.5%", "at most 100%"]);

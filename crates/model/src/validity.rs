@@ -2,6 +2,39 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
+pub const GATES: [&str; 29] = [
+    "interrupted",
+    "kernel",
+    "imported",
+    "load-failed",
+    "client-died",
+    "nothing-done",
+    "transaction-count",
+    "transactions-failed",
+    "littles-law",
+    "trend",
+    "emulated",
+    "disk-wait",
+    "driver-saturated",
+    "driver-lag",
+    "driver-starved",
+    "server-exited",
+    "server-restarted",
+    "settings-changed",
+    "autovacuum",
+    "no-checkpoint",
+    "cpu-steal",
+    "foreign-cpu",
+    "cpu-frequency",
+    "memory-pressure",
+    "swap",
+    "out-of-memory",
+    "clock-stepped",
+    "window-mismatch",
+    "collectors",
+];
+
 /// The thresholds of the validity gates, which `docs/validity.md` explains. A value beyond a threshold is a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

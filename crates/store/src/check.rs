@@ -1,5 +1,7 @@
 //! Verifies a whole store: reads every file and trusts none.
 
+mod values;
+
 use std::path::Path;
 
 use model::message::{Interval, Phase, ScriptInterval};
@@ -47,7 +49,10 @@ fn check_bundle(bundle: &Path) -> Vec<Defect> {
         return defects;
     }
     match bundle::read(bundle) {
-        Ok(record) => defects.extend(check_counts(&record)),
+        Ok(record) => {
+            defects.extend(values::problems(&record));
+            defects.extend(check_counts(&record));
+        }
         Err(defect) => defects.push(defect),
     }
     defects

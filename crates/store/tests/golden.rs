@@ -133,6 +133,13 @@ fn from_json(text: &[u8]) -> serde_json::Result<Value> {
 }
 
 #[test]
+fn bundles_of_earlier_releases_have_no_problem() {
+    let (_root, store) = golden();
+    let check = store.check().unwrap();
+    assert_eq!((check.bundles, check.problems), (7, Vec::new()));
+}
+
+#[test]
 fn bundles_of_earlier_releases_are_rewritten_byte_for_byte() {
     let (root, store) = golden();
     let again = tempfile::tempdir().unwrap();

@@ -188,7 +188,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 failed: Some(10),
                 tps: 7.0 / 2.500_001,
                 latency: Some(Latency {
-                    mean_us: Some(1.0 / 3.0),
+                    mean_us: Some(1000.0 / 3.0),
                     stddev_us: Some(0.1),
                     min_us: Some(4.0),
                     p50_us: Some(800.0),
@@ -213,7 +213,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     workload: "scans".to_owned(),
                     transactions: 3,
                     failed: 1,
-                    tps: 0.25,
+                    tps: 3.0 / 2.500_001,
                     latency: Some(Latency { mean_us: Some(4_000_000.5), ..Latency::default() }),
                 }],
                 connect_us: Some(4_321),
@@ -414,9 +414,19 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
         server_banner: None,
         database_bytes: None,
         raw_read: None,
-        validity: Validity { status: Status::Invalid, findings: Vec::new() },
+        validity: Validity {
+            status: Status::Invalid,
+            findings: vec![Finding {
+                gate: "load-failed".to_owned(),
+                status: Status::Invalid,
+                evidence: "the server never answered".to_owned(),
+                threshold: None,
+                advice: None,
+            }],
+        },
         load_started: None,
         clocks: None,
+        profile: None,
         summary: None,
         accounting: Accounting::default(),
         ..trial
