@@ -5,7 +5,7 @@ use std::path::Path;
 
 use diagnose::run_statistics;
 use jiff::Timestamp;
-use model::record::{Run, Trial};
+use model::record::{Imported, Run, Trial};
 use model::secret::mask_campaign;
 use store::{Store, StoreError};
 
@@ -51,6 +51,16 @@ pub enum PersistError {
         at: Option<Timestamp>,
         /// Whether they were imported in the same way.
         is_same_mapping: bool,
+    },
+    /// A trial has a value that no trial can have.
+    #[error(
+        "{place} can't be imported: {reason}\nCorrect the value; trials before it are in the store, and importing the corrected file starts a new run"
+    )]
+    Value {
+        /// File and line of the trial.
+        place: String,
+        /// The value, and why not.
+        reason: String,
     },
     /// The store can't be read or written.
     #[error(transparent)]
@@ -108,9 +118,24 @@ impl Import {
             if let Some(summary) = record.trial.summary.as_mut().filter(|_| !record.intervals.is_empty()) {
                 summary.statistics = Some(run_statistics(&record.intervals, store::hlog::latencies));
             }
-            store.write(&record)?;
+            store.write(&record).map_err(|error| self.not_stored(error, record.trial.imported.as_ref()))?;
         }
         Ok(StoredImport { run, is_resumed })
+    }
+
+    /// The error for a trial that was not stored: a value that can't be is the file's, not pgdyno's.
+    fn not_stored(&self, error: StoreError, imported: Option<&Imported>) -> PersistError {
+        let reason = match &error {
+            StoreError::NotWritten { source, .. } => match source.as_ref() {
+                StoreError::NotStorable { what } => what.clone(),
+                _ => return error.into(),
+            },
+            _ => return error.into(),
+        };
+        let file = self.files.first().map_or("the file", |file| file.name.as_str());
+        let line = imported.and_then(|imported| imported.line);
+        let place = line.map_or(file.to_owned(), |line| format!("{file}, line {line},"));
+        PersistError::Value { place, reason }
     }
 
     /// The first file's name without its extension, in the characters of campaign names.
