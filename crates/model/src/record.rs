@@ -77,7 +77,7 @@ impl TrialRecord {
         let ended = self.events.iter().filter(|event| event.kind == "checkpoint-ended");
         let within = ended.filter_map(|event| {
             let end_us = self.after_start_us(event)?;
-            let start_us = end_us - *event.figures.get("total_us")? as i64;
+            let start_us = end_us - event.length_us("total_us")?;
             Some((end_us.min(to_us) - start_us.max(from_us)).max(0) as f64)
         });
         within.sum()
@@ -435,6 +435,14 @@ pub struct Event {
     pub object: Option<String>,
     /// Its figures by name; the names end with their units.
     pub figures: BTreeMap<String, f64>,
+}
+
+impl Event {
+    /// A figure that is a length in microseconds; at most 285 years, so that it can be added to any time.
+    pub fn length_us(&self, figure: &str) -> Option<i64> {
+        const MAX_US: f64 = (1_u64 << 53) as f64;
+        Some(self.figures.get(figure)?.clamp(0.0, MAX_US) as i64)
+    }
 }
 
 /// One server setting as in `pg_settings`, with secrets masked.

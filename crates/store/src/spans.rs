@@ -43,6 +43,12 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<TransactionSpan>, Defect> {
     let start_us = table.required(START, Table::later_times)?;
     let end_us = table.required(END, Table::later_times)?;
     let failed = table.required(FAILED, Table::counts)?;
+    if let Some(row) = (0..table.rows()).find(|row| end_us[*row] < start_us[*row]) {
+        let (start, end) = (start_us[row], end_us[row]);
+        let reason =
+            format!("row {}: a transaction ends at {end} µs, before its start at {start} µs", row + 1);
+        return Err(Defect::damaged(FILE, reason));
+    }
     let span = |row: usize| TransactionSpan {
         script: script[row].to_string(),
         client: client[row],

@@ -113,7 +113,11 @@ const CHANGES: [(Change, &str, &str); 25] = [
         "series.parquet",
         "at 1000000 µs: lag_max_us is 1e300",
     ),
-    (|record| record.spans[0].start_us = 1 << 40, "spans.parquet", "before its start at 1099511627776 µs"),
+    (
+        |record| record.spans[0].end_us = 1 << 52,
+        "spans.parquet",
+        "the end of a transaction is 4503599627370496.0",
+    ),
     (|record| record.metrics.0[0].points[0].value = Some(1e300), "metrics.parquet", "is 1e300, not between"),
     (
         |record| record.metrics.0[0].points[0].at_us = -(1 << 52),
@@ -159,4 +163,13 @@ fn a_step_of_the_wall_clock_is_a_finding_of_the_trial_and_no_problem_of_its_bund
         advice: None,
     });
     assert_eq!(problems(&record), []);
+}
+
+#[test]
+fn a_transaction_that_ends_before_its_start_is_not_stored() {
+    let root = tempfile::tempdir().unwrap();
+    let mut record = record(&new_id());
+    record.spans[0].start_us = record.spans[0].end_us + 1;
+    let error = Store::open(root.path()).unwrap().write(&record).unwrap_err().to_string();
+    assert!(error.contains("spans.parquet: row 1: a transaction ends at"), "{error}");
 }

@@ -51,7 +51,7 @@ fn span_us(event: &record::Event, at_us: i64) -> (i64, Option<i64>) {
         "lock-holder" => ("held_us", false),
         _ => return (at_us, None),
     };
-    match event.figures.get(figure).map(|us| *us as i64) {
+    match event.length_us(figure) {
         None => (at_us, None),
         Some(length_us) if is_logged_at_end => (at_us - length_us, Some(at_us)),
         Some(length_us) => (at_us, Some(at_us + length_us)),

@@ -253,7 +253,7 @@ impl Driver {
         // sleeping thread: the clients' time falls into the time in which it runs or waits to run.
         let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
         let others_us = handling_lag_us(case) - case.per_any_transaction(run_us);
-        let lag_us = (client_us * starved).max(others_us).clamp(0.0, client_us - cpu_us);
+        let lag_us = (client_us * starved).max(others_us).min(client_us - cpu_us).max(0.0);
         Self { cpu_us, lag_us }
     }
 }

@@ -226,7 +226,7 @@ fn spans(record: &TrialRecord, kind: &str, length: &str, (from_us, to_us): (i64,
     let events = record.events.iter().filter(|event| event.kind == kind);
     let span = events.filter_map(|event| {
         let end_us = record.after_start_us(event)?;
-        Some(Span { start_us: end_us - *event.figures.get(length)? as i64, end_us })
+        Some(Span { start_us: end_us - event.length_us(length)?, end_us })
     });
     span.filter(|span| span.end_us > from_us && span.start_us < to_us).collect()
 }

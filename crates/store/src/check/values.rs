@@ -275,17 +275,8 @@ fn intervals(intervals: &[Interval]) -> Result<(), String> {
 }
 
 fn transactions(record: &TrialRecord) -> Result<(), String> {
-    for span in &record.spans {
-        if span.end_us < span.start_us {
-            let (start, end) = (span.start_us, span.end_us);
-            return Err(format!(
-                "a transaction of client {} ends at {end} µs, before its start at {start} µs",
-                span.client
-            ));
-        }
-        within("the end of a transaction", span.end_us as f64, DURATION_US)?;
-    }
-    Ok(())
+    let ends = record.spans.iter().map(|span| span.end_us).max();
+    ends.map_or(Ok(()), |end_us| within("the end of a transaction", end_us as f64, DURATION_US))
 }
 
 fn readings(metrics: &Metrics) -> Result<(), String> {
