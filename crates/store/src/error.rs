@@ -183,6 +183,15 @@ impl Defect {
         }
     }
 
+    /// A file written before the first release, or by another program.
+    pub(crate) fn older(file: &str, reason: impl fmt::Display) -> Self {
+        Self {
+            file: file.to_owned(),
+            reason: reason.to_string(),
+            advice: "no release reads it: remove the bundle's directory and repeat the trial",
+        }
+    }
+
     /// A file that pgdyno did not write.
     pub(crate) fn unlisted(file: &str) -> Self {
         Self {

@@ -179,6 +179,14 @@ fn unknown_fields_are_ignored_and_unknown_formats_rejected() {
     replace_head(&head.replace("\"format\": 2", "\"format\": 4"));
     let error = store.load(&record.trial.id).unwrap_err().to_string();
     assert!(error.contains("bundle format 4") && error.contains("newer release"), "{error}");
+    for format in [0, 1] {
+        replace_head(&head.replace("\"format\": 2", &format!("\"format\": {format}")));
+        let error = store.load(&record.trial.id).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("bundle format {format}")) && error.contains("no release reads it"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

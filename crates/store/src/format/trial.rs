@@ -322,7 +322,8 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
         let reason = format!(
             "it has bundle format {format}; this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
         );
-        return Err(Defect::newer(TRIAL, reason));
+        let is_newer = format > MEASURED;
+        return Err(if is_newer { Defect::newer(TRIAL, reason) } else { Defect::older(TRIAL, reason) });
     }
     from_json::<Trial>(TRIAL, document)?.into_model(campaign_toml)
 }
