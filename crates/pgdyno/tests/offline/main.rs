@@ -10,6 +10,7 @@ mod damage;
 mod export;
 mod floors;
 mod generated;
+mod golden;
 mod history;
 mod power;
 mod process_limits;
