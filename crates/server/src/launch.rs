@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -32,6 +33,9 @@ use host::process::{LOG_TAIL_LINES, POLL_INTERVAL, enter_cgroups, last_lines, sp
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Attempts with other ports, if another process takes the free one first.
 const PORT_ATTEMPTS: u32 = 5;
+/// Mode of logs, as PostgreSQL's own default: they have statements, and thus passwords.
+const LOG_MODE: u32 = 0o600;
+
 /// Settings through which pgdyno reaches the server and its log.
 const OWN_SETTINGS: [&str; 10] = [
     "config_file",
@@ -129,7 +133,10 @@ impl Launch<'_> {
     }
 
     fn attempt(&self, port: u16, files: &AccessFiles) -> Result<Launched, Error> {
-        let log = OpenOptions::new().create(true).append(true).open(self.log).doing("write", self.log)?;
+        let mut options = OpenOptions::new();
+        let log = options.create(true).append(true).mode(LOG_MODE).open(self.log).doing("write", self.log)?;
+        // Logs of earlier releases could be read by all.
+        log.set_permissions(Permissions::from_mode(LOG_MODE)).doing("close to others", self.log)?;
         let log_from = log.metadata().doing("inspect", self.log)?.len();
         let mut postgres = self.installation.command("postgres", self.user);
         postgres

@@ -74,6 +74,21 @@ fn only_the_owner_connects_and_only_with_the_password_over_tcp() {
 
 /// What a superuser's session can do with `COPY … TO PROGRAM` to the files of its own server.
 #[test]
+fn others_read_neither_the_log_nor_the_data_of_a_server() {
+    if !is_root() {
+        return;
+    }
+    let server = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let data = server.data_directory().to_owned();
+    let log = data.parent().unwrap().join("server.log");
+    fs::read(&log).unwrap();
+    for path in [&log, &data.join("PG_VERSION")] {
+        let refused = as_another_user(|| fs::read(path).unwrap_err().kind());
+        assert_eq!(refused, std::io::ErrorKind::PermissionDenied, "{}", path.display());
+    }
+}
+
+#[test]
 fn root_follows_no_links_or_fifos_in_a_data_directory() {
     if !is_root() {
         return;
