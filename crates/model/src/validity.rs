@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 29] = [
+pub const GATES: [&str; 30] = [
     "interrupted",
     "kernel",
     "imported",
@@ -26,6 +26,7 @@ pub const GATES: [&str; 29] = [
     "no-checkpoint",
     "cpu-steal",
     "foreign-cpu",
+    "other-pgdyno",
     "cpu-frequency",
     "memory-pressure",
     "swap",

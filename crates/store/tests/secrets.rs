@@ -40,8 +40,9 @@ fn record_with_secrets() -> TrialRecord {
         sysctl.values.insert("net.ipv4.tcp_fastopen_key".to_owned(), PLANTED.to_owned());
     }
     trial.cell.workload = Level::Known(workload());
+    trial.validity.status = Status::Invalid;
     trial.validity.findings.push(Finding {
-        gate: "load".to_owned(),
+        gate: "load-failed".to_owned(),
         status: Status::Invalid,
         evidence: "the hook `PGPASSWORD=hunter2 x` failed".to_owned(),
         threshold: None,

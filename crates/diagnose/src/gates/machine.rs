@@ -207,6 +207,7 @@ mod tests {
         let found = other_pgdynos(Acceleration::Kvm, &["bench", "campaign quick"]).unwrap();
         assert_eq!((&*found.gate, found.status), ("other-pgdyno", Status::Suspect));
         assert_eq!(found.evidence, "measured at the same time on this host: bench, campaign quick");
+        assert!(model::validity::GATES.contains(&found.gate.as_str()), "a check of a store knows it");
     }
 
     #[test]
