@@ -14,6 +14,7 @@ use store::StoreReader;
 
 use crate::judgement::{Outcome, Row};
 use crate::levels::Levels;
+use crate::margin::Margin;
 use crate::metric::Metric;
 use crate::select::{RunSelection, SelectError, Selector};
 use differences::FactsCache;
@@ -21,7 +22,7 @@ use figures::FiguresCache;
 use matching::{Selected, Shared, match_cells};
 
 pub use differences::Differences;
-pub use gate::{Gate, GateError, GateOutcome};
+pub use gate::{Gate, GateError, GateOutcome, Gates};
 pub use other_tests::{OtherTests, other_tests};
 pub use sentence::{cell_of, gate_sentences, interval, sentence};
 
@@ -36,6 +37,8 @@ pub struct Request {
     pub metrics: Vec<Metric>,
     /// Bounds on changes of metrics. A gate's metric is compared even if it is not among the metrics.
     pub gates: Vec<Gate>,
+    /// Margins in place of the campaigns' `effect`.
+    pub margins: Vec<Margin>,
 }
 
 /// Error of a comparison.
@@ -182,9 +185,9 @@ pub struct MetricRows {
 }
 
 impl Compared {
-    /// Whether any gate is hit.
-    pub fn hits_a_gate(&self) -> bool {
-        self.gates.iter().any(|gate| !gate.hit.is_empty())
+    /// Whether any gate is hit, or not decided.
+    pub fn gates_state(&self) -> Gates {
+        Gates::new(self.gates.iter().map(|gate| (!gate.hit.is_empty(), !gate.undecided.is_empty())))
     }
 
     /// Outcomes of the gates, in sentences.
@@ -238,7 +241,7 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
         }
     };
     let shared: Vec<&[Shared<'_>]> = matched.iter().map(|(pair, _)| pair.shared.as_slice()).collect();
-    let metrics = figures.rows(&shared)?;
+    let metrics = figures.rows(&shared, request)?;
     let pairs = matched.into_iter().enumerate().map(|(at, (pair, differences))| Pair {
         variant: at + 1,
         fixed: pair.fixed,

@@ -19,7 +19,7 @@ use plaintext::figures::counted;
 use stats::{ChangePoint, Event};
 use store::StoreReader;
 
-use crate::compare::{Gate, reasons};
+use crate::compare::{Gate, Gates, reasons};
 use crate::judgement::{Direction, Outcome, Runs, is_usable};
 use crate::levels::Levels;
 use crate::metric::{Metric, metrics_like};
@@ -170,9 +170,9 @@ impl Shift {
 }
 
 impl History {
-    /// Whether any gate is hit.
-    pub fn hits_a_gate(&self) -> bool {
-        self.gates.iter().any(|gate| !gate.hit.is_empty())
+    /// Whether any gate is hit, or not decided.
+    pub fn gates_state(&self) -> Gates {
+        Gates::new(self.gates.iter().map(|gate| (!gate.hit.is_empty(), !gate.undecided.is_empty())))
     }
 
     /// Name of the verdict on a change point.

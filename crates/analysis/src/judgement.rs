@@ -4,7 +4,7 @@ use model::cell::RecordedCell;
 use model::machine::Acceleration;
 use model::metrics::Better;
 use model::record::{Status, Trial};
-use stats::{COUNTED_MARGIN, Comparison, MARGIN, MIN_RUNS, Verdict, holm, verdicts};
+use stats::{Comparison, MIN_RUNS, Verdict, holm, verdicts};
 
 /// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,8 +67,8 @@ pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judgement> {
             p_holm: comparison.as_ref().and_then(p).and_then(|_| adjusted.next()),
             outcome: comparison
                 .as_ref()
-                .and_then(|_| verdicts.next())
-                .map_or(Outcome::NoFigure, Outcome::from_verdict),
+                .and_then(|comparison| Some(Outcome::new(verdicts.next()?, comparison.is_unstable())))
+                .unwrap_or(Outcome::NoFigure),
             comparison,
         })
         .collect()
@@ -81,18 +81,15 @@ fn p(comparison: &Comparison) -> Option<f64> {
 }
 
 impl Outcome {
-    fn from_verdict(verdict: Verdict) -> Self {
-        let change = |direction, unstable| Self::Change { direction, unstable };
+    fn new(verdict: Verdict, unstable: bool) -> Self {
         match verdict {
             Verdict::Insufficient => Self::Insufficient,
-            Verdict::Unstable => Self::Unstable,
             Verdict::Equivalent => Self::Equivalent,
+            Verdict::Inconclusive if unstable => Self::Unstable,
             Verdict::Inconclusive => Self::Inconclusive,
             // The rules are for throughputs, for which lower is worse. The ratio itself is neutral.
-            Verdict::Regression => change(Direction::Lower, false),
-            Verdict::Improvement => change(Direction::Higher, false),
-            Verdict::UnstableRegression => change(Direction::Lower, true),
-            Verdict::UnstableImprovement => change(Direction::Higher, true),
+            Verdict::Regression => Self::Change { direction: Direction::Lower, unstable },
+            Verdict::Improvement => Self::Change { direction: Direction::Higher, unstable },
         }
     }
 
@@ -174,6 +171,13 @@ pub struct Runs {
     pub invalid: usize,
 }
 
+impl Runs {
+    /// Whether their time is counted in instructions.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.acceleration == Acceleration::Icount
+    }
+}
+
 impl Row {
     /// The ratio of geometric means; with a single run on a side, the ratio has no interval. `None` without figures.
     pub fn ratio(&self) -> Option<f64> {
@@ -182,27 +186,37 @@ impl Row {
     }
 }
 
-/// The rows of some cells, each with its pair, its index in that, and the runs of both sides. All of them together are
-/// the matrix for the adjustment of p.
-pub fn judge_cells(cells: Vec<(usize, usize, Runs, Runs)>) -> Vec<Row> {
+/// The same cell on both sides of a pair.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CellPair {
+    /// Index of the [`Pair`].
+    pub(crate) pair: usize,
+    /// Index of the cell in it.
+    pub(crate) cell: usize,
+    /// The baseline's runs.
+    pub(crate) a: Runs,
+    /// The variant's runs.
+    pub(crate) b: Runs,
+    /// The largest ratio that is not a relevant change.
+    pub(crate) margin: f64,
+}
+
+/// The rows of some cells. All of them together are the matrix for the adjustment of p.
+pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
     let is_emulated =
         |a: &Runs, b: &Runs| [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg);
     // Cells without a verdict do not count as comparisons, nor for the adjustment of p.
-    let sample = |(_, _, a, b): &'_ (usize, usize, Runs, Runs)| match is_emulated(a, b) {
+    let sample = |CellPair { a, b, .. }: &'_ CellPair| match is_emulated(a, b) {
         true => (Vec::new(), Vec::new()),
         false => (a.values.clone(), b.values.clone()),
     };
     let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
-    let counted = |(_, _, a, b): &(usize, usize, Runs, Runs)| {
-        [a, b].into_iter().all(|runs| runs.acceleration == Acceleration::Icount)
-    };
-    let margin = |cell| if counted(cell) { COUNTED_MARGIN } else { MARGIN };
-    let pairs = samples.iter().zip(&cells).map(|((a, b), cell)| (a.as_slice(), b.as_slice(), margin(cell)));
+    let pairs = samples.iter().zip(&cells).map(|((a, b), cell)| (a.as_slice(), b.as_slice(), cell.margin));
     let judged = judge(&pairs.collect::<Vec<_>>());
     cells
         .into_iter()
         .zip(judged)
-        .map(|((pair, cell, a, b), mut judged)| {
+        .map(|(CellPair { pair, cell, a, b, .. }, mut judged)| {
             if [&a, &b].into_iter().any(|runs| runs.values.is_empty() && runs.without == 0) {
                 judged.outcome = Outcome::Invalid;
             } else if is_emulated(&a, &b) {

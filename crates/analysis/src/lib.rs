@@ -15,6 +15,7 @@ pub mod judgement;
 mod layout;
 mod left_out;
 pub mod levels;
+pub mod margin;
 pub mod metric;
 pub mod overview;
 pub mod power;

@@ -44,7 +44,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
         layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
-    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len());
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &runs);
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),

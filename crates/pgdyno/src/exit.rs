@@ -3,9 +3,10 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use analysis::compare::CompareError;
+use analysis::compare::{CompareError, Gates};
 use analysis::history::HistoryError;
 use analysis::power::NoiseError;
+use clap::ValueEnum;
 use import::{ImportError, PersistError};
 use model::secret::mask;
 use runner::RunError;
@@ -32,6 +33,8 @@ pub(crate) enum Exit {
     InvalidMeasurement,
     /// Incomplete.
     Partial,
+    /// No gate is hit, but one is not decided.
+    UndecidedGate,
     /// Ctrl-C.
     Interrupted,
     /// Exit code of pgbench, or of a command.
@@ -39,14 +42,16 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// Outcome of a comparison: a gate that is hit takes precedence over unusable cells.
-    pub(crate) fn from_gates(is_hit: bool, is_invalid: bool) -> Self {
-        if is_hit {
-            Self::RegressionGate
-        } else if is_invalid {
-            Self::InvalidMeasurement
-        } else {
-            Self::Ok
+    /// Outcome of a comparison: a gate that is hit takes precedence over unusable cells, and these over gates that are
+    /// not decided.
+    pub(crate) fn from_gates(gates: Gates, undecided: Option<Undecided>, is_invalid: bool) -> Self {
+        match (gates, undecided) {
+            (Gates { hit: true, .. }, _) | (Gates { undecided: true, .. }, Some(Undecided::Fail)) => {
+                Self::RegressionGate
+            }
+            _ if is_invalid => Self::InvalidMeasurement,
+            (Gates { undecided: true, .. }, None) => Self::UndecidedGate,
+            _ => Self::Ok,
         }
     }
 
@@ -58,10 +63,20 @@ impl Exit {
             Self::RegressionGate => 3,
             Self::InvalidMeasurement => 4,
             Self::Partial => 5,
+            Self::UndecidedGate => 6,
             Self::Interrupted => 130,
             Self::Code(code) => code,
         }
     }
+}
+
+/// What a gate that is not decided means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Undecided {
+    /// As if it were not hit
+    Pass,
+    /// As if it were hit
+    Fail,
 }
 
 /// Error in the command line or the campaign, found before anything starts: exit code 2.

@@ -30,6 +30,7 @@ fn request(selectors: &[&str], metrics: &[&str], gates: &[&str]) -> Request {
         run: RunSelection::Latest,
         metrics: metrics.iter().map(|text| text.parse().unwrap()).collect(),
         gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
+        margins: Vec::new(),
     }
 }
 
@@ -243,6 +244,52 @@ fn a_gate_takes_a_change_and_a_size() {
     let words = compared.gates_in_words();
     assert_eq!(words[0], "gate tps < -5%: HIT by B at clients 8 (-15.0%)");
     assert!(words[1].starts_with("gate tps < -5%: not decided for B at clients 2 (-29.9%, INSUFFICIENT)"));
+}
+
+/// A certain loss of 4% is within the default margin, but neither within that of a campaign for 2% nor within a gate of 3%.
+#[test]
+fn the_margin_is_the_campaigns_effect_or_that_of_a_gate() {
+    let bundles_with = |effect: &str| {
+        let mut bundles = Bundles::new();
+        for (server, tps) in [("17", [1000.0, 1001.0, 999.0]), ("18", [960.0, 961.0, 959.0])] {
+            for tps in tps {
+                let mut record = record(cell(server, 1), tps);
+                record.trial.run.campaign_toml =
+                    format!("name = 'm'\n[factors]\nserver = ['17', '18']\n[run]\n{effect}\n");
+                bundles.write(record);
+            }
+        }
+        bundles
+    };
+    let sides = ["server=17", "server=18"];
+    let (default, fine) = (bundles_with(""), bundles_with("effect = '2%'"));
+    assert_eq!(verdicts(&compared(&default, &sides)), ["EQUIVALENT"]);
+    assert_eq!(verdicts(&compared(&fine, &sides)), ["REGRESSION"]);
+    let given =
+        |margin: &str| Request { margins: vec![margin.parse().unwrap()], ..request(&sides, &["tps"], &[]) };
+    assert_eq!(verdicts(&compare(&default.reader(), &given("tps=2%")).unwrap()), ["REGRESSION"]);
+    assert_eq!(verdicts(&compare(&fine.reader(), &given("10%")).unwrap()), ["EQUIVALENT"]);
+    let gated = compare(&default.reader(), &request(&sides, &["tps"], &["tps < -3%"])).unwrap();
+    assert_eq!((verdicts(&gated), gated.gates[0].hit.as_slice()), (vec!["REGRESSION"], &[0][..]));
+    // The bound, not the margin, decides about the gate.
+    let gated = compare(&fine.reader(), &request(&sides, &["tps"], &["tps < -5%"])).unwrap();
+    assert!(gated.gates[0].hit.is_empty() && gated.gates[0].undecided.is_empty());
+}
+
+#[test]
+fn a_halved_throughput_of_unstable_cells_is_a_regression_and_no_verdict_at_all_is_said_first() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("17", 1), &[1000.0, 1070.0, 1140.0]);
+    bundles.runs(&cell("18", 1), &[500.0, 535.0, 570.0]);
+    assert_eq!(verdicts(&compared(&bundles, &["server=17", "server=18"])), ["REGRESSION*"]);
+    let mut bundles = Bundles::new();
+    for clients in [1, 2] {
+        bundles.runs(&cell("17", clients), &[1000.0, 1100.0, 1210.0]);
+        bundles.runs(&cell("18", clients), &[1010.0, 1200.0, 1120.0]);
+    }
+    let none = compared(&bundles, &["server=17", "server=18"]);
+    let sentence = analysis::compare::sentence(&none.metrics[0], 0, &none.pairs);
+    assert_eq!(sentence, "no verdict in 2 of 2 cells: 2 unstable");
 }
 
 #[test]

@@ -50,6 +50,7 @@ fn request(selectors: &[&str], metric: &str, gates: &[&str]) -> Request {
         run: RunSelection::Latest,
         metrics: vec![metric.parse().unwrap()],
         gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
+        margins: Vec::new(),
     }
 }
 
@@ -145,7 +146,7 @@ fn compare_gives_no_verdict_on_what_was_emulated_in_real_time() {
     let row = &compared.metrics[0].rows[0];
     assert_eq!(row.judged.outcome.name(Metric::Tps.better()), "NO VERDICT");
     assert_eq!((row.ratio(), row.judged.p_holm), (None, None));
-    assert!(!compared.hits_a_gate());
+    assert!(!compared.gates_state().hit);
     assert_eq!(compared.gates[0].undecided, [0], "a gate is not passed by what has no verdict");
     let page = text(&compared, Format::Table, None);
     assert!(page.contains(NO_VERDICT), "{page}");

@@ -186,11 +186,11 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     accept(&mut found, &bundles, "2026-12-11").unwrap();
     assert_eq!(found.gates[0].hit, [(0, 0)]);
     accept(&mut found, &bundles, "2026-12-01").unwrap();
-    assert!(!found.hits_a_gate());
+    assert!(!found.gates_state().hit);
 
     // It is in the store, and the shifts are still shown.
     let mut again = history(&bundles.reader(), &asked()).unwrap();
-    assert!(!again.hits_a_gate());
+    assert!(!again.gates_state().hit);
     assert_eq!((again.shifts.len(), again.accepted.len()), (2, 2));
     let page = text(&again, Format::Table, false);
     assert!(page.contains("; 2 accepted\n") && page.contains(" by ann: known\n"), "{page}");
@@ -200,7 +200,7 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     assert!(text(&all, Format::Table, false).contains("accepted for 1 of 2 cells on "));
     // Not accepted for another history.
     let control = Some("server=old".parse().unwrap());
-    assert!(history(&bundles.reader(), &Request { control, ..asked() }).unwrap().hits_a_gate());
+    assert!(history(&bundles.reader(), &Request { control, ..asked() }).unwrap().gates_state().hit);
 
     again.decide(&bundles.store, Decision::Withdraw { at: "2026-12-11".to_owned() }).unwrap();
     assert_eq!(again.gates[0].hit, [(0, 1)]);
@@ -238,7 +238,7 @@ fn gates_can_be_limited_to_the_newest_steps() {
     let hit = |gate: &str, newest: usize| {
         let gates = vec![gate.parse().unwrap()];
         let asked = Request { gates, newest: Some(newest), ..request(HistoryAxis::Date) };
-        history(&bundles.reader(), &asked).unwrap().hits_a_gate()
+        history(&bundles.reader(), &asked).unwrap().gates_state().hit
     };
     assert!(hit("tps < -5%", 10));
     assert!(!hit("tps < -5%", 9));

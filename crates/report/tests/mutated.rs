@@ -258,6 +258,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
             run: latest.clone(),
             metrics: metrics.to_vec(),
             gates: Vec::new(),
+            margins: Vec::new(),
         };
         if let Ok(compared) = compare(&reader, &request) {
             report::compare::text(&compared, Format::Table, None);

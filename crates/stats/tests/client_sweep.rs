@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use stats::{
-    Cell, Comparison, Logs, Sample, benjamini_hochberg, first_run_apart, holm, mann_whitney_p, permutation_p,
-    runs_needed, share_smaller, verdicts,
+    Cell, Comparison, Logs, Sample, Verdict, benjamini_hochberg, first_run_apart, holm, mann_whitney_p,
+    permutation_p, runs_needed, share_smaller, verdicts,
 };
 
 /// The rows of a file, each a map from column names to fields.
@@ -103,7 +103,12 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
         }
         for (row, (comparison, verdict)) in matrix.iter().zip(comparisons.iter().zip(verdicts(&comparisons)))
         {
-            assert_eq!(verdict.to_string(), row["verdict"], "{row:?}");
+            // In the file, an inconclusive comparison of an unstable cell is "UNSTABLE", a change of one is marked.
+            let expected = match (verdict, comparison.is_unstable()) {
+                (Verdict::Inconclusive, true) => "UNSTABLE".to_owned(),
+                (verdict, unstable) => format!("{verdict}{}", if unstable { "*" } else { "" }),
+            };
+            assert_eq!(expected, row["verdict"], "{row:?}");
             assert_eq!(comparison.ranges_are_disjoint(), row["ranges"] != "overlap", "{row:?}");
             equal(row, "ratio_med", comparison.median_ratio());
             let welch = comparison.welch.unwrap();

@@ -59,8 +59,6 @@ proptest! {
         let mirror = |verdict| match verdict {
             Verdict::Regression => Verdict::Improvement,
             Verdict::Improvement => Verdict::Regression,
-            Verdict::UnstableRegression => Verdict::UnstableImprovement,
-            Verdict::UnstableImprovement => Verdict::UnstableRegression,
             same => same,
         };
         // On the margin, rounding decides.

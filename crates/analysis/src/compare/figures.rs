@@ -8,7 +8,8 @@ use store::StoreReader;
 
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
-use crate::judgement::{Row, Runs, is_usable, judge_cells, runs};
+use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
+use crate::margin::Margins;
 use crate::metric::{Metric, metrics_like};
 
 /// Figures of a trial, one per metric, with the kinds found for these.
@@ -55,7 +56,11 @@ impl FiguresCache {
     }
 
     /// The rows of all metrics, each a separate matrix, in these cells of each pair of sides.
-    pub(super) fn rows(self, shared: &[&[Shared<'_>]]) -> Result<Vec<MetricRows>, CompareError> {
+    pub(super) fn rows(
+        self,
+        shared: &[&[Shared<'_>]],
+        request: &Request,
+    ) -> Result<Vec<MetricRows>, CompareError> {
         let Self { metrics, figures, collected } = self;
         let found = metrics.into_iter().enumerate().map(|(at, metric)| {
             let all = || figures.values().filter_map(|figures| figures.get(at));
@@ -65,17 +70,26 @@ impl FiguresCache {
             }
             let kind = all().find_map(|(_, kind)| *kind);
             let figure = |trial: &Trial| figures.get(&trial.id)?.get(at)?.0;
-            Ok(MetricRows { kind, rows: rows(shared, figure), metric })
+            let gates = request.gates.iter().filter(|gate| gate.metric == metric);
+            let margins = Margins::new(&metric, &request.margins, gates.map(|gate| gate.bound));
+            Ok(MetricRows { kind, rows: rows(shared, figure, margins), metric })
         });
         found.collect()
     }
 }
 
-fn rows(shared: &[&[Shared<'_>]], figure: impl Fn(&Trial) -> Option<f64>) -> Vec<Row> {
-    let mut cells: Vec<(usize, usize, Runs, Runs)> = Vec::new();
+fn rows<'a>(
+    shared: &[&'a [Shared<'_>]],
+    figure: impl Fn(&Trial) -> Option<f64>,
+    mut margins: Margins<'a>,
+) -> Vec<Row> {
+    let mut cells = Vec::new();
     for (pair, of_pair) in shared.iter().enumerate() {
-        for (cell, Shared { a, b, .. }) in of_pair.iter().enumerate() {
-            cells.push((pair, cell, runs(a, &figure), runs(b, &figure)));
+        for (cell, shared) in of_pair.iter().enumerate() {
+            let (a, b) = (runs(&shared.a, &figure), runs(&shared.b, &figure));
+            let of_both = shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
+            let margin = margins.of(of_both, &a, &b);
+            cells.push(CellPair { pair, cell, a, b, margin });
         }
     }
     judge_cells(cells)

@@ -45,6 +45,25 @@ pub struct GateOutcome {
     pub undecided: Vec<usize>,
 }
 
+/// State of several gates together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gates {
+    /// Whether one is hit.
+    pub hit: bool,
+    /// Whether one is not decided for a cell.
+    pub undecided: bool,
+}
+
+impl Gates {
+    /// From whether each is hit, and whether it is not decided.
+    pub(crate) fn new(gates: impl Iterator<Item = (bool, bool)>) -> Self {
+        gates.fold(Self::default(), |all, (hit, undecided)| Self {
+            hit: all.hit || hit,
+            undecided: all.undecided || undecided,
+        })
+    }
+}
+
 impl Gate {
     pub(crate) fn is_beyond(&self, ratio: f64) -> bool {
         match self.beyond {

@@ -4,21 +4,25 @@ use model::cell::{RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
 use model::machine::Acceleration;
 use model::metrics::Better;
+use model::record::Trial;
 use stats::MARGIN;
 
 use super::view;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
-use crate::judgement::{Row, Runs, acceleration, judge_cells};
+use crate::judgement::{CellPair, Row, Runs, acceleration, judge_cells};
 use crate::levels::Levels;
+use crate::margin::Margins;
 use crate::metric::Metric;
 
 /// Adds a verdict to each point, and returns a summary of each column. `cells` are the panels', with any number of
-/// clients. Cells that only one of two columns has are not compared.
+/// clients, `all` their trials by run. Cells that only one of two columns has are not compared.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
     columns: usize,
+    all: &[Vec<&Trial>],
 ) -> Vec<view::Comparison> {
+    let mut margins = Margins::new(&Metric::Tps, &[], std::iter::empty());
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
@@ -35,12 +39,11 @@ pub(crate) fn judge_columns(
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
                         let acceleration = acceleration(&cells[at_panel]);
-                        cells_of_pairs.push((
-                            pairs.len(),
-                            pair.cells.len(),
-                            runs(a, acceleration),
-                            runs(b, acceleration),
-                        ));
+                        let (a, b) = (runs(a, acceleration), runs(b, acceleration));
+                        let of_all = all.iter().filter_map(|trials| Some(&trials.first()?.run));
+                        let margin = margins.of(of_all, &a, &b);
+                        let cell = pair.cells.len();
+                        cells_of_pairs.push(CellPair { pair: pairs.len(), cell, a, b, margin });
                         places.push([at_panel, at_row, column]);
                         pair.cells.push(levels);
                     }

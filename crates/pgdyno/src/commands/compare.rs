@@ -1,13 +1,14 @@
 //! `pgdyno compare`: whether two selections of trials differ.
 
 use analysis::compare::{Gate, Request, compare};
+use analysis::margin::Margin;
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::Args;
 use plaintext::table::Format;
 use report::compare::{Document, text};
 
-use crate::exit::Exit;
+use crate::exit::{Exit, Undecided};
 use crate::output::{FormatArg, note, print, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
@@ -33,7 +34,7 @@ Examples:
   pgdyno compare server=17 server=18 --metric cpu_per_transaction --metric pg.wal.bytes
   pgdyno compare server=17 server=18 --format json | jq '.metrics[].cells[] | {cell, ratio, verdict}'
 
-Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial.")]
+Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial, 6 no gate is hit, but one is not decided.")]
 pub(crate) struct CompareArgs {
     /// Baseline of the comparison
     #[arg(value_name = "BASELINE")]
@@ -54,6 +55,15 @@ pub(crate) struct CompareArgs {
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
     gates: Vec<Gate>,
 
+    /// The smallest change that matters, of all metrics or of one, such as 3% or latency.p99=10%; may be repeated
+    /// [default: `effect` of the campaigns, else 5%]. A gate makes its metric's margin as small as its bound
+    #[arg(long = "margin", value_name = "MARGIN")]
+    margins: Vec<Margin>,
+
+    /// What a gate means that is not decided, since runs are too few, too noisy or missing [default: exit with 6]
+    #[arg(long, value_enum, value_name = "MEANING", requires = "gates")]
+    undecided: Option<Undecided>,
+
     #[command(flatten)]
     run: RunArg,
 
@@ -72,7 +82,7 @@ impl CompareArgs {
             metrics.push(Metric::Tps);
         }
         let selectors = std::iter::once(self.baseline).chain(self.variants).collect();
-        let request = Request { selectors, run, metrics, gates: self.gates };
+        let request = Request { selectors, run, metrics, gates: self.gates, margins: self.margins };
         let reading = self.store.read()?;
         let compared = compare(&reading, &request)?;
         match self.format.get() {
@@ -83,6 +93,6 @@ impl CompareArgs {
             // The other formats have the gates in their data.
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(Exit::from_gates(compared.hits_a_gate(), compared.is_invalid()))
+        Ok(Exit::from_gates(compared.gates_state(), self.undecided, compared.is_invalid()))
     }
 }

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use plaintext::table::Format;
 use report::history::{Document, gates_in_words, text};
 
-use crate::exit::{Exit, Usage};
+use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{FormatArg, in_colour, note, print};
 use crate::store_arg::StoreArg;
 
@@ -34,7 +34,7 @@ Examples:
   pgdyno history tps --over version --accept 18.2 --note 'the price of the fix of CVE-2026-0001'
   pgdyno history tps --over date --format json | jq -r '.shifts[].said'
 
-Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial.")]
+Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial, 6 no gate is hit, but one is not decided.")]
 pub(crate) struct HistoryArgs {
     /// Metric: tps, latency.mean, latency.p50, latency.p95, latency.p99, cpu_per_transaction,
     /// wal_bytes_per_transaction, blocks.logical_reads and the like (docs/compare.md), or a collected metric by its
@@ -66,6 +66,10 @@ pub(crate) struct HistoryArgs {
     /// Exit with 3 if a cell has an unaccepted shift of more than this, such as 'tps < -5%'; may be repeated
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true)]
     gates: Vec<Gate>,
+
+    /// What a gate means that is not decided, since runs are too few, too noisy or missing [default: exit with 6]
+    #[arg(long, value_enum, value_name = "MEANING", requires = "gates")]
+    undecided: Option<Undecided>,
 
     /// Apply gates only to shifts in the newest N steps. A shift is found two steps later at the earliest
     #[arg(long, value_name = "N", requires = "gates")]
@@ -143,7 +147,7 @@ impl HistoryArgs {
             // The other formats have the gates in their data.
             note(&gates_in_words(&history).iter().map(|line| format!("{line}\n")).collect::<String>());
         }
-        Ok(Exit::from_gates(history.hits_a_gate(), history.is_invalid()))
+        Ok(Exit::from_gates(history.gates_state(), self.undecided, history.is_invalid()))
     }
 
     fn decision(&self) -> Result<Option<Decision>, Usage> {

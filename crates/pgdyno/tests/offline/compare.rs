@@ -55,6 +55,25 @@ fn a_gate_that_is_hit_exits_with_3_and_names_the_cell() {
 }
 
 #[test]
+fn a_gate_that_is_not_decided_exits_with_6_unless_told_otherwise() {
+    let mut bundles = sweep();
+    bundles.runs(&cell("17", 2), &STEADY);
+    bundles.runs(&cell("18", 2), &[700.0, 701.0]);
+    let code = |gate: &str, others: &[&str]| {
+        printed(&bundles, &[&["server=17", "server=18", "--fail", gate], others].concat()).2
+    };
+    assert_eq!(code("tps < -20%", &[]), Some(6));
+    assert_eq!(code("tps < -20%", &["--undecided", "pass"]), Some(0));
+    assert_eq!(code("tps < -20%", &["--undecided", "fail"]), Some(3));
+    assert_eq!(code("tps < -5%", &[]), Some(3), "another cell hits it");
+    assert_eq!(code("tps < -5%", &["--undecided", "pass"]), Some(3));
+    // Without a gate there is nothing to decide.
+    let (_, err, code) = printed(&bundles, &["server=17", "server=18", "--undecided", "fail"]);
+    assert_eq!(code, Some(2), "{err}");
+    assert_eq!(printed(&bundles, &["server=17", "server=18"]).2, Some(0));
+}
+
+#[test]
 fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = sweep();
     bundles.runs(&cell("17", 16), &STEADY);

@@ -110,6 +110,8 @@ struct CellDocument {
     p_mann_whitney: Option<f64>,
     /// The share of pairs of runs in which the variant's figure is smaller.
     share_smaller: Option<f64>,
+    /// The largest ratio that is not a relevant change; its inverse is the smallest.
+    margin: Option<f64>,
     verdict: &'static str,
 }
 
@@ -265,6 +267,7 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
         p_permutation_benjamini_hochberg: further.p_permutation_benjamini_hochberg,
         p_mann_whitney: further.p_mann_whitney,
         share_smaller: further.share_smaller,
+        margin: comparison.map(|comparison| comparison.margin),
         verdict: row.judged.outcome.name(of.metric.better()),
     }
 }

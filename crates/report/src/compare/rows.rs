@@ -43,14 +43,20 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The rows that changed, and the others.
-    pub(super) fn split(self) -> (Self, Self) {
+    /// The rows that changed, those without a verdict, and the equivalent ones.
+    pub(super) fn split(self) -> [Self; 3] {
         let Self { rows, pair, names, varied } = self;
-        let (changed, others) = rows.into_iter().partition(|row| row.judged.outcome.direction().is_some());
-        (
-            Self { rows: changed, pair, names, varied: varied.clone() },
-            Self { rows: others, pair, names, varied },
-        )
+        let group = |row: &&Row| match row.judged.outcome {
+            Outcome::Change { .. } => 0,
+            Outcome::Equivalent => 2,
+            _ => 1,
+        };
+        [0, 1, 2].map(|wanted| Self {
+            rows: rows.iter().copied().filter(|row| group(row) == wanted).collect(),
+            pair,
+            names,
+            varied: varied.clone(),
+        })
     }
 
     /// The factor that varies down the table: clients, if their number varies.
@@ -142,7 +148,8 @@ impl<'a> Rows<'a> {
     fn add_chart(&self, table: &mut Table, width: usize) {
         let changes: Vec<Option<Change>> = self.rows.iter().map(|row| change_of(row)).collect();
         let known: Vec<Change> = changes.iter().flatten().copied().collect();
-        let scale = Ratios::new(&known, MARGIN, width);
+        let margins = self.rows.iter().filter_map(|row| Some(row.judged.comparison.as_ref()?.margin));
+        let scale = Ratios::new(&known, margins.reduce(f64::max).unwrap_or(MARGIN), width);
         table.columns.push(Column { name: scale.head(), numeric: false });
         for (row, change) in table.rows.iter_mut().zip(changes) {
             row.push(change.map(|change| scale.row(change)).unwrap_or_default());

@@ -21,8 +21,8 @@ use plaintext::wrap;
 
 use crate::text_width::TEXT_WIDTH;
 
-/// A comparison as text: `Table` is aligned text, with charts on a terminal; `Markdown` folds away the cells that did
-/// not change; `Csv` is the long form, one row per metric and cell. JSON is [`super::Document`].
+/// A comparison as text: `Table` is aligned text, with charts on a terminal; `Markdown` folds away the cells without a
+/// verdict and those that did not change; `Csv` is the long form, one row per metric and cell. JSON is [`super::Document`].
 pub fn text(compared: &Compared, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Csv => csv::table(compared).render(Format::Csv),
@@ -68,14 +68,16 @@ fn markdown(compared: &Compared) -> String {
             out += &common(pair).map(|common| format!("{common}\n\n")).unwrap_or_default();
             out += &format!("**{}**\n", sentence(of, at, &compared.pairs));
             let rows = Rows::new(compared, of, at);
-            let (changed, unchanged) = rows.split();
+            let [changed, undecided, equivalent] = rows.split();
             if !changed.rows.is_empty() {
                 out += &format!("\n{}", changed.table(of.metric.better(), true).render(Format::Markdown));
             }
-            if !unchanged.rows.is_empty() {
-                let n = counted(unchanged.rows.len(), "cell");
-                let table = unchanged.table(of.metric.better(), true).render(Format::Markdown);
-                out += &details(&format!("{n} without a change"), &table);
+            for (rows, what) in [(undecided, "without a verdict"), (equivalent, "without a change")] {
+                if !rows.rows.is_empty() {
+                    let n = counted(rows.rows.len(), "cell");
+                    let table = rows.table(of.metric.better(), true).render(Format::Markdown);
+                    out += &details(&format!("{n} {what}"), &table);
+                }
             }
             out.push('\n');
         }
@@ -134,6 +136,15 @@ fn common(pair: &Pair) -> Option<String> {
     (!levels.is_empty()).then(|| in_words(&levels))
 }
 
+/// What equivalence means for these rows.
+fn within(of: &MetricRows) -> String {
+    let equivalent = of.rows.iter().filter(|row| row.judged.outcome == Outcome::Equivalent);
+    let margins = equivalent.filter_map(|row| Some(row.judged.comparison.as_ref()?.margin));
+    let widest = margins.fold(1.0, f64::max);
+    // A ratio of 1.05 is not exactly a share of 0.05 in binary.
+    format!("EQUIVALENT: the change is within ±{}%", ((widest - 1.0) * 1e6).round() / 1e4)
+}
+
 /// Legend of the marks and words that the table contains.
 fn legend(of: &MetricRows) -> Vec<String> {
     let any = |is_shown: &dyn Fn(&Row) -> bool| of.rows.iter().any(is_shown);
@@ -158,7 +169,8 @@ fn legend(of: &MetricRows) -> Vec<String> {
             any(&|row| has_class(row, Class::Wide) || has_class(row, Class::Modes)),
             "WIDE, MODES: unstable; no single figure represents such runs: inspect them".to_owned(),
         ),
-        (name_has("*"), "*: significant, although a side is unstable".to_owned()),
+        (name_has("*"), "*: clear, although a side is unstable".to_owned()),
+        (name_has("EQUIVALENT"), within(of)),
         (
             any(&|row| row.judged.outcome == Outcome::Insufficient),
             "INSUFFICIENT: needs 3 runs on each side".to_owned(),
