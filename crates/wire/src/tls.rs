@@ -214,9 +214,13 @@ impl Tls {
 
     /// Appends the alert that reports to the server why the connection is closed.
     fn write_alert(&mut self, out: &mut Vec<u8>) {
-        while let UnbufferedStatus { state: Ok(ConnectionState::EncodeTlsData(mut data)), .. } =
-            self.connection.process_tls_records(&mut [])
-        {
+        // After the last output, rustls would continue with received messages, which are not in an empty buffer: it panics.
+        while self.connection.wants_write() {
+            let Ok(ConnectionState::EncodeTlsData(mut data)) =
+                self.connection.process_tls_records(&mut []).state
+            else {
+                return;
+            };
             if encode(&mut data, out).is_err() {
                 return;
             }
@@ -423,6 +427,33 @@ mod tests {
         let mut alert = Vec::new();
         let _ = tls.encrypt(b"", &mut alert);
         assert!(!alert.is_empty());
+    }
+
+    #[test]
+    fn a_refused_certificate_causes_an_alert() {
+        let other = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let root = directory.path().join("root.crt");
+        std::fs::write(&root, other.cert.pem()).unwrap();
+        let mut params = ConnectParams::new("localhost", 5432, "me", "bench", None);
+        params.ssl.mode = SslMode::VerifyFull;
+        params.ssl.root_cert = crate::RootCert::File(root);
+        let context = TlsContext::new(&params).unwrap().unwrap();
+        for version in [&TLS12, &TLS13] {
+            let mut server = Server::new(version);
+            let mut out = Vec::new();
+            let mut handshake =
+                Handshake::start_over(&params, 0, Some(&context), Encryption::Tls, &mut out).unwrap();
+            let answer = server.respond(&std::mem::take(&mut out));
+            handshake.feed(&answer, &mut out).unwrap();
+            // Its messages are in one record: when TLS 1.3 refuses the certificate, the last one is left.
+            let flight = server.respond(&std::mem::take(&mut out));
+            let refused = handshake.feed(&flight, &mut out);
+            assert!(matches!(refused, Err(LoginError::Tls(TlsError::Certificate(_)))), "{:?}", refused.err());
+            server.connection.read_tls(&mut out.as_slice()).unwrap();
+            let alert = server.connection.process_new_packets();
+            assert!(matches!(alert, Err(rustls::Error::AlertReceived(_))), "{alert:?}");
+        }
     }
 
     #[test]
