@@ -118,12 +118,10 @@ conformance: build
 	PG_BIN=DIRECTORY with the programs of a server of major 15, 17 or 18" >&2; exit 2; }
 	setup/conformance $(PGDYNO) "$(PG_BIN)" $(PGBENCH_TAP)
 
-## fuzz: every fuzz target for FUZZ_SECONDS each
-fuzz: compiler
+## fuzz: every fuzz target, or TARGET, for FUZZ_SECONDS each
+fuzz: compiler $(WEB_PAGE)
 	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
-	for target in $$(cd fuzz && cargo fuzz list); do \
-		(cd fuzz && RUSTC_BOOTSTRAP=1 cargo fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) -max_len=4096) || exit 1; \
-	done
+	setup/fuzz $(FUZZ_SECONDS) $(TARGET)
 
 ## clean: removes build output, not measurements
 clean:

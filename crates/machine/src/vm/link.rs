@@ -48,7 +48,10 @@ impl Frame {
     }
 
     /// Writes the frame in one piece.
-    pub(crate) fn write(&self, to: &mut impl Write) -> io::Result<()> {
+    ///
+    /// # Errors
+    /// Writing fails, or the payload is too long.
+    pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         let (kind, payload) = self.parts();
         let length = u32::try_from(payload.len()).map_err(io::Error::other)?;
         let mut bytes = vec![kind];
@@ -59,7 +62,10 @@ impl Frame {
     }
 
     /// Reads a frame; none at the end of the input, even within a frame.
-    pub(crate) fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
+    ///
+    /// # Errors
+    /// Reading fails, or the input is not a frame.
+    pub fn read(from: &mut impl Read) -> io::Result<Option<Self>> {
         match Self::read_whole(from) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             read => read.map(Some),

@@ -1,0 +1,1 @@
+insert into job (task) values (repeat('x', 100));
