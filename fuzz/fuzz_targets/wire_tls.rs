@@ -168,6 +168,11 @@ fn connect(input: &Input<'_>) -> Option<()> {
         }
         if let Err(error) = client.receive(input, &bytes, &mut out) {
             assert!(!error.to_string().is_empty());
+            if let Some(Established { tls: Some(tls), .. }) = &mut client.established {
+                // The end of a session, whatever happened to it.
+                let _ = tls.encrypt(b"X\0\0\0\x04", &mut out);
+                let _ = tls.close_notify(&mut out);
+            }
             return None;
         }
     }

@@ -48,6 +48,8 @@ pub struct Tls {
     /// Output to send before that of the next [`Tls::encrypt`].
     unsent: Vec<u8>,
     closed_by_server: bool,
+    /// Whether an error has ended the connection: rustls must not be called again.
+    failed: bool,
 }
 
 /// Whether more data can arrive from the server.
@@ -73,6 +75,7 @@ impl Tls {
             decrypted: Vec::new(),
             unsent: Vec::new(),
             closed_by_server: false,
+            failed: false,
         }
     }
 
@@ -155,6 +158,9 @@ impl Tls {
         out: &mut Vec<u8>,
         mut outgoing: Option<Outgoing<'_>>,
     ) -> Result<bool, TlsError> {
+        if self.failed {
+            return Err(TlsError::Closed);
+        }
         let mut from = 0;
         let end = loop {
             let UnbufferedStatus { mut discard, state } =
@@ -195,7 +201,10 @@ impl Tls {
                     Some(if outgoing.is_some() { Err(TlsError::Closed) } else { Ok(false) })
                 }
                 Ok(_) => Some(Err(TlsError::Closed)),
-                Err(error) => Some(Err(error.into())),
+                Err(error) => {
+                    self.failed = true;
+                    Some(Err(error.into()))
+                }
             };
             from += discard;
             if let Some(end) = end {
@@ -427,6 +436,11 @@ mod tests {
         let mut alert = Vec::new();
         let _ = tls.encrypt(b"", &mut alert);
         assert!(!alert.is_empty());
+        // A session that is dropped after the error says goodbye.
+        let mut out = Vec::new();
+        assert!(matches!(tls.encrypt(b"X\0\0\0\x04", &mut out), Err(TlsError::Closed)));
+        assert!(matches!(tls.close_notify(&mut out), Err(TlsError::Closed)));
+        assert!(out.is_empty());
     }
 
     #[test]
