@@ -22,8 +22,6 @@ pub(crate) struct Client {
     pub(crate) status: TransactionStatus,
     /// Responses that the server owes, or will owe once it has the buffered bytes.
     pub(crate) due: u32,
-    /// Whether the server has answered everything that was sent.
-    pub(crate) answered: bool,
     /// Whether the running transaction has waited for anything.
     pub(crate) waited: bool,
     /// Whether it has jumped to an `\elif`, whose condition must be evaluated.
@@ -183,7 +181,6 @@ impl Client {
             connected: false,
             status: TransactionStatus::Idle,
             due: 0,
-            answered: true,
             waited: false,
             evaluates: false,
             parses: false,
@@ -231,7 +228,6 @@ impl Client {
         self.connected = false;
         self.status = TransactionStatus::Idle;
         self.due = 0;
-        self.answered = true;
         self.prepared = Prepared::default();
         self.tls = None;
         self.cancel_key = None;

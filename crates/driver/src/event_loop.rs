@@ -398,17 +398,11 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Sends bytes to a client's server. `quiet`: they will be answered before more are sent.
+    /// Sends bytes to a client's server.
     #[inline]
-    fn send_with(
-        &mut self,
-        at: usize,
-        quiet: bool,
-        write: impl FnOnce(&Client, &mut Vec<u8>),
-    ) -> Result<(), LoadError> {
+    fn send_with(&mut self, at: usize, write: impl FnOnce(&Client, &mut Vec<u8>)) -> Result<(), LoadError> {
         let client = &mut self.clients[at];
-        let out = self.io.outgoing(at, client.answered);
-        client.answered = false;
+        let out = self.io.outgoing(at);
         if let Some(mut tls) = client.tls.take() {
             self.plain_out.clear();
             write(client, &mut self.plain_out);
@@ -420,7 +414,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         } else {
             write(client, out);
         }
-        self.io.send(at, quiet)?;
+        self.io.send(at)?;
         Ok(())
     }
 
@@ -436,7 +430,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
     /// just closed.
     fn leave(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected && self.clients[at].due == 0 {
-            self.send_with(at, false, |_, out| encode::terminate(out))?;
+            self.send_with(at, |_, out| encode::terminate(out))?;
             self.clients[at].state = State::Leaving;
         } else {
             self.io.close(at);

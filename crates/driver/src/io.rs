@@ -33,13 +33,11 @@ pub(crate) trait Io {
     /// Closes a socket. It causes no further events.
     fn close(&mut self, number: usize);
 
-    /// The buffer to which bytes for a socket are appended. `answered`: a response has shown that the other side has
-    /// received everything sent before.
-    fn outgoing(&mut self, number: usize, answered: bool) -> &mut Vec<u8>;
+    /// The buffer to which bytes for a socket are appended.
+    fn outgoing(&mut self, number: usize) -> &mut Vec<u8>;
 
-    /// Sends the appended bytes. `quiet`: a response will show that they have arrived before more are sent. Errors are
-    /// reported as the socket's end.
-    fn send(&mut self, number: usize, quiet: bool) -> Result<()>;
+    /// Sends the appended bytes, after those that were sent before. Errors are reported as the socket's end.
+    fn send(&mut self, number: usize) -> Result<()>;
 
     /// Waits for events; with `poll_only`, only polls.
     fn wait(&mut self, poll_only: bool) -> Result<()>;

@@ -83,6 +83,11 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(true)
     }
 
+    /// Whether the clients are still being connected for the load.
+    pub(super) fn is_before_load(&self) -> bool {
+        self.connecting.before_load
+    }
+
     /// Process ids of the backends of clients outside the main group, once all are connected.
     pub(crate) fn background(&mut self) -> Vec<i32> {
         mem::take(&mut self.connecting.background)
@@ -137,7 +142,7 @@ impl<I: Io> EventLoop<'_, I> {
                     if let Some(timeout) = self.server.params.connect_timeout {
                         self.timers.set(at, now_ns.saturating_add(timeout.as_nanos() as u64));
                     }
-                    let out = self.io.outgoing(at, true);
+                    let out = self.io.outgoing(at);
                     let tls = self.server.tls.as_ref();
                     let handshake = match attempt.retry {
                         None => Handshake::start(params, address.host, address.transport(), tls, out),
@@ -147,7 +152,7 @@ impl<I: Io> EventLoop<'_, I> {
                         Ok(handshake) => attempt.handshake = Some(handshake),
                         Err(error) => return self.connect_failed(at, Some(error)),
                     }
-                    self.io.send(at, false)?;
+                    self.io.send(at)?;
                     return Ok(());
                 }
                 Err(Errno::AGAIN) => {
@@ -235,8 +240,8 @@ impl<I: Io> EventLoop<'_, I> {
         let mut answer = Vec::new();
         let fed = handshake.feed(self.io.bytes(chunk), &mut answer);
         if !answer.is_empty() {
-            self.io.outgoing(at, false).extend_from_slice(&answer);
-            self.io.send(at, false)?;
+            self.io.outgoing(at).extend_from_slice(&answer);
+            self.io.send(at)?;
         }
         match fed {
             Ok((_, None)) => Ok(()),

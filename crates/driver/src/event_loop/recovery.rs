@@ -1,5 +1,6 @@
 //! Error handling: retry the transaction, count it as failed, reconnect, or abort the client.
 
+use model::outage::Outage;
 use wire::{Response, TransactionStatus, encode};
 
 use super::EventLoop;
@@ -143,7 +144,7 @@ impl<I: Io> EventLoop<'_, I> {
         if client.status == TransactionStatus::Idle {
             return self.recovered(at, now_ns);
         }
-        self.send_with(at, true, |_, out| encode::query(out, |out| out.extend_from_slice(b"ROLLBACK")))?;
+        self.send_with(at, |_, out| encode::query(out, |out| out.extend_from_slice(b"ROLLBACK")))?;
         let client = &mut self.clients[at];
         if client.connected {
             client.due += 1;
@@ -270,6 +271,11 @@ impl<I: Io> EventLoop<'_, I> {
             ),
             None => self.command_failed(at, why),
         };
+        if self.is_before_load() {
+            let failures = server_error.map_or_else(|| why.to_owned(), |error| error.libpq_text(None));
+            let outage = Some(Outage::Unreachable);
+            return Err(LoadError::Connect { client: number, failures, outage, source: None });
+        }
         if self.load.errors.reconnect {
             let now_ns = clock::now_ns();
             self.timers.cancel(at);

@@ -28,7 +28,7 @@ impl<I: Io> EventLoop<'_, I> {
             client.reader.collect(true);
         }
         let parse = self.prepares(at, statement);
-        self.send_with(at, true, |client, out| {
+        self.send_with(at, |client, out| {
             if parse && client.prepared.doubtful {
                 encode::close_statement(statement.name(), out);
             }
@@ -77,7 +77,6 @@ impl<I: Io> EventLoop<'_, I> {
             return self.lost(at, "the server sent an unexpected response");
         };
         client.due = due;
-        client.answered = due == 0;
         if client.state == State::Waiting(Awaited::Answer) && !answer.failed {
             if self.load.verbosity.debug {
                 self.debug_receiving(at);
@@ -141,7 +140,7 @@ impl<I: Io> EventLoop<'_, I> {
             return Ok(());
         }
         let mut outgoing = std::mem::take(&mut pipeline.outgoing);
-        self.send_with(at, false, |_, out| out.extend_from_slice(&outgoing))?;
+        self.send_with(at, |_, out| out.extend_from_slice(&outgoing))?;
         outgoing.clear();
         if let Some(pipeline) = &mut self.clients[at].pipeline {
             pipeline.outgoing = outgoing;
@@ -176,7 +175,7 @@ impl<I: Io> EventLoop<'_, I> {
             }
         }
         if preparing {
-            self.send_with(at, true, |_, out| encode::sync(out))?;
+            self.send_with(at, |_, out| encode::sync(out))?;
             let client = &mut self.clients[at];
             if client.connected {
                 client.due += 1;
@@ -192,7 +191,7 @@ impl<I: Io> EventLoop<'_, I> {
     /// Appends bytes that will be sent by the next `send_with`.
     pub(super) fn enqueue(&mut self, at: usize, write: impl FnOnce(&mut Vec<u8>)) {
         let client = &mut self.clients[at];
-        let out = self.io.outgoing(at, client.answered);
+        let out = self.io.outgoing(at);
         match client.tls.take() {
             None => write(out),
             Some(mut tls) => {

@@ -427,7 +427,7 @@ impl<I: Io> EventLoop<'_, I> {
     pub(super) fn disconnect(&mut self, at: usize) -> Result<(), LoadError> {
         if self.clients[at].connected {
             if self.clients[at].due == 0 {
-                self.send_with(at, false, |_, out| encode::terminate(out))?;
+                self.send_with(at, |_, out| encode::terminate(out))?;
             }
             self.io.close(at);
         }

@@ -155,12 +155,12 @@ impl Io for Epoll {
     }
 
     #[inline]
-    fn outgoing(&mut self, _number: usize, _answered: bool) -> &mut Vec<u8> {
+    fn outgoing(&mut self, _number: usize) -> &mut Vec<u8> {
         &mut self.outgoing
     }
 
     #[inline]
-    fn send(&mut self, number: usize, _quiet: bool) -> Result<()> {
+    fn send(&mut self, number: usize) -> Result<()> {
         let socket = &mut self.sockets[number];
         let Some(descriptor) = &socket.descriptor else {
             self.outgoing.clear();

@@ -1,13 +1,17 @@
 //! io_uring: multishot receives into provided buffers, fixed files, and one system call per round that submits all
 //! sends and waits for the next events.
 //!
+//! Ownership of the bytes being sent follows from the kernel's completions alone, never from what a server sends: see
+//! [`Flight`]. A send is first submitted so that it happens during its submission or not at all, and reports only what
+//! it could not send: normally there is no completion, and the buffer is free when the submission has returned.
+//!
 //! Needs Linux 6.1 (provided buffer rings, multishot receive, deferred task running).
 
 use std::io;
 use std::mem;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use io_uring::types::Fixed;
+use io_uring::types::{CancelBuilder, Fixed, Timespec};
 use io_uring::{EnterFlags, IoUring, cqueue, opcode, squeue};
 use rustix::event::PollFlags;
 use rustix::io::{Errno, Result};
@@ -21,15 +25,22 @@ mod buffers;
 use buffers::{BUFFER, Buffers};
 
 /// Kind of an operation, in the highest byte of its user data.
-const RECEIVE: u64 = 0;
-const SEND: u64 = 1;
+const RECEIVED: u64 = 0;
+const SENT: u64 = 1;
 const TIMER: u64 = 2;
 const WAKER: u64 = 3;
 
 /// Group id of the buffers.
 const GROUP: u16 = 0;
 
-const SEND_FLAGS: i32 = (SendFlags::NOSIGNAL.bits() | libc::MSG_WAITALL as u32) as i32;
+/// A send that the kernel may continue on its own: it takes all bytes, or fails.
+const SEND: i32 = (SendFlags::NOSIGNAL.bits() | libc::MSG_WAITALL as u32) as i32;
+
+/// The same for a send that only happens when it is submitted: what the socket does not take then is reported.
+const SEND_AT_ONCE: i32 = SEND | libc::MSG_DONTWAIT;
+
+/// Time for the kernel to end all operations of a ring that is dropped.
+const CANCEL_TIMEOUT: Timespec = Timespec::new().sec(5);
 
 /// A ring and its sockets.
 pub(crate) struct Uring {
@@ -37,8 +48,14 @@ pub(crate) struct Uring {
     ring: IoUring,
     buffers: Buffers,
     sockets: Vec<Socket>,
-    /// Buffers of closed sockets that the kernel may still read: those since the last wait and since the one before.
-    abandoned: [Vec<Vec<u8>>; 2],
+    /// Buffers of closed sockets that the kernel may still read, and their sends' user data.
+    abandoned: Vec<(u64, Vec<u8>)>,
+    /// Increased by each wait after which all sends submitted until then have either happened or been reported.
+    round: u64,
+    /// Sockets with bytes to send once the kernel has taken those before.
+    held: Vec<usize>,
+    /// Completed sends of the last wait.
+    sent: Vec<(u64, i32)>,
     events: Vec<cqueue::Entry>,
     next_event: usize,
     timer: Timer,
@@ -63,8 +80,8 @@ enum Flight {
     /// Owned by the event loop.
     #[default]
     None,
-    /// Owned by the kernel until a response shows that it has been received.
-    Quiet,
+    /// Owned by the kernel until the end of this round: a send that happens when it is submitted.
+    AtOnce { round: u64 },
     /// Owned by the kernel until it reports that it has been sent.
     Reported,
 }
@@ -88,7 +105,10 @@ impl Uring {
             ring,
             buffers,
             sockets: (0..count).map(|_| Socket::default()).collect(),
-            abandoned: Default::default(),
+            abandoned: Vec::new(),
+            round: 0,
+            held: Vec::new(),
+            sent: Vec::new(),
             events: Vec::with_capacity(entries as usize * 4),
             next_event: 0,
             timer: Timer::new()?,
@@ -116,13 +136,13 @@ impl Uring {
     fn receive(&mut self, number: usize) -> Result<()> {
         let generation = self.sockets[number].generation;
         let receive = opcode::RecvMulti::new(Fixed(number as u32), GROUP).build();
-        self.push(&receive.user_data(tag(RECEIVE, generation, number)))
+        self.push(&receive.user_data(tag(RECEIVED, generation, number)))
     }
 
     #[inline]
     fn push(&mut self, entry: &squeue::Entry) -> Result<()> {
-        // Safety: buffers of an entry are neither moved nor changed until it completes: see `Flight` and `abandoned`;
-        // descriptors are open or, if fixed, owned by the ring.
+        // Safety: buffers of an entry are neither moved nor changed before the kernel no longer uses them: see `Flight`,
+        // `abandoned` and `drop`; descriptors are open or, if fixed, owned by the ring.
         while unsafe { self.ring.submission().push(entry) }.is_err() {
             self.submit()?;
         }
@@ -137,45 +157,71 @@ impl Uring {
         }
     }
 
-    /// Submits a send of `outgoing`.
+    /// Submits a send of `outgoing`, which happens at once or is reported.
     #[inline]
-    fn submit_send(&mut self, number: usize, quiet: bool) -> Result<()> {
+    fn submit_send(&mut self, number: usize, at_once: bool) -> Result<()> {
         let socket = &mut self.sockets[number];
         let mut flags = squeue::Flags::FIXED_FILE;
-        if quiet {
+        if at_once {
             flags |= squeue::Flags::SKIP_SUCCESS;
+            socket.flight = Flight::AtOnce { round: self.round };
+        } else {
+            socket.flight = Flight::Reported;
         }
-        socket.flight = if quiet { Flight::Quiet } else { Flight::Reported };
         let (start, length) = (socket.outgoing.as_ptr(), socket.outgoing.len() as u32);
-        let send = opcode::Send::new(Fixed(number as u32), start, length).flags(SEND_FLAGS).build();
-        let send = send.flags(flags).user_data(tag(SEND, socket.generation, number));
+        let send = opcode::Send::new(Fixed(number as u32), start, length);
+        let send = send.flags(if at_once { SEND_AT_ONCE } else { SEND }).build();
+        let send = send.flags(flags).user_data(tag(SENT, socket.generation, number));
         self.push(&send)
     }
 
-    /// Handles the completion or failure of a send.
-    fn sent(&mut self, number: usize, result: i32) -> Result<()> {
+    /// Handles the completion of a send: one that has not happened at once, or a later one.
+    #[cold]
+    fn handle_sent(&mut self, data: u64, result: i32) -> Result<()> {
+        let number = number(data);
         let socket = &mut self.sockets[number];
-        if socket.flight != Flight::Reported {
-            // A quiet send has failed: the socket's end will be reported.
+        if data != tag(SENT, socket.generation, number) || socket.descriptor.is_none() {
+            self.abandoned.retain(|(of, _)| *of != data);
             return Ok(());
         }
         socket.flight = Flight::None;
         match usize::try_from(result) {
-            Ok(sent) if sent < socket.outgoing.len() => drop(socket.outgoing.drain(..sent)),
-            Ok(_) => {
-                socket.outgoing.clear();
-                mem::swap(&mut socket.outgoing, &mut socket.staged);
-            }
+            Ok(sent) => drop(socket.outgoing.drain(..sent.min(socket.outgoing.len()))),
+            Err(_) if matches!(-result, libc::EAGAIN | libc::EINTR) => {}
             // The other side's last bytes are still to be read, and its end is reported.
             Err(_) => {
                 socket.outgoing.clear();
                 socket.staged.clear();
             }
         }
-        if socket.outgoing.is_empty() || socket.descriptor.is_none() {
-            return Ok(());
+        if socket.outgoing.is_empty() {
+            mem::swap(&mut socket.outgoing, &mut socket.staged);
         }
-        self.submit_send(number, false)
+        if socket.outgoing.is_empty() { Ok(()) } else { self.submit_send(number, false) }
+    }
+
+    /// Takes back the buffers of the sends that have happened at once, and sends what is staged.
+    #[cold]
+    fn release_held(&mut self) -> Result<()> {
+        for number in mem::take(&mut self.held) {
+            let socket = &mut self.sockets[number];
+            match socket.flight {
+                Flight::AtOnce { round } if round < self.round => {}
+                // It was reported after all, or the socket is closed.
+                Flight::None | Flight::Reported => continue,
+                Flight::AtOnce { .. } => {
+                    self.held.push(number);
+                    continue;
+                }
+            }
+            socket.flight = Flight::None;
+            socket.outgoing.clear();
+            mem::swap(&mut socket.outgoing, &mut socket.staged);
+            if !socket.outgoing.is_empty() {
+                self.submit_send(number, true)?;
+            }
+        }
+        Ok(())
     }
 
     /// Handles the result of a receive.
@@ -217,6 +263,11 @@ fn tag(kind: u64, generation: u32, number: usize) -> u64 {
     kind << 56 | u64::from(generation & 0xff_ffff) << 32 | number as u64
 }
 
+/// The socket of user data.
+fn number(data: u64) -> usize {
+    (data & 0xffff_ffff) as usize
+}
+
 /// Ignores errors that do not affect a later call.
 fn tolerate(error: &io::Error) -> Result<()> {
     match error.raw_os_error() {
@@ -243,54 +294,67 @@ impl Io for Uring {
         let socket = &mut self.sockets[number];
         let Some(descriptor) = socket.descriptor.take() else { return };
         // Pending sends must go to this socket, not to the next one with its number.
-        if !self.ring.submission().is_empty() {
-            let _ = self.ring.submit();
-        }
+        while !self.ring.submission().is_empty() && self.submit().is_ok() {}
+        let submitted = self.ring.submission().is_empty();
+        let socket = &mut self.sockets[number];
+        let data = tag(SENT, socket.generation, number);
         socket.generation = (socket.generation + 1) & 0xff_ffff;
         // Ends the kernel's operations on the socket, and with them their references to it.
         let _ = shutdown(&descriptor, Shutdown::Both);
         let _ = self.ring.submitter().register_files_update(number as u32, &[-1]);
-        if socket.flight != Flight::None {
-            self.abandoned[0].push(mem::take(&mut socket.outgoing));
+        let in_flight = match mem::take(&mut socket.flight) {
+            Flight::None => false,
+            Flight::AtOnce { .. } => !submitted,
+            Flight::Reported => true,
+        };
+        if in_flight {
+            self.abandoned.push((data, mem::take(&mut socket.outgoing)));
         }
-        socket.flight = Flight::None;
         socket.outgoing.clear();
         socket.staged.clear();
     }
 
     #[inline]
-    fn outgoing(&mut self, number: usize, answered: bool) -> &mut Vec<u8> {
+    fn outgoing(&mut self, number: usize) -> &mut Vec<u8> {
         let socket = &mut self.sockets[number];
         match socket.flight {
             Flight::None => &mut socket.outgoing,
-            Flight::Quiet if answered => {
+            // With nothing staged, which must be sent first.
+            Flight::AtOnce { round } if round < self.round && socket.staged.is_empty() => {
                 socket.flight = Flight::None;
                 socket.outgoing.clear();
                 &mut socket.outgoing
             }
-            Flight::Quiet | Flight::Reported => &mut socket.staged,
+            Flight::AtOnce { .. } | Flight::Reported => &mut socket.staged,
         }
     }
 
     #[inline]
-    fn send(&mut self, number: usize, quiet: bool) -> Result<()> {
+    fn send(&mut self, number: usize) -> Result<()> {
         let socket = &mut self.sockets[number];
         if socket.descriptor.is_none() {
             socket.outgoing.clear();
             return Ok(());
         }
-        // Staged bytes are sent once those in flight have been.
-        if socket.flight != Flight::None || socket.outgoing.is_empty() {
-            return Ok(());
+        match socket.flight {
+            Flight::None if socket.outgoing.is_empty() => Ok(()),
+            Flight::None => self.submit_send(number, true),
+            // A server has answered before the kernel has taken the bytes, or more is sent than what it answers.
+            Flight::AtOnce { .. } => {
+                self.held.push(number);
+                Ok(())
+            }
+            // The completion sends the staged bytes.
+            Flight::Reported => Ok(()),
         }
-        self.submit_send(number, quiet)
     }
 
     #[inline]
     fn wait(&mut self, poll_only: bool) -> Result<()> {
         self.events.clear();
         self.next_event = 0;
-        let entered = if poll_only {
+        // Bytes that are held have to be sent right after this round.
+        let entered = if poll_only || !self.held.is_empty() {
             let submitted = self.ring.submission().len() as u32;
             let flags = EnterFlags::GETEVENTS.bits();
             // Safety: no signal mask is passed.
@@ -301,11 +365,26 @@ impl Io for Uring {
         if let Err(error) = entered {
             tolerate(&error)?;
         }
-        self.events.extend(self.ring.completion());
-        let [new, old] = &mut self.abandoned;
-        if !(new.is_empty() && old.is_empty()) {
-            old.clear();
-            mem::swap(new, old);
+        // Sends before everything else: what is received may be an answer to one that has not happened.
+        for event in self.ring.completion() {
+            if event.user_data() >> 56 == SENT {
+                self.sent.push((event.user_data(), event.result()));
+            } else {
+                self.events.push(event);
+            }
+        }
+        if self.ring.submission().is_empty() && !self.ring.submission().cq_overflow() {
+            self.round += 1;
+        }
+        if !self.sent.is_empty() {
+            let mut sent = mem::take(&mut self.sent);
+            for (data, result) in sent.drain(..) {
+                self.handle_sent(data, result)?;
+            }
+            self.sent = sent;
+        }
+        if !self.held.is_empty() {
+            self.release_held()?;
         }
         Ok(())
     }
@@ -316,7 +395,7 @@ impl Io for Uring {
             self.next_event += 1;
             let event = event.clone();
             let data = event.user_data();
-            let number = (data & 0xffff_ffff) as usize;
+            let number = number(data);
             match data >> 56 {
                 kind @ (TIMER | WAKER) => {
                     if !cqueue::more(event.flags()) {
@@ -324,15 +403,11 @@ impl Io for Uring {
                     }
                     return Ok(Some(if kind == TIMER { IoEvent::Timer } else { IoEvent::Woken }));
                 }
-                kind => {
+                _ => {
                     let socket = &self.sockets[number];
                     let current = u64::from(socket.generation) == (data >> 32) & 0xff_ffff
                         && socket.descriptor.is_some();
-                    if kind == SEND {
-                        if current {
-                            self.sent(number, event.result())?;
-                        }
-                    } else if let Some(io_event) = self.received(number, &event, current)? {
+                    if let Some(io_event) = self.received(number, &event, current)? {
                         return Ok(Some(io_event));
                     }
                 }
@@ -358,12 +433,22 @@ impl Io for Uring {
 
 impl Drop for Uring {
     fn drop(&mut self) {
-        // Ends the receives, so that the kernel does not write into the buffers after they are freed.
+        // Ends the operations on them, as far as they wait for the other side.
         for socket in &mut self.sockets {
             if let Some(descriptor) = socket.descriptor.take() {
                 let _ = shutdown(&descriptor, Shutdown::Both);
             }
         }
-        let _ = self.wait(true);
+        // Closing the ring would not wait for them.
+        let cancelled =
+            self.ring.submitter().register_sync_cancel(Some(CANCEL_TIMEOUT), CancelBuilder::any());
+        if cancelled.is_err_and(|error| error.raw_os_error() != Some(libc::ENOENT)) {
+            // The kernel may still use this memory.
+            self.buffers.leak();
+            for socket in &mut self.sockets {
+                mem::forget(mem::take(&mut socket.outgoing));
+            }
+            mem::forget(mem::take(&mut self.abandoned));
+        }
     }
 }

@@ -20,6 +20,7 @@ pub(super) struct Buffers {
     buffers: NonNull<u8>,
     count: u16,
     tail: u16,
+    leaked: bool,
 }
 
 impl Buffers {
@@ -31,6 +32,7 @@ impl Buffers {
             buffers: allocate(layout(count)?),
             count,
             tail: 0,
+            leaked: false,
         };
         let address = buffers.ring.as_ptr() as u64;
         // Safety: the ring has `count` entries, is aligned to a page, and lives until the io_uring is gone.
@@ -65,10 +67,18 @@ impl Buffers {
         let tail = unsafe { &*BufRingEntry::tail(self.ring.as_ptr()).cast::<AtomicU16>() };
         tail.store(self.tail, Ordering::Release);
     }
+
+    /// Never frees the memory.
+    pub(super) fn leak(&mut self) {
+        self.leaked = true;
+    }
 }
 
 impl Drop for Buffers {
     fn drop(&mut self) {
+        if self.leaked {
+            return;
+        }
         if let (Ok(ring), Ok(buffers)) = (ring_layout(self.count), layout(self.count)) {
             // Safety: allocated with these layouts, and the io_uring that used them is gone.
             unsafe {
