@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driver::{Arrivals, Load, Rate, Record};
+use driver::{Arrivals, Intended, Load, Rate, Record};
 use serde::{Serialize, Serializer};
 
 use crate::error::RunError;
@@ -205,7 +205,13 @@ impl Finder<'_, '_> {
     }
 
     fn evaluate(&self, kind: StepKind, rate: Option<f64>, measurement: &Measurement) -> Step {
-        let window = measurement.window.as_ref().and_then(Window::from_record);
+        let mut window = measurement.window.as_ref().and_then(Window::from_record);
+        // A step that was ended early has failed because of what had ended until then.
+        if let Some(intended) =
+            Intended::sum(&measurement.outcome.intended).filter(|_| !measurement.ended_early)
+        {
+            window = window.map(|window| window.with_intended(&intended));
+        }
         let evaluations: Vec<_> = match &window {
             Some(window) => {
                 self.plan.objectives.iter().map(|objective| Some(objective.evaluate(window))).collect()

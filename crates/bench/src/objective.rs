@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use driver::Record;
+use driver::{Intended, Record};
 use hdrhistogram::Histogram;
 
 use crate::quantity;
@@ -90,6 +90,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// The transactions that ended in the window.
     pub(crate) fn from_record(record: &Record) -> Option<Self> {
         let (first, others) = record.scripts.split_first()?;
         let mut sum = first.clone();
@@ -102,6 +103,16 @@ impl Window {
             failed,
             skipped,
         })
+    }
+
+    /// The same with the latencies of those that were to start in it.
+    pub(crate) fn with_intended(self, intended: &Intended) -> Self {
+        Self {
+            latency: intended.latency.clone(),
+            mean_ns: intended.moments.mean,
+            max_ns: intended.moments.max,
+            ..self
+        }
     }
 
     fn error_share(&self) -> Option<f64> {

@@ -1,6 +1,6 @@
 //! The results of a load, with units in their names: the figures of its report.
 
-use driver::{ErrorRecord, Load, Moments, Record, ScriptRecord};
+use driver::{ErrorRecord, Intended, Load, Moments, Record, ScriptRecord};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -36,6 +36,9 @@ pub(crate) struct Totals {
     pub(crate) late: u64,
     /// Arrivals of an open loop that never started; null in a closed loop.
     pub(crate) never_begun: Option<u64>,
+    /// Transactions that were due in the window of an open loop and did not end; their latencies are minimums. Null in a
+    /// closed loop.
+    pub(crate) unfinished: Option<u64>,
     pub(crate) rows: u64,
     pub(crate) rows_per_s: f64,
     pub(crate) received_bytes: u64,
@@ -178,7 +181,7 @@ impl Results {
                 max_us: (measurement.drain.transactions > 0).then_some(measurement.drain.max_ns as f64 / 1e3),
             },
             scripts: match &measurement.window {
-                Some(window) => scripts(load, window, window_ns),
+                Some(window) => scripts(load, window, &measurement.outcome.intended, window_ns),
                 None => Vec::new(),
             },
         }
@@ -212,6 +215,7 @@ impl Totals {
             let ended = transactions + sum.failures.sum();
             Latency::new(&omission::corrected(&sum.latency, ended, load.clients(), window_ns), None)
         });
+        let intended = Intended::sum(&measurement.outcome.intended);
         Self {
             tps: per_second(transactions, window_ns),
             transactions,
@@ -221,12 +225,16 @@ impl Totals {
             skipped: count(|s| s.skipped),
             late: count(|s| s.late),
             never_begun: load.main.arrivals.is_open().then_some(measurement.outcome.missed),
+            unfinished: intended.as_ref().map(|intended| intended.unfinished),
             rows,
             rows_per_s: per_second(rows, window_ns),
             received_bytes: bytes,
             received_bytes_per_s: per_second(bytes, window_ns),
-            latency: sum.as_ref().and_then(|sum| Latency::new(&sum.latency, Some(&sum.moments))),
-            service: sum.as_ref().and_then(|sum| Latency::new(sum.service.as_ref()?, None)),
+            latency: match &intended {
+                Some(intended) => Latency::new(&intended.latency, Some(&intended.moments)),
+                None => sum.as_ref().and_then(|sum| Latency::new(&sum.latency, Some(&sum.moments))),
+            },
+            service: intended.as_ref().and_then(|intended| Latency::new(&intended.service, None)),
             corrected,
             errors: sum.as_ref().map_or_else(Vec::new, |sum| errors(&sum.errors)),
         }
@@ -313,12 +321,13 @@ impl Driver {
     }
 }
 
-fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
+fn scripts(load: &Load, window: &Record, intended: &[Intended], window_ns: u64) -> Vec<Script> {
     load.main
         .scripts
         .iter()
         .zip(&window.scripts)
-        .map(|(script, record)| Script {
+        .enumerate()
+        .map(|(number, (script, record))| Script {
             name: script.script.name().to_owned(),
             weight: script.weight,
             tps: per_second(record.moments.count, window_ns),
@@ -329,8 +338,11 @@ fn scripts(load: &Load, window: &Record, window_ns: u64) -> Vec<Script> {
             skipped: record.skipped,
             late: record.late,
             rows: record.rows,
-            latency: Latency::new(&record.latency, Some(&record.moments)),
-            service: record.service.as_ref().and_then(|service| Latency::new(service, None)),
+            latency: match intended.get(number) {
+                Some(intended) => Latency::new(&intended.latency, Some(&intended.moments)),
+                None => Latency::new(&record.latency, Some(&record.moments)),
+            },
+            service: intended.get(number).and_then(|intended| Latency::new(&intended.service, None)),
             errors: errors(&record.errors),
             statements: script
                 .script

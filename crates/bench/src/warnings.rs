@@ -90,7 +90,8 @@ fn schedule_not_kept(results: &Results, clients: u32) -> Option<Warning> {
     }
     let text = format!(
         "{} of {} ({}) never started, because all {} were busy until the end: the server cannot keep up with the schedule \
-         with this many clients, and latencies keep growing; use a lower rate or more clients (-c)",
+         with this many clients, and latencies keep growing: those count as \
+         the time that they had waited at the end, so that the percentiles are minimums; use a lower rate or more clients (-c)",
         grouped(never as f64),
         counted(due, "arrival"),
         percent(never as f64 / due as f64),

@@ -13,12 +13,14 @@ const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 const SECOND_US: RangeInclusive<u64> = 990_000..=1_010_000;
 
 /// The statistics of a load with these intervals, in order of time. `latencies` returns those of an interval: each
-/// value in nanoseconds with its count; `None` if they can't be read.
+/// value in nanoseconds with its count; `None` if they can't be read. `unfinished`: in an open loop, the number of
+/// transactions that were to start in the window and did not end.
 ///
 /// Methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
 /// [`stats::percentiles`]. [`Statistics::missing`] has the reason for each figure that is `None`.
 pub fn run_statistics(
     intervals: &[Interval],
+    unfinished: Option<u64>,
     latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
 ) -> Statistics {
     let is_full = |interval: &&Interval| SECOND_US.contains(&interval.width_us);
@@ -56,7 +58,15 @@ pub fn run_statistics(
         trend_p: mean.and_then(|mean| mean.trend).map(|trend| trend.p),
         warmup_cut_us: cut.and_then(|cut| load.start_us.get(cut).copied()),
         stalls: stalls.map(|stalls| stalls.iter().filter_map(|stall| window.stall(stall)).collect()),
-        percentiles: percentiles(intervals.iter().filter(in_window).map(latencies), &mut missing),
+        percentiles: match unfinished {
+            Some(count @ 1..) => {
+                missing.add_unless(false, "percentiles", || {
+                    format!("{count} transactions that were due in the window did not end: only minimums are known")
+                });
+                Vec::new()
+            }
+            _ => percentiles(seconds(intervals, unfinished.is_some(), latencies), &mut missing),
+        },
         missing: missing.0,
     }
 }
@@ -108,11 +118,29 @@ fn why_no_interval(mean: Option<&WindowMean>, too_short: Option<String>) -> Stri
     }
 }
 
-fn percentiles(
-    seconds: impl Iterator<Item = Option<Vec<(u64, u64)>>>,
-    missing: &mut Missing,
-) -> Vec<Percentile> {
-    let Some(seconds) = seconds.collect::<Option<Vec<_>>>() else {
+/// The latencies of each second of the window; in an open loop, those that ended after it belong to its last second,
+/// because they were due in the window. None if some can't be read.
+fn seconds(
+    intervals: &[Interval],
+    is_open: bool,
+    latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
+) -> Option<Vec<Vec<(u64, u64)>>> {
+    let mut seconds: Vec<Vec<(u64, u64)>> = Vec::new();
+    for interval in intervals {
+        match (interval.phase, seconds.last_mut()) {
+            (Phase::Measure, _) => seconds.push(latencies(interval)?),
+            (Phase::Drain, Some(last)) if is_open => {
+                last.extend(latencies(interval)?);
+                last.sort_unstable();
+            }
+            _ => {}
+        }
+    }
+    Some(seconds)
+}
+
+fn percentiles(seconds: Option<Vec<Vec<(u64, u64)>>>, missing: &mut Missing) -> Vec<Percentile> {
+    let Some(seconds) = seconds else {
         missing
             .add_unless(false, "percentiles", || "the histograms of some seconds can't be read".to_owned());
         return Vec::new();
@@ -195,7 +223,7 @@ mod tests {
 
     #[test]
     fn a_steady_window_has_a_precise_mean_and_no_stalls() {
-        let statistics = run_statistics(&load(30, 300, wobbling), latencies);
+        let statistics = run_statistics(&load(30, 300, wobbling), None, latencies);
         assert_eq!(
             (statistics.seconds, statistics.stationary, statistics.stalls.as_deref()),
             (300, Some(true), Some(&[][..]))
@@ -213,9 +241,30 @@ mod tests {
     }
 
     #[test]
+    fn percentiles_of_an_open_loop_include_its_end() {
+        // One transaction a second, of 1 ms in the window and of 9 s after it.
+        let latencies = |interval: &Interval| {
+            let ns = if interval.phase == Phase::Drain { 9_000_000_000 } else { 1_000_000 };
+            Some(vec![(ns, 1)])
+        };
+        let p99_us = |unfinished| {
+            let statistics = run_statistics(&load(5, 60, wobbling), unfinished, latencies);
+            let p99 = statistics.percentiles.into_iter().find(|percentile| percentile.share == 0.99);
+            (p99.map(|percentile| percentile.value_us), statistics.missing.get("percentiles").cloned())
+        };
+        assert_eq!(p99_us(None), (Some(1_000.0), None), "a closed loop");
+        assert_eq!(p99_us(Some(0)), (Some(9_000_000.0), None));
+        let (p99, missing) = p99_us(Some(7));
+        assert!(p99.is_none() && missing.is_some_and(|why| why.starts_with("7 transactions")));
+    }
+
+    #[test]
     fn an_alternating_window_counts_all_of_its_seconds() {
-        let statistics =
-            run_statistics(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
+        let statistics = run_statistics(
+            &load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11),
+            None,
+            latencies,
+        );
         assert_eq!(statistics.effective_seconds, Some(60.0));
         assert!(
             statistics.tps_interval.is_some() && !statistics.missing.contains_key("tps_interval"),
@@ -225,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_drifting_window_is_reported_and_its_mean_has_no_interval() {
-        let statistics = run_statistics(&load(0, 300, |second| 1000 + second), latencies);
+        let statistics = run_statistics(&load(0, 300, |second| 1000 + second), None, latencies);
         assert_eq!((statistics.stationary, statistics.tps_interval), (Some(false), None));
         assert!(statistics.drift_share.unwrap() > 0.2 && statistics.trend_p.unwrap() < 0.01);
         assert!(
@@ -237,8 +286,8 @@ mod tests {
     #[test]
     fn a_slow_beginning_after_the_warm_up_is_detected() {
         let slow = |second| if second < 20 { 50 * second } else { wobbling(second) };
-        assert_eq!(run_statistics(&load(10, 100, slow), latencies).warmup_cut_us, Some(20_000_000));
-        let never = run_statistics(&load(10, 100, |second| 50 * second), latencies);
+        assert_eq!(run_statistics(&load(10, 100, slow), None, latencies).warmup_cut_us, Some(20_000_000));
+        let never = run_statistics(&load(10, 100, |second| 50 * second), None, latencies);
         assert_eq!(never.warmup_cut_us, None);
         assert!(never.missing["warmup_cut_us"].contains("did not settle"), "{never:?}");
     }
@@ -246,7 +295,7 @@ mod tests {
     #[test]
     fn stalls_have_their_position_in_the_load() {
         let stalled = |second| if (40..43).contains(&second) { 1 } else { 1000 };
-        let statistics = run_statistics(&load(10, 60, stalled), latencies);
+        let statistics = run_statistics(&load(10, 60, stalled), None, latencies);
         let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, baseline_tps: 1000.0 };
         assert_eq!(statistics.stalls, Some(vec![stall]));
     }
@@ -254,7 +303,7 @@ mod tests {
     #[test]
     fn figures_of_a_short_window_are_none_with_reasons() {
         let missing = |seconds: u64| {
-            let statistics = run_statistics(&load(0, seconds, wobbling), latencies);
+            let statistics = run_statistics(&load(0, seconds, wobbling), None, latencies);
             let names: Vec<String> = statistics.missing.keys().cloned().collect();
             names.join(" ")
         };
@@ -264,16 +313,16 @@ mod tests {
         assert_eq!(missing(50), "percentiles.interval_us stationary");
         assert_eq!(missing(60), "p99.9 stationary", "of 6000 transactions 6 took longer");
         assert_eq!(missing(300), "");
-        let short = run_statistics(&load(1, 4, wobbling), latencies);
+        let short = run_statistics(&load(1, 4, wobbling), None, latencies);
         assert_eq!(short.missing["tps_interval"], "the window has 4 full seconds, and 30 are needed");
         assert_eq!(short.percentiles[0].value_us, 1490.0);
     }
 
     #[test]
     fn without_seconds_or_latencies_there_are_no_figures() {
-        let nothing = run_statistics(&[], latencies);
+        let nothing = run_statistics(&[], None, latencies);
         assert_eq!((nothing.seconds, nothing.tps_mean, nothing.percentiles.len()), (0, None, 0));
-        let unreadable = run_statistics(&load(0, 60, wobbling), |_| None);
+        let unreadable = run_statistics(&load(0, 60, wobbling), None, |_| None);
         assert!(unreadable.percentiles.is_empty());
         assert!(unreadable.missing["percentiles"].contains("can't be read"));
     }

@@ -23,7 +23,7 @@ use crate::limits;
 use crate::load::Load;
 use crate::observer::{EngineUsed, Observer, Outcome};
 use crate::program::Program;
-use crate::record::{Record, Shape};
+use crate::record::{Intended, Record, Shape};
 use crate::schedule::Schedule;
 use crate::stop::Stop;
 use crate::worker::Worker;
@@ -237,6 +237,7 @@ struct Progress {
     /// Whether a thread ran to the planned end.
     reached_end: bool,
     missed: u64,
+    intended: Vec<Intended>,
     aborted: u32,
     /// Connections after the first of each client.
     reconnected: u64,
@@ -285,6 +286,7 @@ impl Engine<'_> {
             stopped_early: !self.progress.reached_end,
             aborted: self.progress.aborted,
             missed: self.progress.missed,
+            intended: mem::take(&mut self.progress.intended),
             connections,
             cpu_us,
             engine: self.engine_used.take().unwrap_or_else(unknown),
@@ -321,10 +323,16 @@ impl Engine<'_> {
                 self.progress.aborted += u32::from(message.aborted);
                 self.observer.on_message(&message);
             }
-            Event::Drained { thread, reached_end, missed } => {
-                self.progress.missed += missed;
+            Event::Drained { thread, ended } => {
+                self.progress.missed += ended.missed;
                 self.progress.drained += 1;
-                self.progress.reached_end |= reached_end;
+                self.progress.reached_end |= ended.reached_end;
+                if self.progress.intended.is_empty() {
+                    self.progress.intended = ended.intended;
+                } else {
+                    let theirs = &ended.intended;
+                    self.progress.intended.iter_mut().zip(theirs).for_each(|(sum, of)| sum.add(of));
+                }
                 self.intervals.end(thread);
                 self.report_intervals(thread);
             }

@@ -2,7 +2,17 @@
 
 use crate::error::LoadError;
 use crate::observer::{DriverMessage, EngineUsed};
-use crate::record::Record;
+use crate::record::{Intended, Record};
+
+/// How the load of one thread ended.
+pub(crate) struct ThreadEnd {
+    /// Whether it ran to its planned end, not to a stop or until no client was left.
+    pub(crate) reached_end: bool,
+    /// See [`Outcome::missed`](crate::Outcome::missed).
+    pub(crate) missed: u64,
+    /// See [`Outcome::intended`](crate::Outcome::intended).
+    pub(crate) intended: Vec<Intended>,
+}
 
 /// An event for the main thread.
 pub(crate) enum Event {
@@ -19,13 +29,7 @@ pub(crate) enum Event {
     /// A message about a client.
     Message(DriverMessage),
     /// A thread's last transaction has ended.
-    Drained {
-        thread: usize,
-        /// Whether it ran to the planned end.
-        reached_end: bool,
-        /// See [`Outcome::missed`](crate::Outcome::missed).
-        missed: u64,
-    },
+    Drained { thread: usize, ended: ThreadEnd },
     /// A thread has closed its connections and has ended.
     Closed,
     /// A thread failed.

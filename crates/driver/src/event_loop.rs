@@ -24,7 +24,7 @@ use crate::client::{Client, State};
 use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
-use crate::event::Event;
+use crate::event::{Event, ThreadEnd};
 use crate::io::{Chunk, Io, IoEvent, Waker};
 use crate::load::Load;
 use crate::program::Program;
@@ -120,13 +120,12 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Runs transactions until the load is over and the last one has ended. Returns whether it ran to its planned end,
-    /// not to a stop or until no client was left; and the number of due transactions that were never begun.
+    /// Runs transactions until the load is over and the last one has ended.
     pub(crate) fn run(
         &mut self,
         recorder: Recorder,
         log: Option<TransactionLog>,
-    ) -> Result<(bool, u64), LoadError> {
+    ) -> Result<ThreadEnd, LoadError> {
         self.recorder = Some(recorder);
         self.log = log;
         self.active = self.clients.len();
@@ -169,21 +168,31 @@ impl<'a, I: Io> EventLoop<'a, I> {
         if let Some(log) = self.log.take() {
             log.finish(clock::unix_us()).map_err(LoadError::Log)?;
         }
-        Ok((planned && !stopped, self.missed(now_ns)?))
+        let missed = self.missed(now_ns)?;
+        let intended = self.recorder()?.take_intended();
+        Ok(ThreadEnd { reached_end: planned && !stopped, missed, intended })
     }
 
-    /// Number of due slots that are left.
+    /// Number of due slots that are left, whose transactions will not end.
     fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
         if self.load.length.is_none() {
             return Ok(0);
         }
         let recorder = self.recorder()?;
-        let end_ns = recorder.end_ns().min(now_ns).saturating_sub(recorder.origin_ns());
+        let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns().min(now_ns));
         let mut missed = 0;
         // Of the measured clients.
-        if let Some(slots) = self.slots.first_mut() {
-            while slots.next_ns().is_some_and(|slot_ns| slot_ns <= end_ns) {
+        let program = self.program;
+        if let Some(group) = program.groups.first() {
+            let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
+            while let Some(slot_ns) = self.slots[0].next_ns() {
+                let intended_ns = from_ns.saturating_add(slot_ns);
+                if intended_ns >= end_ns {
+                    break;
+                }
                 missed += 1;
+                let script = self.choose_script(group) as usize;
+                self.recorder()?.unfinished(script, intended_ns, None, now_ns);
             }
         }
         Ok(missed)
@@ -490,6 +499,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         };
         for at in 0..self.clients.len() {
             if !matches!(self.clients[at].state, State::Finished | State::Gone | State::Leaving) {
+                self.record_unfinished(at, now_ns)?;
                 let text = format!("still running {after}");
                 let text = self.command_failed(at, &text);
                 self.abort(at, None, text)?;

@@ -44,5 +44,7 @@ pub use io::try_uring;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use process::{Process, ProcessEvent};
-pub use record::{CommandRecord, ErrorRecord, Failures, Lag, Moments, Record, ScriptRecord, TransactionSpan};
+pub use record::{
+    CommandRecord, ErrorRecord, Failures, Intended, Lag, Moments, Record, ScriptRecord, TransactionSpan,
+};
 pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, ServeOutcome, serve};

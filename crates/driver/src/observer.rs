@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::record::ClockReading;
 
-use crate::record::Record;
+use crate::record::{Intended, Record};
 
 /// Observer of a running load, on the thread that called [`run`](crate::run).
 pub trait Observer {
@@ -66,6 +66,9 @@ pub struct Outcome {
     pub aborted: u32,
     /// Transactions of an open loop that were due before the end but not begun, because every client was busy.
     pub missed: u64,
+    /// Transactions of an open loop that were to start in the measured window, by script of the main group; empty in a
+    /// closed loop.
+    pub intended: Vec<Intended>,
     /// Connections opened.
     pub connections: u64,
     /// CPU time of the driver process from the start to the end, user and system, in microseconds.

@@ -89,6 +89,20 @@ pub struct ScriptRecord {
     pub commands: Vec<CommandRecord>,
 }
 
+/// Latencies of the transactions of one script that were to start in the measured window of an open loop, whenever they
+/// ended. Those that had not ended with the load have at least the time from their intended start until then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Intended {
+    /// From the intended start, in nanoseconds, without failed ones.
+    pub latency: Histogram<u64>,
+    /// Moments of the same.
+    pub moments: Moments,
+    /// Service time: from the actual start, of those that started.
+    pub service: Histogram<u64>,
+    /// Transactions that had not ended with the load, whether or not they had started.
+    pub unfinished: u64,
+}
+
 /// Counts of one command of a script.
 #[derive(Clone, Debug)]
 pub struct CommandRecord {
@@ -296,6 +310,38 @@ impl ScriptRecord {
 /// Adds a histogram. It cannot fail, because both have the same bounds.
 fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
     let _ = histogram.add(other);
+}
+
+impl Intended {
+    pub(crate) fn new() -> Result<Self, LoadError> {
+        Ok(Self { latency: latencies()?, moments: Moments::default(), service: latencies()?, unfinished: 0 })
+    }
+
+    /// Adds a transaction; None: it has not started.
+    #[inline]
+    pub(crate) fn record(&mut self, latency_ns: u64, service_ns: Option<u64>) {
+        self.latency.saturating_record(latency_ns);
+        self.moments.add(latency_ns);
+        if let Some(service_ns) = service_ns {
+            self.service.saturating_record(service_ns);
+        }
+    }
+
+    /// Adds the transactions of another thread or script.
+    pub fn add(&mut self, other: &Self) {
+        add(&mut self.latency, &other.latency);
+        self.moments.merge(&other.moments);
+        add(&mut self.service, &other.service);
+        self.unfinished += other.unfinished;
+    }
+
+    /// The sum over all scripts; None if there are none, as in a closed loop.
+    pub fn sum(scripts: &[Self]) -> Option<Self> {
+        let (first, others) = scripts.split_first()?;
+        let mut sum = first.clone();
+        others.iter().for_each(|other| sum.add(other));
+        Some(sum)
+    }
 }
 
 impl CommandRecord {

@@ -9,7 +9,7 @@ use crate::client::Failure;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
-use crate::record::{Record, ScriptRecord, Shape, TransactionSpan};
+use crate::record::{Intended, Record, ScriptRecord, Shape, TransactionSpan};
 use crate::schedule::Schedule;
 
 /// Counts the events of one thread. Times are those of the monotonic clock and never decrease.
@@ -23,6 +23,8 @@ pub(crate) struct Recorder {
     record: Box<Record>,
     shapes: Arc<[Shape]>,
     late_ns: u64,
+    /// Those that were to start in the window, by script of the main group; empty in a closed loop.
+    intended: Vec<Intended>,
     /// Receives records for reuse.
     spare: Receiver<Box<Record>>,
     events: Sender<Event>,
@@ -32,6 +34,7 @@ pub(crate) struct Recorder {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Success {
     pub(crate) script: usize,
+    pub(crate) intended_ns: u64,
     /// From the intended start.
     pub(crate) latency_ns: u64,
     /// From the intended to the actual start.
@@ -41,20 +44,34 @@ pub(crate) struct Success {
 }
 
 impl Recorder {
-    /// `late_ns` is the latency beyond which a transaction is late.
+    /// `late_ns` is the latency beyond which a transaction is late; `open_scripts` the number of scripts of the main
+    /// group if it is an open loop, else 0.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a thread")]
     pub(crate) fn new(
         thread: usize,
         schedule: Schedule,
         origin_ns: u64,
         shapes: Arc<[Shape]>,
         late_ns: Option<u64>,
+        open_scripts: usize,
         events: Sender<Event>,
         spare: Receiver<Box<Record>>,
     ) -> Result<Self, LoadError> {
         let record = Box::new(Record::new(&shapes)?);
         let late_ns = late_ns.unwrap_or(u64::MAX);
-        let mut recorder =
-            Self { thread, schedule, origin_ns, boundary_ns: 0, record, shapes, late_ns, spare, events };
+        let intended = (0..open_scripts).map(|_| Intended::new()).collect::<Result<_, _>>()?;
+        let mut recorder = Self {
+            thread,
+            schedule,
+            origin_ns,
+            boundary_ns: 0,
+            record,
+            shapes,
+            late_ns,
+            intended,
+            spare,
+            events,
+        };
         recorder.open(0);
         Ok(recorder)
     }
@@ -136,9 +153,31 @@ impl Recorder {
             service.saturating_record(done.latency_ns - done.start_lag_ns);
             script.start_lag.add(done.start_lag_ns);
         }
+        if let Some(intended) = self.intended.get_mut(done.script)
+            && done.intended_ns >= self.origin_ns.saturating_add(self.schedule.window_start_ns())
+        {
+            intended.record(done.latency_ns, Some(done.latency_ns - done.start_lag_ns));
+        }
         script.rows += done.rows;
         script.late += u64::from(late);
         script.count_tries(done.tries);
+    }
+
+    /// Records a transaction that will not end, if it was to start in the window of an open loop. `begun_ns`: its
+    /// actual start; None if it has not started.
+    pub(crate) fn unfinished(&mut self, script: usize, intended_ns: u64, begun_ns: Option<u64>, now_ns: u64) {
+        if let Some(intended) = self.intended.get_mut(script)
+            && intended_ns >= self.origin_ns.saturating_add(self.schedule.window_start_ns())
+        {
+            let service_ns = begun_ns.map(|begun_ns| now_ns.saturating_sub(begun_ns));
+            intended.record(now_ns.saturating_sub(intended_ns), service_ns);
+            intended.unfinished += 1;
+        }
+    }
+
+    /// Takes the transactions that were to start in the window.
+    pub(crate) fn take_intended(&mut self) -> Vec<Intended> {
+        std::mem::take(&mut self.intended)
     }
 
     /// Records a failed transaction.
@@ -279,7 +318,8 @@ mod tests {
         let (events, received) = channel();
         let schedule = Schedule::from_ns(20, 50, 10);
         let shapes = [Shape { commands: 0, service: false }].into();
-        let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
+        let mut recorder =
+            Recorder::new(0, schedule, ORIGIN_NS, shapes, None, 0, events, channel().1).unwrap();
         count(&mut recorder);
         drop(recorder);
         received
@@ -299,7 +339,8 @@ mod tests {
         let records = handed_over(|recorder| {
             for end_ns in [9, 10, 19, 20, 49, 50] {
                 recorder.handled(ORIGIN_NS, ORIGIN_NS + end_ns, 0).unwrap();
-                let done = Success { script: 0, latency_ns: 5, start_lag_ns: 0, rows: 0, tries: 1 };
+                let done =
+                    Success { script: 0, intended_ns: 0, latency_ns: 5, start_lag_ns: 0, rows: 0, tries: 1 };
                 recorder.succeeded(&done);
             }
             assert_eq!(recorder.phase(), Phase::Drain);

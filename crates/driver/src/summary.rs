@@ -11,7 +11,7 @@ use model::message::{BackgroundOutcome, Interval, Latency, Outcome, Phase, Scrip
 use crate::error::LoadError;
 use crate::load::Load;
 use crate::observer;
-use crate::record::{self, Record, latencies};
+use crate::record::{self, Intended, Record, latencies};
 
 /// Sums a load interval by interval, and converts the intervals to replies.
 pub(crate) struct Summary {
@@ -29,8 +29,6 @@ pub(crate) struct Summary {
     commits: u64,
     has_unreported_commits: bool,
     window: Histogram<u64>,
-    /// Of the window; only in an open loop.
-    service: Option<Histogram<u64>>,
     serializer: V2DeflateSerializer,
     serialized: Vec<u8>,
 }
@@ -73,7 +71,6 @@ impl Summary {
             commits: 0,
             has_unreported_commits: false,
             window: latencies()?,
-            service: if load.main.arrivals.is_open() { Some(latencies()?) } else { None },
             serializer: V2DeflateSerializer::new(),
             serialized: Vec::new(),
         })
@@ -105,12 +102,7 @@ impl Summary {
                 match record.phase {
                     Phase::Warmup => self.warmup += transactions,
                     Phase::Drain => self.drain += transactions,
-                    Phase::Measure => {
-                        add(&mut self.window, &script.latency)?;
-                        if let (Some(sum), Some(service)) = (&mut self.service, &script.service) {
-                            add(sum, service)?;
-                        }
-                    }
+                    Phase::Measure => add(&mut self.window, &script.latency)?,
                 }
             }
             let service = script.service.as_ref();
@@ -160,6 +152,7 @@ impl Summary {
 
     /// The totals. `other_commits` are commits that the server counts in addition to those that it reported.
     pub(crate) fn outcome(&self, outcome: &observer::Outcome, other_commits: u64) -> Outcome {
+        let intended = Intended::sum(&outcome.intended);
         Outcome {
             window_us: outcome.window_ns / 1_000,
             stopped_early: outcome.stopped_early,
@@ -167,8 +160,9 @@ impl Summary {
             window_transactions: self.window.len(),
             drain_transactions: self.drain,
             failed_transactions: self.failed,
-            latency: (!self.window.is_empty()).then(|| latency_figures(&self.window)),
-            service: self.service.as_ref().filter(|service| !service.is_empty()).map(latency_figures),
+            latency: figures(intended.as_ref().map_or(&self.window, |intended| &intended.latency)),
+            service: intended.as_ref().and_then(|intended| figures(&intended.service)),
+            unfinished: intended.as_ref().map(|intended| intended.unfinished),
             background: self.background.iter().map(Background::outcome).collect(),
             connections: outcome.connections,
             commits: self.commits,
@@ -185,7 +179,7 @@ impl Background {
     fn outcome(&self) -> BackgroundOutcome {
         let mut outcome = self.outcome.clone();
         outcome.window_transactions = self.window.len();
-        outcome.latency = (!self.window.is_empty()).then(|| latency_figures(&self.window));
+        outcome.latency = figures(&self.window);
         outcome
     }
 }
@@ -207,9 +201,13 @@ fn encode(
     Ok(STANDARD.encode(buffer))
 }
 
-fn latency_figures(latency_ns: &Histogram<u64>) -> Latency {
+/// The figures of a histogram; none if it is empty.
+fn figures(latency_ns: &Histogram<u64>) -> Option<Latency> {
+    if latency_ns.is_empty() {
+        return None;
+    }
     let quantile = |q| latency_ns.value_at_quantile(q) as f64 / 1e3;
-    Latency {
+    Some(Latency {
         mean_us: latency_ns.mean() / 1e3,
         stddev_us: latency_ns.stdev() / 1e3,
         min_us: latency_ns.min() as f64 / 1e3,
@@ -219,5 +217,5 @@ fn latency_figures(latency_ns: &Histogram<u64>) -> Latency {
         p99_us: quantile(0.99),
         p999_us: quantile(0.999),
         max_us: latency_ns.max() as f64 / 1e3,
-    }
+    })
 }

@@ -119,6 +119,7 @@ impl Worker {
             origin_ns,
             self.shapes,
             late_ns,
+            if load.main.arrivals.is_open() { load.main.scripts.len() } else { 0 },
             self.events.clone(),
             self.spare,
         )?;
@@ -131,8 +132,8 @@ impl Worker {
                 Some(log.map_err(LoadError::Log)?)
             }
         };
-        let (reached_end, missed) = event_loop.run(recorder, log)?;
-        let _ = self.events.send(Event::Drained { thread: self.thread, reached_end, missed });
+        let ended = event_loop.run(recorder, log)?;
+        let _ = self.events.send(Event::Drained { thread: self.thread, ended });
         event_loop.close()
     }
 }

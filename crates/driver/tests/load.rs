@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod harness;
 
-use model::message::{Endpoint, Phase, Reply, Request};
+use model::message::{Endpoint, Load, Phase, Reply, Request};
 use model::outage::Outage;
+use model::units::Rate;
 use model::workload::{Protocol, Workload};
 use rustix::process::Signal;
 use strum::VariantArray;
@@ -81,6 +82,47 @@ fn intervals_tile_the_load_and_add_up_to_its_outcome() {
     let clients =
         recorded.outcome.window_transactions as f64 * latency.mean_us / recorded.outcome.window_us as f64;
     assert!((clients / f64::from(load.clients) - 1.0).abs() < 0.3, "{clients} of {} clients", load.clients);
+}
+
+/// A table is locked until after the window: what was due meanwhile counts with the time that it waited.
+#[test]
+fn an_open_loop_keeps_the_transactions_that_outlast_its_window() {
+    let bench = Bench::shared();
+    let mut locker = bench.client();
+    // The lock would also keep statements from being prepared.
+    let mut load = Load { protocol: Protocol::Simple, ..load(bench.unix()) };
+    (load.warmup_us, load.duration_us) = (200_000, 2_000_000);
+    load.rate = Rate::per_second(200.0).unwrap();
+    let mut driver = Driver::spawn();
+    driver.send(&Request::Run(Box::new(load.clone())));
+    driver.wait_for(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Measure));
+    locker.execute("BEGIN; LOCK pgbench_accounts").unwrap();
+    driver.wait_for(|reply| matches!(reply, Reply::Interval(interval) if interval.phase == Phase::Drain));
+    locker.execute("COMMIT").unwrap();
+    let recorded = driver.recorded();
+    // Of the transactions that were due while the table was locked, only those of the clients have started.
+    let drain = recorded.intervals.iter().filter(|interval| interval.phase == Phase::Drain);
+    let drained = harness::latencies(drain.flat_map(|interval| &interval.scripts));
+    assert_eq!((drained.len(), recorded.outcome.failed_transactions), (u64::from(load.clients), 0));
+    let unfinished = recorded.outcome.unfinished;
+    assert!(unfinished.is_some_and(|count| count > 10 * u64::from(load.clients)), "{unfinished:?}");
+    let (latency, service) = (recorded.outcome.latency.unwrap(), recorded.outcome.service.unwrap());
+    let longest_us = drained.max() as f64 / 1e3;
+    assert!(latency.p99_us > 0.8 * longest_us, "{latency:?}, {longest_us}");
+    assert!(latency.max_us >= longest_us && service.p50_us < latency.p50_us, "{latency:?}, {service:?}");
+}
+
+/// In the same load without a rate, only what ended in the window counts.
+#[test]
+fn a_closed_loop_counts_the_transactions_that_ended_in_its_window() {
+    let bench = Bench::shared();
+    let recorded = Driver::run(&load(bench.unix()));
+    let in_window = recorded.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
+    let window = harness::latencies(in_window.flat_map(|interval| &interval.scripts));
+    let latency = recorded.outcome.latency.unwrap();
+    assert_eq!(latency.max_us, window.max() as f64 / 1e3);
+    assert_eq!(latency.p99_us, window.value_at_quantile(0.99) as f64 / 1e3);
+    assert_eq!((recorded.outcome.unfinished, recorded.outcome.service), (None, None));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -258,10 +258,14 @@ pub struct Outcome {
     pub drain_transactions: u64,
     /// Failed transactions in any phase.
     pub failed_transactions: u64,
-    /// Latency of the window's succeeded transactions over all scripts; none without transactions.
+    /// Latency over all scripts, without failed transactions; none without any. In a closed loop of those that ended in
+    /// the window, in an open one of those that were to start in it, whenever they ended.
     pub latency: Option<Latency>,
     /// The same from the actual start: service time; none in a closed loop, where it equals the latency.
     pub service: Option<Latency>,
+    /// Transactions of an open loop that were to start in the window and had not ended with the load; their latency
+    /// counts as the time until then. None in a closed loop.
+    pub unfinished: Option<u64>,
     /// Results of each background workload, in their order.
     pub background: Vec<BackgroundOutcome>,
     /// Connections opened.

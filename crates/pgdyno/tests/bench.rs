@@ -222,10 +222,12 @@ fn a_uniform_rate_starts_all_due_transactions() {
     let before = count(&report["before_window"]);
     let after = count(&report["after_window"]["transactions"]);
     let due = before + count(&totals["transactions"]) + after + count(&totals["never_begun"]);
-    // The last transaction is due at the very end.
+    // The 250th is due at the very end, within rounding.
     assert!((249..=250).contains(&due), "{due}: {report:#}");
+    let latencies = count(&totals["latency"]["count"]);
+    assert!((199..=201).contains(&latencies), "{report:#}");
     assert_eq!(us(&report["window_us"]), 2e6);
-    assert_eq!(count(&totals["service"]["count"]), count(&totals["transactions"]));
+    assert_eq!(count(&totals["service"]["count"]), latencies - count(&totals["unfinished"]));
     assert!(us(&totals["service"]["mean_us"]) <= us(&totals["latency"]["mean_us"]));
     assert_eq!(totals["corrected"], Value::Null);
     assert!(bench.read("out.hlog").contains("Tag=select-only:service,"));
@@ -554,14 +556,15 @@ fn the_highest_rate_is_found() {
     assert!(ended.stdout.contains("no rate found that meets max < 50ms"), "{}", ended.stdout);
 }
 
-/// Runs a load of 6 s, and locks the table for 2 s after the first second.
-fn with_stall(bench: &Bench, args: &str) -> (Value, String) {
+/// Runs a load of 6 s, and locks the table after a second of it, for a number of seconds.
+fn with_stall(bench: &Bench, after: &str, seconds: u32, args: &str) -> (Value, String) {
     let mut command = bench.command(&format!("select-only -c 8 -T 6s --format json {args}"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.contains("1.0 s") && line.contains(" tps ")), "no line a second");
+    assert!(lines.any(|line| line.contains(after) && line.contains(" tps ")), "no line a second");
     let mut client = bench.client();
-    client.execute("BEGIN; LOCK TABLE stalled IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(2); COMMIT").unwrap();
+    let lock = "BEGIN; LOCK TABLE stalled IN ACCESS EXCLUSIVE MODE";
+    client.execute(&format!("{lock}; SELECT pg_sleep({seconds}); COMMIT")).unwrap();
     let output = child.wait_with_output().unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     (serde_json::from_str(&out).unwrap(), lines.collect())
@@ -574,13 +577,20 @@ fn an_open_loop_measures_a_stall_and_a_closed_loop_warns() {
     bench.script("select-only", "SELECT n FROM stalled;\n");
     let p99_us = |figures: &Value| us(&figures["p99_us"]);
 
-    let (report, _) = with_stall(&bench, "--rate 400/s");
+    let (report, _) = with_stall(&bench, "1.0 s", 2, "--rate 400/s");
     let totals = &report["totals"];
     assert!(p99_us(&totals["latency"]) >= 1.5e6, "{totals:#}");
     assert!(p99_us(&totals["service"]) < p99_us(&totals["latency"]), "{totals:#}");
     assert!(!warnings(&report).contains(&"coordinated-omission"), "{:#}", report["warnings"]);
 
-    let (report, _) = with_stall(&bench, "");
+    // To the end of the window and beyond: the clients' transactions end after it, and all others due meanwhile never begin.
+    let (report, _) = with_stall(&bench, "4.0 s", 3, "--rate 400/s");
+    let totals = &report["totals"];
+    assert!(p99_us(&totals["latency"]) >= 2e6 && us(&totals["latency"]["max_us"]) >= 2.9e6, "{totals:#}");
+    assert_eq!(count(&report["after_window"]["transactions"]), 8);
+    assert!(totals["unfinished"] == totals["never_begun"] && count(&totals["unfinished"]) > 8, "{totals:#}");
+
+    let (report, _) = with_stall(&bench, "1.0 s", 2, "");
     let totals = &report["totals"];
     assert!(p99_us(&totals["latency"]) < 0.5e6, "{totals:#}");
     assert!(p99_us(&totals["corrected"]) >= 1.5e6, "{totals:#}");

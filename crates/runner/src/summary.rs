@@ -40,7 +40,7 @@ pub(crate) fn summarize(load: &LoadResult, outcome: &Outcome, cell: &Cell, metri
         statistics: cell
             .workload
             .is_steady()
-            .then(|| diagnose::run_statistics(&load.intervals, store::hlog::latencies)),
+            .then(|| diagnose::run_statistics(&load.intervals, outcome.unfinished, store::hlog::latencies)),
     }
 }
 

@@ -186,6 +186,7 @@ impl<I: Io> EventLoop<'_, I> {
         if self.is_over() {
             // As in pgbench, a transaction that would have been retried is not counted at all.
             if failure.action == OnError::Retry {
+                self.record_unfinished(at, now_ns)?;
                 self.finish(at);
                 return Ok(());
             }
@@ -201,6 +202,13 @@ impl<I: Io> EventLoop<'_, I> {
             self.disconnect(at)?;
         }
         self.after_transaction(at, now_ns)
+    }
+
+    /// Records that a client's transaction will not end.
+    pub(super) fn record_unfinished(&mut self, at: usize, now_ns: u64) -> Result<(), LoadError> {
+        let Client { script, intended_ns, begun_ns, connected, .. } = self.clients[at];
+        self.recorder()?.unfinished(script as usize, intended_ns, connected.then_some(begun_ns), now_ns);
+        Ok(())
     }
 
     fn may_retry(&self, at: usize, now_ns: u64) -> bool {

@@ -59,7 +59,7 @@ impl<I: Io> EventLoop<'_, I> {
     }
 
     #[inline]
-    fn choose_script(&mut self, group: &Clients) -> u32 {
+    pub(super) fn choose_script(&mut self, group: &Clients) -> u32 {
         let first = group.scripts.start as u32;
         if group.scripts.len() == 1 {
             return first;
@@ -111,7 +111,7 @@ impl<I: Io> EventLoop<'_, I> {
                 }
                 continue;
             }
-            if intended_ns > end_ns {
+            if intended_ns >= end_ns {
                 self.wait_for_end(at);
                 return Ok(());
             }
@@ -366,6 +366,7 @@ impl<I: Io> EventLoop<'_, I> {
         let start_lag_ns = client.begun_ns.saturating_sub(client.intended_ns).min(latency_ns);
         let done = Success {
             script: client.script as usize,
+            intended_ns: client.intended_ns,
             latency_ns,
             start_lag_ns,
             rows: client.rows,

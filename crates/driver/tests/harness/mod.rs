@@ -20,7 +20,8 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use host::{Cache, Progress};
 use model::message::{
-    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
+    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, ScriptInterval,
+    VERSION,
 };
 use model::outage::Outage;
 use model::units::Rate;
@@ -361,11 +362,20 @@ impl Recorded {
             assert_eq!(pair[0].start_us + pair[0].width_us, pair[1].start_us, "{pair:?}");
         }
         for script in self.intervals.iter().flat_map(|interval| &interval.scripts) {
-            let bytes = STANDARD.decode(&script.latency_ns).unwrap();
-            let latency: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-            assert_eq!(latency.len(), script.transactions);
+            assert_eq!(latencies([script]).len(), script.transactions);
         }
     }
+}
+
+/// The latencies of scripts, in nanoseconds.
+pub(crate) fn latencies<'a>(scripts: impl IntoIterator<Item = &'a ScriptInterval>) -> Histogram<u64> {
+    let mut sum = Histogram::new(3).unwrap();
+    for script in scripts {
+        let bytes = STANDARD.decode(&script.latency_ns).unwrap();
+        let latency: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+        sum.add(latency).unwrap();
+    }
+    sum
 }
 
 /// Whether a driver process with a running load ends when its standard input does.
