@@ -22,6 +22,12 @@ pub(crate) struct Search {
     pub(crate) objectives: Vec<Objective>,
     /// The highest rate that meets them; null if none does.
     pub(crate) rate_per_s: Option<f64>,
+    /// Up to this rate, all steps held; null if there is none.
+    pub(crate) low_per_s: Option<f64>,
+    /// From this rate on, all steps failed; null if there is none.
+    pub(crate) high_per_s: Option<f64>,
+    /// Steps that contradict each other.
+    pub(crate) contradictions: Vec<String>,
     /// Whether a longer run also met them.
     pub(crate) confirmed: bool,
     pub(crate) steps: Vec<Step>,
@@ -119,8 +125,8 @@ pub(crate) fn find_max(
     last.1.check_began(&last.0, interrupt)?;
     let mut found = None;
     let capacity = finder.steps.last().map_or(0.0, |step| step.tps);
+    let mut search = search::Search::new(capacity);
     if capacity > 0.0 && !interrupt.is_requested() {
-        let mut search = search::Search::new(capacity);
         while let Next::Try(rate) = search.next() {
             last = finder.run(StepKind::Try, Some(rate), log.as_deref_mut())?;
             if interrupt.is_requested() {
@@ -139,16 +145,67 @@ pub(crate) fn find_max(
                 *rate *= CONFIRM_RATE_FACTOR;
             }
             last = finder.run(StepKind::Confirm, Some(*rate), log.as_deref_mut())?;
-            confirmed = finder.last_held() && !interrupt.is_requested();
-            if confirmed || interrupt.is_requested() {
+            if interrupt.is_requested() {
+                break;
+            }
+            confirmed = finder.last_held();
+            search.record(*rate, confirmed);
+            if confirmed {
                 break;
             }
         }
     }
     let (load, measurement) = last;
-    let search =
-        Search { objectives: plan.objectives.clone(), rate_per_s: found, confirmed, steps: finder.steps };
+    let (low, high) = search.interval();
+    let at_most_found = |low: f64| found.map_or(low, |found| low.min(found));
+    let search = Search {
+        objectives: plan.objectives.clone(),
+        rate_per_s: found,
+        low_per_s: low.map(at_most_found),
+        high_per_s: high,
+        contradictions: contradictions(&finder.steps, &plan.objectives),
+        confirmed,
+        steps: finder.steps,
+    };
     Ok(SearchOutcome { search, load, measurement })
+}
+
+/// Steps that contradict each other: for each objective the most different ones, and outcomes.
+fn contradictions(steps: &[Step], objectives: &[Objective]) -> Vec<String> {
+    // All pairs of a step and one of at least its rate.
+    let pairs = || {
+        let of_lower = |lower: &'_ Step| lower.rate_per_s;
+        steps.iter().flat_map(move |lower| {
+            let higher = steps.iter().filter(move |higher| {
+                of_lower(lower).zip(higher.rate_per_s).is_some_and(|(low, high)| low <= high)
+            });
+            higher.map(move |higher| (lower, higher))
+        })
+    };
+    let mut found = Vec::new();
+    for (number, objective) in objectives.iter().enumerate() {
+        let values = pairs().filter_map(|(lower, higher)| {
+            let values = (*lower.values.get(number)?)?..(*higher.values.get(number)?)?;
+            let contradicts =
+                objective.is_contradiction(values.start, values.end) && lower.rate_per_s < higher.rate_per_s;
+            contradicts.then_some((values, lower.rate_per_s?, higher.rate_per_s?))
+        });
+        let most = values.max_by(|(a, ..), (b, ..)| (a.start / a.end).total_cmp(&(b.start / b.end)));
+        if let Some((values, low, high)) = most {
+            let (name, low, high) = (objective.figure_name(), grouped(low), grouped(high));
+            let (slow, fast) = (ms(values.start * 1e3), ms(values.end * 1e3));
+            found.push(format!("{name} was {slow} ms at {low}/s, and {fast} ms at {high}/s"));
+        }
+    }
+    let outcomes = pairs().filter(|(lower, higher)| lower.holds == Some(false) && higher.holds == Some(true));
+    let outcomes = outcomes.filter_map(|(lower, higher)| Some((lower.rate_per_s?, higher.rate_per_s?)));
+    if let Some((low, high)) = outcomes.max_by(|(a, b), (c, d)| (b / a).total_cmp(&(d / c))) {
+        found.push(match low == high {
+            true => format!("{}/s failed in one run and held in another", grouped(low)),
+            false => format!("{}/s failed, and {}/s held", grouped(low), grouped(high)),
+        });
+    }
+    found
 }
 
 struct Finder<'a, 'view> {

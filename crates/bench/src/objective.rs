@@ -38,6 +38,12 @@ pub(crate) struct Evaluation {
 const ARRIVALS_MARGIN: f64 = 1.1;
 
 impl Objective {
+    /// What a search requires of errors if its objectives don't: a rate at which transactions fail is not one that the
+    /// server keeps up with.
+    pub(crate) fn of_errors() -> Self {
+        Self { figure: Figure::Errors, limit: 0.001, text: "errors < 0.1%".to_owned() }
+    }
+
     /// The figure of a load, and whether it holds.
     pub(crate) fn evaluate(&self, window: &Window) -> Evaluation {
         let value = match &self.figure {
@@ -72,6 +78,13 @@ impl Objective {
     /// The figure's name: `p99`.
     pub(crate) fn figure_name(&self) -> &str {
         self.text.split(['<', ' ']).next().unwrap_or_default()
+    }
+
+    /// Whether two values contradict each other, in its unit: one near the limit at a rate, and less than half of it at a
+    /// higher one.
+    pub(crate) fn is_contradiction(&self, at_lower_rate: f64, at_higher_rate: f64) -> bool {
+        let is_near = at_lower_rate * 1e3 >= self.limit / 2.0;
+        !self.is_share() && is_near && at_lower_rate > 2.0 * at_higher_rate
     }
 
     /// Whether its value is a share, not a time.
@@ -215,6 +228,15 @@ mod tests {
         assert!(holds("errors < 1%") && !holds("errors < 0.5%"));
         let none = super::tests::window([], 0);
         assert_eq!(objective("p99 < 10ms").evaluate(&none), Evaluation { value: None, holds: false });
+    }
+
+    #[test]
+    fn values_contradict_each_other_if_a_higher_rate_is_much_faster() {
+        let p99 = objective("p99 < 30ms");
+        assert!(p99.is_contradiction(21_512.0, 8_520.0));
+        assert!(!p99.is_contradiction(21_512.0, 19_000.0) && !p99.is_contradiction(8_520.0, 21_512.0));
+        assert!(!p99.is_contradiction(6_000.0, 1_000.0), "far from the limit");
+        assert!(!objective("errors < 1%").is_contradiction(0.009, 0.0));
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl Plan {
             load,
             search: searches.then(|| SearchPlan {
                 spacing: random_spacing(&request.schedule),
-                objectives: request.schedule.objectives,
+                objectives: objectives(request.schedule.objectives),
                 step: request.duration.unwrap_or(DEFAULT_STEP),
             }),
             setup,
@@ -126,6 +126,14 @@ impl Plan {
             interval_log: request.interval_log,
         })
     }
+}
+
+/// The objectives of a search, with one for errors.
+fn objectives(mut requested: Vec<Objective>) -> Vec<Objective> {
+    if !requested.iter().any(Objective::is_share) {
+        requested.push(Objective::of_errors());
+    }
+    requested
 }
 
 /// Variables with the values that are known before the load.

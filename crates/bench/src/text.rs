@@ -319,11 +319,21 @@ fn search_text(search: &Search, style: &Style) -> String {
             } else {
                 ", not confirmed by a longer run"
             };
-            format!("highest rate with {objectives}: {rate}{confirmed}")
+            let between = match (search.low_per_s, search.high_per_s) {
+                (Some(low), Some(high)) => format!(" (between {} and {})", grouped(low), grouped(high)),
+                (None, Some(high)) => format!(" (below {})", grouped(high)),
+                (Some(low), None) => format!(" (at least {})", grouped(low)),
+                (None, None) => String::new(),
+            };
+            format!("highest rate with {objectives}: {rate}{between}{confirmed}")
         }
         None => format!("no rate found that meets {objectives}"),
     };
-    format!("{}\n{found}\n", table.render(Format::Table))
+    let mut text = format!("{}\n{found}\n", table.render(Format::Table));
+    for contradiction in &search.contradictions {
+        text.push_str(&format!("steps contradict each other: {contradiction}; use longer steps (-T)\n"));
+    }
+    text
 }
 
 fn truncate(text: &str, width: usize) -> String {
