@@ -1,6 +1,7 @@
 //! Intended starts of transactions.
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use script::RandomState;
@@ -59,7 +60,32 @@ impl Rate {
     }
 }
 
-/// The intended starts of one thread's transactions in order, in nanoseconds after the load's start.
+/// The intended starts of each group, which all threads take from: a free client has the next one, whichever thread it
+/// belongs to.
+pub(crate) struct SharedSlots {
+    groups: Vec<Mutex<Slots>>,
+    /// Threads that may still take some.
+    threads: AtomicUsize,
+}
+
+impl SharedSlots {
+    pub(crate) fn new(groups: Vec<Slots>, threads: usize) -> Self {
+        Self { groups: groups.into_iter().map(Mutex::new).collect(), threads: AtomicUsize::new(threads) }
+    }
+
+    /// The next intended start of a group; None if no further one is planned.
+    #[inline]
+    pub(crate) fn next_ns(&self, group: usize) -> Option<u64> {
+        self.groups.get(group)?.lock().unwrap_or_else(PoisonError::into_inner).next_ns()
+    }
+
+    /// Marks a thread as one that takes no further ones. Returns whether it is the last.
+    pub(crate) fn leave(&self) -> bool {
+        self.threads.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+/// The intended starts of a group's transactions in order, in nanoseconds after the load's start.
 pub(crate) struct Slots {
     source: Source,
     random: RandomState,
@@ -68,7 +94,7 @@ pub(crate) struct Slots {
 enum Source {
     Closed,
     Rate {
-        stages: Vec<Share>,
+        stages: Vec<Part>,
         stage: usize,
         /// Position in the stage, in seconds.
         into_s: f64,
@@ -77,12 +103,11 @@ enum Source {
     Given {
         times: Arc<[Duration]>,
         next: usize,
-        step: usize,
     },
 }
 
-/// A thread's share of a stage, in seconds.
-struct Share {
+/// A stage, in seconds.
+struct Part {
     start_s: f64,
     length_s: f64,
     from: f64,
@@ -90,27 +115,17 @@ struct Share {
 }
 
 impl Slots {
-    /// The share of a thread with `clients` (numbers) of `all` clients: a rate is divided by clients, so that each of
-    /// them has the same, regardless of the number of threads.
-    pub(crate) fn new(
-        arrivals: &Arrivals,
-        clients: std::ops::Range<u32>,
-        all: u32,
-        thread: usize,
-        threads: usize,
-        random: RandomState,
-    ) -> Self {
-        let part = f64::from(clients.len() as u32) / f64::from(all);
+    pub(crate) fn new(arrivals: &Arrivals, random: RandomState) -> Self {
         let source = match arrivals {
             Arrivals::Closed => Source::Closed,
-            Arrivals::Given(times) => Source::Given { times: Arc::clone(times), next: thread, step: threads },
+            Arrivals::Given(times) => Source::Given { times: Arc::clone(times), next: 0 },
             Arrivals::Rate(rate) => {
                 let mut start_s = 0.0;
                 let stages = rate.stages.iter().map(|stage| {
                     let length_s = stage.length.as_secs_f64();
-                    let share = Share { start_s, length_s, from: stage.from * part, to: stage.to * part };
+                    let part = Part { start_s, length_s, from: stage.from, to: stage.to };
                     start_s += length_s;
-                    share
+                    part
                 });
                 Source::Rate { stages: stages.collect(), stage: 0, into_s: 0.0, spacing: rate.spacing }
             }
@@ -123,9 +138,9 @@ impl Slots {
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
         match &mut self.source {
             Source::Closed => None,
-            Source::Given { times, next, step } => {
+            Source::Given { times, next } => {
                 let time = times.get(*next)?;
-                *next += *step;
+                *next += 1;
                 Some(time.as_nanos() as u64)
             }
             Source::Rate { stages, stage, into_s, spacing } => {
@@ -135,23 +150,23 @@ impl Slots {
                     Spacing::Poisson => -(1.0 - self.random.f64()).ln(),
                 };
                 loop {
-                    let share = stages.get(*stage)?;
+                    let part = stages.get(*stage)?;
                     let last = *stage + 1 == stages.len();
-                    if last && *into_s >= share.length_s {
+                    if last && *into_s >= part.length_s {
                         // After its end the last stage continues at its final rate.
-                        if share.to <= 0.0 {
+                        if part.to <= 0.0 {
                             return None;
                         }
-                        *into_s += needed / share.to;
+                        *into_s += needed / part.to;
                         break;
                     }
-                    let slope = if share.length_s > 0.0 && share.from != share.to {
-                        (share.to - share.from) / share.length_s
+                    let slope = if part.length_s > 0.0 && part.from != part.to {
+                        (part.to - part.from) / part.length_s
                     } else {
                         0.0
                     };
-                    let rate = share.from + slope * *into_s;
-                    let left_s = (share.length_s - *into_s).max(0.0);
+                    let rate = part.from + slope * *into_s;
+                    let left_s = (part.length_s - *into_s).max(0.0);
                     let left =
                         if rate > 0.0 || slope != 0.0 { left_s * (rate + slope * left_s / 2.0) } else { 0.0 };
                     // The last transaction of a ramp may fall on its end, within rounding.
@@ -161,8 +176,8 @@ impl Slots {
                     }
                     needed -= left;
                     if last {
-                        *into_s = share.length_s;
-                        if !share.length_s.is_finite() || share.length_s > 1e18 {
+                        *into_s = part.length_s;
+                        if !part.length_s.is_finite() || part.length_s > 1e18 {
                             return None;
                         }
                     } else {
@@ -193,13 +208,12 @@ mod tests {
 
     use super::*;
 
-    fn slots(arrivals: &Arrivals, clients: std::ops::Range<u32>, all: u32) -> Slots {
-        let random = Seeds::draw(1, 1, 1, false).threads.remove(0).throttle;
-        Slots::new(arrivals, clients, all, 0, 1, random)
+    fn slots(arrivals: &Arrivals) -> Slots {
+        Slots::new(arrivals, Seeds::draw(1, 1, 1, false).threads.remove(0).throttle)
     }
 
     fn starts_ms(rate: Rate, count: usize) -> Vec<u64> {
-        let mut slots = slots(&Arrivals::Rate(rate), 0..1, 1);
+        let mut slots = slots(&Arrivals::Rate(rate));
         std::iter::from_fn(|| slots.next_ns()).take(count).map(|ns| (ns + 500_000) / 1_000_000).collect()
     }
 
@@ -237,17 +251,20 @@ mod tests {
 
     #[test]
     fn poisson_arrivals_have_the_requested_rate() {
-        let mut slots = slots(&Arrivals::Rate(Rate::constant(1000.0, Spacing::Poisson)), 0..1, 4);
+        let mut slots = slots(&Arrivals::Rate(Rate::constant(1000.0, Spacing::Poisson)));
         let last = std::iter::from_fn(|| slots.next_ns()).nth(9_999).unwrap();
-        // A quarter of the clients has a quarter of the rate: 10,000 in 40 s, with a standard deviation of 1 %.
-        assert!((last as f64 / 40e9 - 1.0).abs() < 0.04, "{last}");
+        // 10,000 in 10 s, with a standard deviation of 1 %.
+        assert!((last as f64 / 10e9 - 1.0).abs() < 0.04, "{last}");
     }
 
     #[test]
-    fn given_times_are_distributed_over_threads() {
+    fn threads_share_the_slots_and_the_last_one_to_leave_knows() {
         let given = Arrivals::Given([1, 2, 3].map(Duration::from_nanos).into());
-        let random = Seeds::draw(1, 1, 1, false).threads.remove(0).throttle;
-        let mut second = Slots::new(&given, 1..2, 2, 1, 2, random);
-        assert_eq!((second.next_ns(), second.next_ns()), (Some(2), None));
+        let shared = SharedSlots::new(vec![slots(&given)], 2);
+        let other = std::thread::scope(|scope| scope.spawn(|| shared.next_ns(0)).join().unwrap());
+        assert_eq!((other, shared.next_ns(0)), (Some(1), Some(2)));
+        assert!(!shared.leave());
+        assert_eq!((shared.next_ns(0), shared.next_ns(0)), (Some(3), None));
+        assert!(shared.leave());
     }
 }

@@ -12,7 +12,7 @@ use model::message::Phase;
 use model::record::ClockReading;
 use script::RandomState;
 
-use crate::arrivals::Slots;
+use crate::arrivals::{SharedSlots, Slots};
 use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
@@ -97,6 +97,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         window_end_ns: 0,
     };
     let connect_from_ns = clock::now_ns();
+    let slots = Arc::new(slots(&load)?);
     for (thread, clients) in distribute_clients(&load).into_iter().enumerate() {
         let (start_sender, start) = channel();
         let (spare_sender, spare) = channel();
@@ -107,19 +108,11 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             start: start_sender,
             spare: spare_sender,
         });
-        let Some(seeds) = load.seeds.threads.get(thread).cloned() else {
-            return Err(LoadError::Internal("there are fewer seeds than threads".to_owned()));
+        let Some(mut seeds) = load.seeds.threads.get(thread).cloned() else {
+            return Err(too_few_seeds());
         };
         // Pauses have a random state of their own, so that scripts draw the same numbers as in pgbench.
-        let pauses = RandomState::from_seed(seeds.throttle.clone().next_u64());
-        let (mut random, threads) = (seeds.throttle, load.threads as usize);
-        let mut slots = Vec::with_capacity(clients.len());
-        for (group, numbers) in load.groups().zip(&clients) {
-            // Background workloads have a random state of their own, too.
-            let theirs = RandomState::from_seed(random.clone().next_u64());
-            let own = mem::replace(&mut random, theirs);
-            slots.push(Slots::new(&group.arrivals, numbers.clone(), group.clients, thread, threads, own));
-        }
+        let pauses = RandomState::from_seed(seeds.throttle.next_u64());
         spawn(Worker {
             thread,
             load: Arc::clone(&load),
@@ -128,7 +121,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             schedule,
             shapes: Arc::clone(&shapes),
             clients,
-            slots,
+            slots: Arc::clone(&slots),
             choose: seeds.choose,
             sample: seeds.sample,
             pauses,
@@ -140,6 +133,21 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         })?;
     }
     engine.run(connect_from_ns, &load)
+}
+
+/// The intended starts of each group.
+fn slots(load: &Load) -> Result<SharedSlots, LoadError> {
+    let mut random = load.seeds.threads.first().ok_or_else(too_few_seeds)?.throttle.clone();
+    let groups = load.groups().map(|group| {
+        // Background workloads have a random state of their own, too.
+        let theirs = RandomState::from_seed(random.clone().next_u64());
+        Slots::new(&group.arrivals, mem::replace(&mut random, theirs))
+    });
+    Ok(SharedSlots::new(groups.collect(), load.threads as usize))
+}
+
+fn too_few_seeds() -> LoadError {
+    LoadError::Internal("there are fewer seeds than threads".to_owned())
 }
 
 fn check(load: &Load) -> Result<(), LoadError> {

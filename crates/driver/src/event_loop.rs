@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use script::RandomState;
 use wire::{TlsFlow, encode};
 
-use crate::arrivals::Slots;
+use crate::arrivals::SharedSlots;
 use crate::client::{Client, State};
 use crate::clock;
 use crate::connect::Server;
@@ -44,8 +44,8 @@ pub(crate) struct EventLoop<'a, I> {
     program: &'a Program,
     server: &'a Server,
     recorder: Option<Recorder>,
-    /// Intended starts, by group.
-    slots: Vec<Slots>,
+    /// Intended starts of all threads.
+    slots: Arc<SharedSlots>,
     /// For the choice among several scripts.
     choose: RandomState,
     /// For pauses: think time, back-off.
@@ -79,7 +79,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) load: &'a Load,
     pub(crate) program: &'a Program,
     pub(crate) server: &'a Server,
-    pub(crate) slots: Vec<Slots>,
+    pub(crate) slots: Arc<SharedSlots>,
     pub(crate) choose: RandomState,
     pub(crate) pauses: RandomState,
     pub(crate) events: Sender<Event>,
@@ -173,9 +173,9 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(ThreadEnd { reached_end: planned && !stopped, missed, intended })
     }
 
-    /// Number of due slots that are left, whose transactions will not end.
+    /// Number of due slots that no thread has taken, whose transactions will not end; the last thread counts them.
     fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
-        if self.load.length.is_none() {
+        if !self.slots.leave() || self.load.length.is_none() {
             return Ok(0);
         }
         let recorder = self.recorder()?;
@@ -185,7 +185,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         let program = self.program;
         if let Some(group) = program.groups.first() {
             let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
-            while let Some(slot_ns) = self.slots[0].next_ns() {
+            while let Some(slot_ns) = self.slots.next_ns(0) {
                 let intended_ns = from_ns.saturating_add(slot_ns);
                 if intended_ns >= end_ns {
                     break;

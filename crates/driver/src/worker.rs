@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use script::RandomState;
 
-use crate::arrivals::Slots;
+use crate::arrivals::SharedSlots;
 use crate::client::Client;
 use crate::clock;
 use crate::connect::Server;
@@ -34,8 +34,8 @@ pub(crate) struct Worker {
     pub(crate) shapes: Arc<[Shape]>,
     /// The numbers of its clients, by group.
     pub(crate) clients: Vec<Range<u32>>,
-    /// Intended starts of their transactions, by group.
-    pub(crate) slots: Vec<Slots>,
+    /// Intended starts of all threads' transactions.
+    pub(crate) slots: Arc<SharedSlots>,
     pub(crate) choose: RandomState,
     pub(crate) sample: RandomState,
     pub(crate) pauses: RandomState,

@@ -377,6 +377,22 @@ fn an_open_loop_keeps_its_schedule() {
 
 /// At 50 ms per transaction, two clients cannot run 200 per second: late transactions are skipped.
 #[test]
+fn a_free_client_has_the_next_arrival_whichever_thread_it_belongs_to() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["\\if :client_id = 0\n\\sleep 500 ms\n\\endif\n"], 1);
+    (load.seeds, load.threads) = (Seeds::draw(7, 2, 2, false), 2);
+    load.length = Some(Duration::from_secs(60));
+    let arrivals: Vec<_> = (1..=9).map(Duration::from_millis).collect();
+    (load.main.arrivals, load.main.transactions) = (Arrivals::Given(arrivals.into()), None);
+    load.main.spans = true;
+    on_each_engine(&load, |recorded| {
+        let spans = &recorded.total().spans;
+        let of_first = spans.iter().filter(|span| span.client == 0).count();
+        assert_eq!((of_first, spans.len()), (1, 9), "the first client of the first thread sleeps");
+    });
+}
+
+#[test]
 fn late_transactions_are_skipped() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 0);

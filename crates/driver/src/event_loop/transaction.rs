@@ -83,7 +83,7 @@ impl<I: Io> EventLoop<'_, I> {
         let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
         let slots = self.clients[at].group as usize;
         loop {
-            let Some(slot_ns) = self.slots[slots].next_ns() else {
+            let Some(slot_ns) = self.slots.next_ns(slots) else {
                 if matches!(group.arrivals, Arrivals::Rate(_)) {
                     self.wait_for_end(at);
                 } else {
