@@ -87,7 +87,7 @@ const RUNS: [&str; 9] = [
     "-b se@3 -b si@1 -b tpcb@0 -t 20 -r --random-seed=20",
     "-S -t 20 -C",
     "-S -t 50 -R 1000",
-    "-S -t 50 -R 1000 -L 5 -r -b se -b si",
+    "-S -t 50 -R 1000 -L 2000 -r -b se -b si",
     "-N -t 20 --max-tries=5 --failures-detailed -r -b se",
     "-S -T 1 -L 100 --max-tries=0",
 ];
