@@ -19,7 +19,7 @@ const SINGLE_ALPHA: f64 = 0.01;
 const EXACT_ALPHA: f64 = 0.01;
 /// Distance that the interval of an unstable cell must keep from 1, as a share of the noise for each run of the smaller
 /// side; at most the whole noise. So at most 1% of cells without a change reach it, normal or with modes, with 4 or more
-/// runs a side; with 3 runs 1.6%, and 3.1% of cells with two modes, which 3 runs can't show.
+/// runs a side; with 3 runs about 1%, and 3.1% of cells with two modes, which 3 runs can't show.
 const NOISE_SHARE_PER_RUN: f64 = 2.0 / 9.0;
 
 /// The figures of a comparison of two cells.
