@@ -37,15 +37,21 @@ pub(crate) struct Ended {
 impl Site {
     pub(crate) fn new() -> Self {
         let cache = Cache::open().unwrap();
-        for major in MAJORS {
-            server::install(&cache, major, &NoProgress).unwrap();
-        }
+        let installed = MAJORS.map(|major| server::install(&cache, major, &NoProgress).unwrap());
         let directory = tempfile::Builder::new().prefix("soak-").tempdir().unwrap();
         // Servers run as another user.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         let mark = format!("SOAK_MARK={}", directory.path().display());
         let site = Self { programs: cache.installations(), kernels: cache.kernels(), directory, mark };
         site.make_cache(&site.cache());
+        // Virtual machines see the cache, but not what a link in it leads to.
+        let programs = site.cache().join("installations");
+        fs::remove_file(&programs).unwrap();
+        fs::create_dir(&programs).unwrap();
+        for installation in &installed {
+            let from = installation.directory().display().to_string();
+            tool("cp", &["-a", &from, &programs.display().to_string()]);
+        }
         site
     }
 
