@@ -7,7 +7,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::{
-    MASK, SECRET_SUBSTRINGS, SECRET_WORDS, mask, mask_kernel_parameter, mask_setting, mask_variable, secrets,
+    MASK, SECRET_SUBSTRINGS, SECRET_WORDS, mask, mask_kernel_parameter, mask_setting, mask_variable,
 };
 
 /// Keys that are for people: a run does not need them.
@@ -102,11 +102,10 @@ fn edits(text: &str, table: &Spanned<DeTable<'_>>) -> Vec<Edit> {
         }
     }
     for comment in content.comments(text) {
-        edits.extend(secrets(&text[comment.clone()]).into_iter().map(|secret| Edit {
-            key: None,
-            range: comment.start + secret.start..comment.start + secret.end,
-            replacement: MASK.to_owned(),
-        }));
+        let replacement = mask(&text[comment.clone()]);
+        if replacement != text[comment.clone()] {
+            edits.push(Edit { key: None, range: comment, replacement });
+        }
     }
     edits.sort_by_key(|edit| edit.range.start);
     edits

@@ -244,8 +244,16 @@ fn a_text_that_is_no_campaign_is_masked_as_words() {
     assert_eq!(mask_campaign("[ password=x"), "[ password=(masked)");
 }
 
+/// Without its first secret, the rest of this comment has another meaning.
 #[test]
-fn secrets_may_be_long_and_their_ends_are_looked_for_nearby() {
+fn comments_of_a_campaign_are_masked_until_no_secret_is_left() {
+    let masked = mask_campaign("#'authorization:\"E'\\authorization:\"");
+    assert_eq!(masked, "#'authorization:(masked)'\\authorization:(masked)");
+    assert_eq!(mask_campaign(&masked), masked);
+}
+
+#[test]
+fn secrets_may_be_long_and_their_ends_are_searched_for_nearby() {
     let long = "x y".repeat(10_000);
     assert_eq!(mask(&format!("a \"password={long}\" b")), "a \"password=(masked)\" b");
     assert_eq!(mask(&format!("ALTER ROLE a PASSWORD '{long}';")), "ALTER ROLE a PASSWORD '(masked)';");

@@ -1,1 +1,0 @@
-insert into job (task) values (repeat('x', 100));
