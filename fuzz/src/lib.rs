@@ -35,8 +35,7 @@ impl Default for SampleStore {
         let directory = directory();
         let store = Store::open(directory.path()).expect("a store");
         let bundle = store.write(&sample::record(TRIAL)).expect("a bundle");
-        let mut files = BTreeMap::new();
-        read_files(&bundle, "", &mut files);
+        let mut files = sample::files(&bundle);
         files.remove(SUMS);
         Self { directory, store, bundle, files }
     }
@@ -73,17 +72,6 @@ impl SampleStore {
             let _ = writeln!(sums, "  {file}");
         }
         self.put(SUMS, sums.as_bytes());
-    }
-}
-
-fn read_files(directory: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
-    for entry in fs::read_dir(directory).expect("a directory").flatten() {
-        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
-        if entry.path().is_dir() {
-            read_files(&entry.path(), &format!("{name}/"), files);
-        } else {
-            files.insert(name, fs::read(entry.path()).expect("a file"));
-        }
     }
 }
 

@@ -41,38 +41,43 @@ impl FromStr for Margin {
     }
 }
 
-/// The margin of a metric between cells: that which was asked for; else the campaigns' `effect`, where it differs between
-/// runs the smallest; else 5%. Gates on the metric make it as small as their bound: otherwise a change beyond the bound
-/// could be equivalent. Cells with counted instructions have at most 1% unless a margin was asked for.
-#[derive(Debug)]
-pub(crate) struct Margins<'a> {
+/// The margin of a metric between cells: that which was asked for; else the campaigns' `effect`; else 5%. Gates on the
+/// metric make it as small as their bound: otherwise a change beyond the bound could be equivalent. Cells with counted
+/// instructions have at most 1% unless a margin was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MetricMargin {
     given: Option<f64>,
     /// The tightest gate, as a share.
     tightest: f64,
-    /// By run.
-    effects: BTreeMap<&'a str, f64>,
 }
 
-impl<'a> Margins<'a> {
-    /// Those of a metric, whose gates have these bounds.
+impl MetricMargin {
+    /// That of a metric whose gates have these bounds.
     pub(crate) fn new(metric: &Metric, margins: &[Margin], bounds: impl Iterator<Item = f64>) -> Self {
         let own = margins.iter().rev().find(|margin| margin.metric.as_ref() == Some(metric));
         let given = own.or_else(|| margins.iter().rev().find(|margin| margin.metric.is_none()));
         Self {
             given: given.map(|margin| margin.share),
             tightest: bounds.map(f64::abs).filter(|bound| *bound > 0.0).fold(f64::INFINITY, f64::min),
-            effects: BTreeMap::new(),
         }
     }
 
-    /// The margin of two cells whose trials are from these runs, as a ratio.
-    pub(crate) fn of(&mut self, runs: impl Iterator<Item = &'a Run>, a: &Runs, b: &Runs) -> f64 {
-        let effects = runs.map(|run| *self.effects.entry(&run.id).or_insert_with(|| effect(run)));
-        let effect = effects.fold(f64::INFINITY, f64::min);
+    /// The margin of two cells whose campaigns are for this effect, as a ratio.
+    pub(crate) fn of(self, effect: f64, a: &Runs, b: &Runs) -> f64 {
         let counted = if a.is_counted() && b.is_counted() { COUNTED_MARGIN - 1.0 } else { f64::INFINITY };
-        let margin =
-            self.given.unwrap_or(if effect.is_finite() { effect } else { MARGIN - 1.0 }.min(counted));
-        1.0 + margin.min(self.tightest)
+        1.0 + self.given.unwrap_or(effect.min(counted)).min(self.tightest)
+    }
+}
+
+/// The effects that the campaigns of runs are for, read once each.
+#[derive(Debug, Default)]
+pub(crate) struct Effects<'a>(BTreeMap<&'a str, f64>);
+
+impl<'a> Effects<'a> {
+    /// The smallest of these runs.
+    pub(crate) fn smallest(&mut self, runs: impl Iterator<Item = &'a Run>) -> f64 {
+        let effects = runs.map(|run| *self.0.entry(&run.id).or_insert_with(|| effect(run)));
+        effects.reduce(f64::min).unwrap_or(MARGIN - 1.0)
     }
 }
 
@@ -106,8 +111,9 @@ mod tests {
         let runs: Vec<Run> =
             effects.iter().enumerate().map(|(at, effect)| run(&at.to_string(), effect)).collect();
         let cell = Runs { acceleration, ..Runs::default() };
+        let effect = Effects::default().smallest(runs.iter());
         let margin =
-            Margins::new(&Metric::Tps, &margins, bounds.iter().copied()).of(runs.iter(), &cell, &cell);
+            MetricMargin::new(&Metric::Tps, &margins, bounds.iter().copied()).of(effect, &cell, &cell);
         (margin * 1e6).round() / 1e6
     }
 

@@ -26,7 +26,7 @@ use crate::spans::{Spans, lone_us};
 use verdicts::judge_columns;
 use view::View;
 
-pub use read::{read, read_run};
+pub use read::{read, read_run, read_trials};
 
 /// Creates the view of some trials; `contexts` are by trial id, and may lack some.
 ///

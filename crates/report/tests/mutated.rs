@@ -23,28 +23,10 @@ use mutate::Mutator;
 use plaintext::table::Format;
 use report::export_files::{Export, FileFormat};
 use report::export_tables::Table;
-use sample::{imported, record, update_checksums};
+use sample::{files, imported, record, update_checksums};
 use store::{Store, new_id};
 
 type Files = BTreeMap<String, Vec<u8>>;
-
-/// Files of a bundle.
-fn files(bundle: &Path) -> Files {
-    let mut files = Files::new();
-    let mut directories = vec![bundle.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                let name = path.strip_prefix(bundle).unwrap().to_str().unwrap().to_owned();
-                files.insert(name, fs::read(path).unwrap());
-            }
-        }
-    }
-    files
-}
 
 /// Bundles by id: the sample of every kind of file, an import, and those of an earlier release.
 fn originals() -> Vec<(String, Files)> {

@@ -11,6 +11,8 @@ use wire::blocking::SessionError;
 
 /// SQLSTATE disk_full.
 pub const DISK_FULL: &str = "53100";
+/// What a server's log says of a disk without space, or of a user who may have no more of it.
+pub(crate) const DISK_FULL_TEXTS: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
 
 /// Error of obtaining, filling, starting, querying or stopping a server.
 #[derive(Debug, thiserror::Error)]
@@ -330,7 +332,7 @@ impl Error {
         matches!(self, Self::Host(host::Error::Interrupted))
     }
 
-    /// The failure of the surroundings that is the reason, if it is one.
+    /// The outage that is the reason, if it is one.
     pub fn outage(&self) -> Option<Outage> {
         let is_exhausted = match self {
             Self::Sql { outage, .. } => return *outage,
@@ -451,15 +453,10 @@ pub(crate) fn outage_of(error: &SessionError) -> Option<Outage> {
 /// which a server's settings use up, has a file system of its own.
 pub fn exhaustion_in(log: &str) -> Option<&str> {
     const SEVERITIES: [&str; 3] = ["ERROR:  ", "FATAL:  ", "PANIC:  "];
-    const CAUSES: [&str; 4] = [
-        "No space left on device",
-        "Disk quota exceeded",
-        "Too many open files",
-        "Resource temporarily unavailable",
-    ];
+    const OTHER_CAUSES: [&str; 2] = ["Too many open files", "Resource temporarily unavailable"];
     log.lines().find(|line| {
         SEVERITIES.iter().any(|severity| line.contains(severity))
-            && CAUSES.iter().any(|cause| line.contains(cause))
+            && DISK_FULL_TEXTS.iter().chain(&OTHER_CAUSES).any(|cause| line.contains(cause))
             && !line.contains("shared memory segment")
     })
 }

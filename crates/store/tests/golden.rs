@@ -3,33 +3,19 @@
 //! `golden/README.md` describes their origin. `BLESS=1` regenerates `golden/read.json`.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
+mod sample;
+
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use model::factor::Factor;
 use model::record::TrialRecord;
+use sample::files;
 use serde_json::{Value, json};
 use store::Store;
 
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden");
-
-/// Files of a directory by their relative paths.
-fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut files = BTreeMap::new();
-    let mut directories = vec![root.to_owned()];
-    while let Some(directory) = directories.pop() {
-        for entry in fs::read_dir(directory).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                directories.push(path);
-            } else {
-                files.insert(path.strip_prefix(root).unwrap().to_owned(), fs::read(path).unwrap());
-            }
-        }
-    }
-    files
-}
 
 /// A copy of the golden store: opening a store writes into it.
 fn golden() -> (tempfile::TempDir, Store) {
@@ -152,9 +138,10 @@ fn bundles_of_earlier_releases_are_rewritten_byte_for_byte() {
         assert_eq!(before.keys().collect::<Vec<_>>(), after.keys().collect::<Vec<_>>());
         for (path, before) in before {
             let text = |content: &[u8]| String::from_utf8_lossy(content).into_owned();
-            let is_text = path.extension().is_some_and(|ending| ending != "parquet" && ending != "zst");
+            let is_text =
+                Path::new(&path).extension().is_some_and(|ending| ending != "parquet" && ending != "zst");
             if is_text && !differs_by_new_factors(&before, &after[&path]) {
-                assert_eq!(text(&before), text(&after[&path]), "{} of {}", path.display(), trial.id);
+                assert_eq!(text(&before), text(&after[&path]), "{path} of {}", trial.id);
             }
         }
     }

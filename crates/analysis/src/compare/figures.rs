@@ -9,7 +9,7 @@ use store::StoreReader;
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
 use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
-use crate::margin::Margins;
+use crate::margin::{Effects, MetricMargin};
 use crate::metric::{Metric, metrics_like};
 
 /// Figures of a trial, one per metric, with the kinds found for these.
@@ -62,6 +62,7 @@ impl FiguresCache {
         request: &Request,
     ) -> Result<Vec<MetricRows>, CompareError> {
         let Self { metrics, figures, collected } = self;
+        let mut effects = Effects::default();
         let found = metrics.into_iter().enumerate().map(|(at, metric)| {
             let all = || figures.values().filter_map(|figures| figures.get(at));
             if !figures.is_empty() && all().all(|(figure, _)| figure.is_none()) {
@@ -71,8 +72,8 @@ impl FiguresCache {
             let kind = all().find_map(|(_, kind)| *kind);
             let figure = |trial: &Trial| figures.get(&trial.id)?.get(at)?.0;
             let gates = request.gates.iter().filter(|gate| gate.metric == metric);
-            let margins = Margins::new(&metric, &request.margins, gates.map(|gate| gate.bound));
-            Ok(MetricRows { kind, rows: rows(shared, figure, margins), metric })
+            let margin = MetricMargin::new(&metric, &request.margins, gates.map(|gate| gate.bound));
+            Ok(MetricRows { kind, rows: rows(shared, figure, margin, &mut effects), metric })
         });
         found.collect()
     }
@@ -81,14 +82,15 @@ impl FiguresCache {
 fn rows<'a>(
     shared: &[&'a [Shared<'_>]],
     figure: impl Fn(&Trial) -> Option<f64>,
-    mut margins: Margins<'a>,
+    margin: MetricMargin,
+    effects: &mut Effects<'a>,
 ) -> Vec<Row> {
     let mut cells = Vec::new();
     for (pair, of_pair) in shared.iter().enumerate() {
         for (cell, shared) in of_pair.iter().enumerate() {
             let (a, b) = (runs(&shared.a, &figure), runs(&shared.b, &figure));
             let of_both = shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
-            let margin = margins.of(of_both, &a, &b);
+            let margin = margin.of(effects.smallest(of_both), &a, &b);
             cells.push(CellPair { pair, cell, a, b, margin });
         }
     }

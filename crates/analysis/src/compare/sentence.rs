@@ -42,23 +42,21 @@ pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     let others =
         others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase()));
     let [(first, first_word), (second, second_word)] = changed;
+    let others = others.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
     let decided = first + second + count(&|outcome| outcome == Outcome::Equivalent);
+    if decided == 0 && !rows.is_empty() {
+        let reasons: Vec<String> = others.collect();
+        let cells = counted(rows.len(), "cell");
+        return format!("no verdict in {} of {cells}: {}", rows.len(), reasons.join(", "));
+    }
     let mut parts = vec![match (first, better) {
-        _ if decided == 0 && !rows.is_empty() => {
-            format!("no verdict in {} of {}", rows.len(), counted(rows.len(), "cell"))
-        }
         (0, Better::Neither) if second == 0 => format!("none of {} changed", counted(rows.len(), "cell")),
         (0, _) => format!("none of {} {first_word}", counted(rows.len(), "cell")),
         _ => format!("{first} of {} {first_word}", counted(rows.len(), "cell")),
     }];
     parts.extend((second > 0).then(|| format!("{second} {second_word}")));
-    parts.extend(others.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}")));
-    let mut text = match parts.split_first() {
-        Some((none, reasons)) if decided == 0 && !rows.is_empty() => {
-            format!("{none}: {}", reasons.join(", "))
-        }
-        _ => parts.join(", "),
-    };
+    parts.extend(others);
+    let mut text = parts.join(", ");
     if let Some((word, row)) = extreme(&rows, better) {
         text += &format!("; {word}: {}", with_change(row, &pairs[pair]));
     }

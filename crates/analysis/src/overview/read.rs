@@ -1,11 +1,13 @@
 //! The overview of a stored run.
 
+use std::collections::BTreeMap;
+
 use model::record::Trial;
-use store::StoreReader;
+use store::{StoreError, StoreReader};
 
 use super::overview;
 use super::view::View;
-use crate::context::{contexts, read_kernel_options};
+use crate::context::{TrialContext, contexts, read_kernel_options};
 use crate::left_out::left_out;
 use crate::select::{ReadError, RunSelection, select_run};
 
@@ -24,13 +26,29 @@ pub fn read(reader: &StoreReader, selection: &RunSelection) -> Result<View, Read
 /// None of its trials can be read.
 pub fn read_run(reader: &StoreReader, id: &str) -> Result<Option<View>, ReadError> {
     let of_run: Vec<&Trial> = reader.trials().iter().filter(|trial| trial.run.id == id).collect();
-    let mut contexts = contexts(reader, &of_run);
-    read_kernel_options(reader, &mut contexts);
+    match of_run.is_empty() {
+        true => Ok(None),
+        false => Ok(Some(read_trials(reader, &of_run, &mut BTreeMap::new())?)),
+    }
+}
+
+/// Overview of these trials. `known` has the contexts that are known already, and gets the others.
+///
+/// # Errors
+/// None of the trials can be read.
+pub fn read_trials(
+    reader: &StoreReader,
+    of_run: &[&Trial],
+    known: &mut BTreeMap<String, TrialContext>,
+) -> Result<View, StoreError> {
+    let unknown: Vec<&Trial> =
+        of_run.iter().copied().filter(|trial| !known.contains_key(&trial.id)).collect();
+    known.extend(contexts(reader, &unknown));
+    read_kernel_options(reader, known);
     let readable = of_run.iter().filter(|trial| !reader.is_left_out(&trial.id));
     let trials: Vec<Trial> = readable.copied().cloned().collect();
-    match of_run.first() {
-        None => Ok(None),
-        Some(first) if trials.is_empty() => Err(reader.error(&first.id).into()),
-        Some(_) => Ok(Some(View { left_out: left_out(reader.left_out()), ..overview(&trials, &contexts) })),
+    if let Some(first) = of_run.first().filter(|_| trials.is_empty()) {
+        return Err(reader.error(&first.id));
     }
+    Ok(View { left_out: left_out(reader.left_out()), ..overview(&trials, known) })
 }

@@ -11,7 +11,7 @@ use super::view;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
 use crate::judgement::{CellPair, Row, Runs, acceleration, judge_cells};
 use crate::levels::Levels;
-use crate::margin::Margins;
+use crate::margin::{Effects, MetricMargin};
 use crate::metric::Metric;
 
 /// Adds a verdict to each point, and returns a summary of each column. `cells` are the panels', with any number of
@@ -22,7 +22,9 @@ pub(crate) fn judge_columns(
     columns: usize,
     all: &[Vec<&Trial>],
 ) -> Vec<view::Comparison> {
-    let mut margins = Margins::new(&Metric::Tps, &[], std::iter::empty());
+    let of_runs = all.iter().filter_map(|trials| Some(&trials.first()?.run));
+    let effect = Effects::default().smallest(of_runs);
+    let margin = MetricMargin::new(&Metric::Tps, &[], std::iter::empty());
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
@@ -40,8 +42,7 @@ pub(crate) fn judge_columns(
                     (Some(a), Some(b)) => {
                         let acceleration = acceleration(&cells[at_panel]);
                         let (a, b) = (runs(a, acceleration), runs(b, acceleration));
-                        let of_all = all.iter().filter_map(|trials| Some(&trials.first()?.run));
-                        let margin = margins.of(of_all, &a, &b);
+                        let margin = margin.of(effect, &a, &b);
                         let cell = pair.cells.len();
                         cells_of_pairs.push(CellPair { pair: pairs.len(), cell, a, b, margin });
                         places.push([at_panel, at_row, column]);

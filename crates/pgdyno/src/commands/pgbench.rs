@@ -29,7 +29,7 @@ pub(crate) struct PgbenchArgs {
 impl PgbenchArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         // The raw arguments: clap removes a `--` from `args`, but pgbench needs it.
-        Ok(Exit::Code(run(env::args_os().skip(2).collect())))
+        Ok(Exit::Code(run(env::args_os().skip(1).skip_while(|arg| arg != "pgbench").skip(1).collect())))
     }
 }
 

@@ -12,11 +12,10 @@ use store::format::live::Line;
 use store::{Listing, Problem, Stamp, Store, StoreError, StoreReader};
 use tokio::sync::Semaphore;
 
-use analysis::context::{contexts, read_kernel_options};
+use analysis::context::TrialContext;
 use analysis::history::run_histories;
-use analysis::overview::view::View;
+use analysis::overview::read_trials;
 use analysis::trial::{Points, detail};
-use analysis::{context::TrialContext, left_out, overview};
 
 use super::recent::Recent;
 use super::response::{Document, ErrorResponse};
@@ -232,20 +231,11 @@ impl ReportCache {
         }
         let present: BTreeSet<&String> = ids().collect();
         cached.contexts.retain(|id, _| present.contains(id));
-        let is_unknown = |trial: &&Trial| !cached.contexts.contains_key(&trial.id);
-        let unknown: Vec<&Trial> = of_run.iter().copied().filter(is_unknown).collect();
         let reader = self.reader(of_run.iter().copied(), rejected);
-        cached.contexts.extend(contexts(&reader, &unknown));
-        read_kernel_options(&reader, &mut cached.contexts);
-        let readable = reader.trials().iter().filter(|trial| !reader.is_left_out(&trial.id));
-        let trials: Vec<Trial> = readable.cloned().collect();
-        if let Some(first) = of_run.first().filter(|_| trials.is_empty()) {
-            return Err(reader.error(&first.id));
-        }
-        let view = View { left_out: left_out(reader.left_out()), ..overview(&trials, &cached.contexts) };
+        let view = read_trials(&reader, &of_run, &mut cached.contexts)?;
         let document = Document::new(json(&view));
         cached.view = view.left_out.is_empty().then(|| document.clone());
-        cached.ids = trials.into_iter().map(|trial| trial.id).collect();
+        cached.ids = ids().cloned().collect();
         Ok(document)
     }
 

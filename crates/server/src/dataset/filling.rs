@@ -17,7 +17,7 @@ use crate::dataset::eviction;
 use crate::dataset::fill::{check_scale, load_settings};
 use crate::dataset::size::template_bytes;
 use crate::dataset::template::{FORMAT, Facts, RECORD, Record, Template, bytes_below, lock_file, name, read};
-use crate::error::Error;
+use crate::error::{DISK_FULL_TEXTS, Error};
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};
 use host::files::write_regular;
@@ -27,8 +27,8 @@ use host::{Cache, IoContext, Lock, Progress};
 /// Interval between syncs of what is written while a template is filled.
 const SYNC_INTERVAL: Duration = Duration::from_millis(250);
 
-/// What the log says of a disk without space, or of a user who may have no more of it.
-const FULL: [&str; 2] = ["No space left on device", "Disk quota exceeded"];
+/// What lines of the log have that tell why a server ended, apart from a full disk.
+const REASONS: [&str; 4] = ["PANIC: ", "FATAL: ", "File too large", "was terminated by signal"];
 /// Number of lines of the log in an error.
 const REASON_LINES: usize = 3;
 
@@ -113,18 +113,14 @@ fn make(
 
 /// Adds the reason from the server's log to an error: a server that panicked only closed the connection.
 fn with_log(error: Error, server: &Server, content: &Content, need: u64) -> Error {
-    if matches!(error, Error::Host(host::Error::Interrupted)) {
+    if error.is_interrupted() {
         return error;
     }
     let log = server.log().unwrap_or_default();
-    let is_reason = |line: &&str| {
-        FULL.iter()
-            .chain(&["PANIC: ", "FATAL: ", "File too large", "was terminated by signal"])
-            .any(|sign| line.contains(sign))
-    };
+    let is_reason = |line: &&str| DISK_FULL_TEXTS.iter().chain(&REASONS).any(|sign| line.contains(sign));
     let lines: Vec<&str> = log.lines().filter(is_reason).collect();
-    let is_full = FULL.iter().any(|sign| lines.iter().any(|line| line.contains(sign)));
-    let log = last_lines(&lines.join("\n"), REASON_LINES);
+    let is_full = lines.iter().any(|line| DISK_FULL_TEXTS.iter().any(|sign| line.contains(sign)));
+    let log = mask(&last_lines(&lines.join("\n"), REASON_LINES));
     if is_full {
         let what = format!("{}, {content}", server.control.title);
         Error::DiskFull { what, directory: server.data_directory().to_owned(), need, log }

@@ -33,6 +33,24 @@ use model::units::{Rate, Size, Span};
 use model::waits::{SessionKind, StatementUse, Waits};
 use model::workload::{Protocol, Transport, Workload};
 
+/// The files below a directory, by their paths relative to it.
+pub(crate) fn files(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                directories.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                files.insert(name, std::fs::read(path).unwrap());
+            }
+        }
+    }
+    files
+}
+
 /// A cell with every level at its default.
 fn planned() -> Cell {
     let campaign = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n";
