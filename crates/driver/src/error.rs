@@ -144,7 +144,7 @@ pub enum LoadError {
 }
 
 impl LoadError {
-    /// The failure of the load's surroundings that is the reason, if it is one.
+    /// The outage that is the reason, if it is one.
     pub fn outage(&self) -> Option<Outage> {
         match self {
             Self::Connect { outage, .. } => *outage,

@@ -136,7 +136,7 @@ pub enum Reply {
     Failed {
         /// The action, its object, and why it failed.
         message: String,
-        /// The failure of the load's surroundings that is the reason, if it is one.
+        /// The outage that is the reason, if it is one.
         outage: Option<Outage>,
     },
 }

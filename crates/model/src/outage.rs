@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A failure of a trial's surroundings, which says nothing about the trial.
+/// A failure of what a trial depends on, which says nothing about the trial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outage {

@@ -32,7 +32,7 @@ const SECRET_SETTINGS: [&str; 2] = ["primary_conninfo", "ssl_passphrase_command"
 const COMMAND_SETTINGS: [&str; 4] =
     ["archive_cleanup_command", "archive_command", "recovery_end_command", "restore_command"];
 
-/// Shortest secret that is looked for in other texts: shorter ones occur by chance.
+/// Shortest secret that is searched for in other texts: shorter ones occur by chance.
 const MIN_KNOWN_BYTES: usize = 4;
 
 /// A value that is stored and shown with its secrets masked.

@@ -100,7 +100,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// The failure of the surroundings that is the reason, if it is one.
+    /// The outage that is the reason, if it is one.
     pub(crate) fn outage(&self) -> Option<Outage> {
         match self {
             Self::Server(error) => error.outage(),

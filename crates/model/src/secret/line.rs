@@ -12,7 +12,7 @@ const LOGIN_OPTIONS: [&str; 3] = ["-u", "--user", "--proxy-user"];
 /// Header of HTTP, also `Proxy-Authorization`.
 const AUTHORIZATION: &str = "authorization";
 
-/// Longest distance within which the end of a login, an option or a quote is looked for, so that the time is proportional
+/// Longest distance within which the end of a login, an option or a quote is searched for, so that the time is proportional
 /// to the length of the line.
 const MAX_DISTANCE_BYTES: usize = 1024;
 

@@ -127,10 +127,10 @@ impl PageHeader {
             return Err(malformed("its encoding is unknown"));
         }
         if self.unpacked_bytes > self.packed_bytes.saturating_mul(MAX_EXPANSION).saturating_add(64) {
-            return Err(malformed("it is said to be larger than it can be"));
+            return Err(malformed("its header claims that it is larger than it can be"));
         }
         if self.kind == DICTIONARY_PAGE && values.count > self.unpacked_bytes / MIN_VALUE_BYTES {
-            return Err(malformed("it is said to have more values than it can have"));
+            return Err(malformed("its header claims more values than it can have"));
         }
         Ok(())
     }
