@@ -62,9 +62,9 @@ impl fmt::Display for Victim {
 
 impl Blow {
     fn choose(rng: &mut fastrand::Rng) -> Self {
-        match rng.u8(..3) {
-            0 => Self::Kill,
-            1 => Self::Terminate,
+        match rng.u8(..4) {
+            0 | 1 => Self::Kill,
+            2 => Self::Terminate,
             _ => Self::Stop(Duration::from_millis(rng.u64(50..1500))),
         }
     }
@@ -78,7 +78,10 @@ impl Blow {
     }
 }
 
-/// Hits a random one of the victims after a random delay, unless the campaign ends before. Whether one was hit.
+/// A process that appears after its fault is due, as a driver does for each trial, is hit this long after it at most.
+const LONGEST_LIFE: Duration = Duration::from_millis(400);
+
+/// Hits a random one of the victims after a random delay, as soon as there is one, unless the campaign ends before.
 pub(crate) fn inject(
     campaign: &mut Started,
     victims: &[Victim],
@@ -86,17 +89,27 @@ pub(crate) fn inject(
     rng: &mut fastrand::Rng,
     counts: &mut Counts,
     mut meanwhile: impl FnMut(),
-) -> bool {
-    let moment = Instant::now() + longest.mul_f64(rng.f64());
-    while Instant::now() < moment {
+) {
+    let (victim, blow) = (victims[rng.usize(..victims.len())], Blow::choose(rng));
+    let mut moment = Instant::now() + longest.mul_f64(rng.f64());
+    let mut is_awaited = false;
+    let process = loop {
         if campaign.has_ended() {
-            return false;
+            return;
         }
         meanwhile();
+        if Instant::now() >= moment {
+            match victim.find(campaign.pid(), rng) {
+                Some(process) if !is_awaited => break process,
+                Some(_) => {
+                    is_awaited = false;
+                    moment = Instant::now() + LONGEST_LIFE.mul_f64(rng.f64());
+                }
+                None => is_awaited = true,
+            }
+        }
         thread::sleep(POLL_INTERVAL);
-    }
-    let (victim, blow) = (victims[rng.usize(..victims.len())], Blow::choose(rng));
-    let Some(process) = victim.find(campaign.pid(), rng) else { return false };
+    };
     counts.fault(format!("{} to {victim}", blow.name()));
     let send = |signal| {
         // SAFETY: kill has no preconditions; the process is a descendant of this one.
@@ -111,5 +124,4 @@ pub(crate) fn inject(
             send(libc::SIGCONT)
         }
     };
-    true
 }

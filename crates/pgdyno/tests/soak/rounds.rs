@@ -18,7 +18,7 @@ use crate::site::{Ended, MAJORS, Site, Started};
 use crate::small_disk;
 
 /// Longest time before the next fault.
-const LONGEST_PAUSE: Duration = Duration::from_secs(6);
+const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 const LONGEST_PAUSE_IN_GUESTS: Duration = Duration::from_secs(30);
 /// Starts of a campaign that faults hit; later ones are undisturbed.
 const DISTURBED_STARTS: usize = 4;
