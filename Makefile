@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := build
 .PHONY: build web demo test check generated pins test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
-	compiler chromium perf kernels clients cargo-deny
+	compiler chromium perf kernels clients source cargo-deny
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -64,7 +64,7 @@ pins: compiler
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so groups run in parallel, followed
 ## by the tests that need the machine for themselves
-unit: compiler perf kernels clients chromium $(WEB_PAGE)
+unit: compiler perf kernels clients source chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS)
 	setup/built test -p pgdyno -- alone_
@@ -156,6 +156,11 @@ kernels:
 clients:
 	@setup/packages psql:postgresql-client openssl:openssl
 	@setup/pgbench target/test-programs
+
+# A source of PostgreSQL and what its builds need. The tests that build it are skipped without it.
+source:
+	@setup/packages make:build-essential bison:bison flex:flex perl:perl meson:meson ninja:ninja-build
+	@setup/postgresql-source target/test-sources || true
 
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \

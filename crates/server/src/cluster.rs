@@ -44,7 +44,8 @@ pub struct Cluster {
     /// Lines of `pg_hba.conf` that replace pgdyno's own.
     rules: Option<String>,
     _owner: Lock,
-    _installation_in_use: Lock,
+    /// None while it is being installed.
+    _installation_in_use: Option<Lock>,
 }
 
 impl Cluster {
@@ -55,14 +56,20 @@ impl Cluster {
     /// fails.
     pub fn empty(cache: &Cache, installation: &Installation, options: &[String]) -> Result<Self, Error> {
         let cluster = Self::without_data(cache, installation)?;
-        initdb(
-            installation,
-            options,
-            &cluster.user,
-            &cluster.data_directory(),
-            &cluster.directory.join("initdb.log"),
-        )?;
+        cluster.initdb(options)?;
         Ok(cluster)
+    }
+
+    /// A new cluster of an installation under way, whose lock the caller holds.
+    pub(crate) fn of_unfinished(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
+        let cluster = Self::with_lock(cache, installation, None)?;
+        cluster.initdb(&[])?;
+        Ok(cluster)
+    }
+
+    fn initdb(&self, options: &[String]) -> Result<(), Error> {
+        let log = self.directory.join("initdb.log");
+        initdb(&self.installation, options, &self.user, &self.data_directory(), &log)
     }
 
     /// A copy of a data directory without a running server. Progress is reported as the step `what`.
@@ -105,7 +112,11 @@ impl Cluster {
 
     /// Creates everything but the data directory.
     fn without_data(cache: &Cache, installation: &Installation) -> Result<Self, Error> {
-        let installation_in_use = installation.in_use(cache)?;
+        let in_use = installation.in_use(cache)?;
+        Self::with_lock(cache, installation, Some(in_use))
+    }
+
+    fn with_lock(cache: &Cache, installation: &Installation, in_use: Option<Lock>) -> Result<Self, Error> {
         let _lock = cache.clusters_lock()?;
         let directory = tempfile::Builder::new()
             .prefix("c-")
@@ -124,7 +135,7 @@ impl Cluster {
             copied: Copied::default(),
             rules: None,
             _owner: owner,
-            _installation_in_use: installation_in_use,
+            _installation_in_use: in_use,
         })
     }
 

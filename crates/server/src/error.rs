@@ -154,6 +154,21 @@ pub enum Error {
         /// End of the log.
         output: Box<str>,
     },
+    /// A build whose server does not start.
+    #[error(
+        "PostgreSQL {version} was built from {location}, but not installed, since no server starts from it: {error}\n\
+         The log of the build is {log}; other build options may help"
+    )]
+    UnusableBuild {
+        /// Version stated in the source.
+        version: String,
+        /// The directory or tarball of the source.
+        location: PathBuf,
+        /// The log of the whole build.
+        log: PathBuf,
+        /// Error of `initdb` or of the start.
+        error: Box<Self>,
+    },
     /// A requested data set was never created.
     #[error("there is no template of {content} for PostgreSQL {server}: create it first")]
     NoTemplate {
@@ -338,6 +353,7 @@ impl Error {
             Self::Sql { outage, .. } => return *outage,
             Self::Start { log, .. } => exhaustion_in(log).is_some(),
             Self::DiskFull { .. } => true,
+            Self::UnusableBuild { error, .. } => return error.outage(),
             Self::Fill { error, log } => {
                 exhaustion_in(log).is_some() || error.outage() == Some(Outage::Exhausted)
             }

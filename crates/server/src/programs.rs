@@ -2,11 +2,10 @@
 
 pub(crate) mod archives;
 pub(crate) mod build_flags;
-mod in_place;
+pub(crate) mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;
 mod pins;
 mod releases;
-pub(crate) mod resolve;
 pub(crate) mod source;
 mod stamp;

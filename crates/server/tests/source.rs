@@ -244,6 +244,25 @@ fn a_failed_build_shows_the_end_of_its_log_and_keeps_it() {
 }
 
 #[test]
+fn a_build_whose_server_does_not_start_is_not_installed() {
+    let fake = FakeSource::new();
+    let makefile = fs::read_to_string(fake.path("postgresql/src/backend/Makefile.in")).unwrap();
+    let broken = "\n\trm $(to)/bin/initdb\n\tprintf '#!/bin/sh\\necho no postgres.bki >&2; exit 1\\n' > $(to)/bin/initdb\n\
+                  \tchmod +x $(to)/bin/initdb\n";
+    fake.write("src/backend/Makefile.in", &format!("{}{broken}", makefile.trim_end()));
+    let message = fake.build().unwrap_err().to_string();
+    let version = support::installed("18").version();
+    assert!(message.starts_with(&format!("PostgreSQL {version} was built from ")), "{message}");
+    assert!(message.contains("not installed") && message.contains("no postgres.bki"), "{message}");
+    assert_eq!(names(&fake.path("cache/installations")), [""; 0]);
+    assert_eq!(names(&fake.path("cache/clusters")), [""; 0]);
+
+    fake.write("src/backend/Makefile.in", &makefile);
+    fake.build().unwrap();
+    assert_eq!(names(&fake.path("cache/clusters")), [""; 0]);
+}
+
+#[test]
 fn an_invalid_source_is_refused_before_anything_is_built() {
     let fake = FakeSource::new();
     let refused = |build: model::server::Build, why: &str| {

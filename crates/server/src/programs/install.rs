@@ -102,7 +102,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         build: None,
         installed: Timestamp::now(),
     };
-    put_in_place(cache, &identity, &record, |tree: &Path| {
+    let unpack = |tree: &Path| {
         let corrupt =
             |why: String| Error::Corrupt { version: version.to_string(), archive: archives.location(), why };
         download.unpack(tree).map_err(|error| corrupt(format!("it can't be unpacked: {error}")))?;
@@ -110,7 +110,8 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
             Some(program) => Err(corrupt(format!("it contains no bin/{program}"))),
             None => Ok(()),
         }
-    })
+    };
+    put_in_place(cache, &identity, &record, unpack, |_| Ok(()))
 }
 
 fn newest_downloaded(cache: &Cache, wanted: VersionRequest) -> Result<Option<Installation>, Error> {

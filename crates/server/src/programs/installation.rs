@@ -16,7 +16,7 @@ use host::Cache;
 use host::IoContext;
 use host::Lock;
 use host::ServerUser;
-use host::files::{entries, remove_tree};
+use host::files::{create_public_directory, entries, remove_tree};
 
 /// Record next to the binaries. It is written before the directory gets its name, so a named directory is complete.
 const RECORD: &str = "installation.json";
@@ -217,20 +217,23 @@ pub fn installed(cache: &Cache) -> Result<Vec<Installation>, Error> {
 }
 
 /// Adds an installation to the cache: `make` creates its files in a new directory next to the final one, which is then
-/// renamed, so that an interrupted installation has no name. The caller holds the identity's lock.
+/// renamed if `check` accepts it, so that an interrupted or refused installation has no name. The caller holds the
+/// identity's lock.
 pub(crate) fn put_in_place(
     cache: &Cache,
     identity: &str,
     record: &Record,
     make: impl FnOnce(&Path) -> Result<(), Error>,
+    check: impl FnOnce(&Installation) -> Result<(), Error>,
 ) -> Result<Installation, Error> {
     let partial = partial(cache, identity);
     remove_tree(&partial)?;
-    fs::create_dir(&partial).doing("create the directory", &partial)?;
+    create_public_directory(&partial)?;
     let place = cache.installations().join(identity);
     let tree = partial.join("tree");
     let outcome = make(&tree)
         .and_then(|()| finish(&tree, record))
+        .and_then(|()| check(&Installation::read(identity, &tree)?))
         .and_then(|()| Ok(fs::rename(&tree, &place).doing("rename to", &place)?));
     let cleaned = remove_tree(&partial);
     outcome.and(Ok(cleaned?))?;

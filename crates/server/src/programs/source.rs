@@ -31,15 +31,21 @@ use run::Runner;
 /// Default compiler flags: the same for all majors, with frame pointers for stack traces.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";
 /// Version of pgdyno's way of building; builds of older ones are no longer used.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// Digits of the hash in an identity, and in the name of a build directory.
 const DIGITS: usize = 12;
 
 /// Makes the server of a source available: an existing build is used as it is, else it is built.
 ///
 /// The build directory has a fixed place, so that a change of a few files recompiles only these, and ccache finds its
-/// entries; one pgdyno uses it at a time.
-pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Result<Installation, Error> {
+/// entries; one pgdyno uses it at a time. A new server is installed only if `try_out` accepts it: what make installs
+/// differs between majors.
+pub(crate) fn build(
+    cache: &Cache,
+    build: &Build,
+    try_out: &dyn Fn(&Installation) -> Result<(), Error>,
+    progress: &dyn Progress,
+) -> Result<Installation, Error> {
     check_options(build)?;
     progress.step(&format!("reading the source {}", build.location.display()), 0, None);
     let content = Content::new(build)?;
@@ -88,10 +94,20 @@ pub(crate) fn build(cache: &Cache, build: &Build, progress: &dyn Progress) -> Re
         }),
         installed: Timestamp::now(),
     };
-    let installation = put_in_place(cache, &identity, &record, |tree| {
+    let make = |tree: &Path| {
         recipe.install(tree)?;
         let log = tree.join(BUILD_LOG);
         Ok(fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)?)
+    };
+    let installation = put_in_place(cache, &identity, &record, make, |installation| {
+        check_interrupted(progress)?;
+        progress.step(&format!("starting {} for the first time", runner.what()), 0, None);
+        try_out(installation).map_err(|error| Error::UnusableBuild {
+            version: version.to_string(),
+            location: content.location.clone(),
+            log: runner.log().to_owned(),
+            error: Box::new(error),
+        })
     })?;
     sync::clear(&directory)?;
     Ok(installation)

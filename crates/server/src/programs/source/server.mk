@@ -14,12 +14,15 @@ others := $(wildcard \
 	src/bin/pg_ctl src/bin/pg_controldata src/bin/pg_config \
 	contrib/pg_buffercache contrib/pg_prewarm contrib/pg_stat_statements)
 
-directories := $(backend) $(libpq) $(initdb) $(others)
+# From 17 on, this installs postgres.bki; before, the backend does.
+catalog := $(patsubst %/Makefile,%,$(shell grep -ls '^install:' src/include/catalog/Makefile))
+
+directories := $(backend) $(libpq) $(initdb) $(catalog) $(others)
 
 # From 11 on, two rules of the backend generate these, each by its own make: in parallel they would collide.
 headers := $(shell grep -o '^generated-headers:' $(backend)/Makefile)
 
-.PHONY: all install headers $(directories:=.all) $(directories:=.install)
+.PHONY: all install headers header-directories $(directories:=.all) $(directories:=.install)
 
 all: $(directories:=.all)
 install: $(directories:=.install)
@@ -30,10 +33,16 @@ headers:
 $(backend).all: headers
 $(libpq).all: $(backend).all
 $(initdb).all: $(libpq).all
-$(others:=.all): $(initdb).all
+$(catalog:=.all) $(others:=.all): $(initdb).all
 
 $(directories:=.all): %.all:
 	$(MAKE) -C $* all
 
 $(directories:=.install): %.install:
 	$(MAKE) -C $* install
+
+# It installs headers, too, into directories that it does not create.
+$(catalog:=.install): header-directories
+
+header-directories:
+	$(MAKE) -C src/include installdirs
