@@ -23,7 +23,7 @@ use crate::compare::{Gate, Gates, reasons};
 use crate::judgement::{Direction, Outcome, Runs, is_usable};
 use crate::levels::Levels;
 use crate::metric::{Metric, metrics_like};
-use crate::select::Selector;
+use crate::select::{Selector, trials_of_any};
 use steps::Keys;
 
 pub use accept::Decision;
@@ -38,8 +38,8 @@ pub struct Request<'a> {
     pub metric: Metric,
     /// The axis of the history.
     pub over: HistoryAxis,
-    /// The trials; of all runs unless it names an origin.
-    pub selector: Selector,
+    /// The trials, those of any of them; without one, all trials of the store.
+    pub selectors: Vec<Selector>,
     /// Levels that identify the control, to which figures are relative.
     pub control: Option<Selector>,
     /// Steps to omit, by key or label.
@@ -63,7 +63,7 @@ pub struct History {
     pub control: Option<String>,
     /// The axis of the history.
     pub over: HistoryAxis,
-    /// The selector as written; empty for all trials.
+    /// The selectors as written, separated by spaces; empty for all trials.
     pub selector: String,
     /// The steps, in order.
     pub steps: Vec<Step>,
@@ -200,7 +200,7 @@ struct TrialData {
 /// Nothing is selected or can be read, or the trials have no known step or would be averaged over different servers.
 pub fn history(reader: &StoreReader, request: &Request<'_>) -> Result<History, HistoryError> {
     check(request)?;
-    let mut selected = request.selector.trials_of_all_runs(reader)?;
+    let mut selected = trials_of_any(reader, &request.selectors)?;
     let mut controls = controls(request, reader.trials(), &selected);
     let (read, collected) = read(reader, request, selected.iter().chain(&controls).copied());
     let first = selected.first().map(|trial| trial.id.as_str());
@@ -259,7 +259,7 @@ pub fn history(reader: &StoreReader, request: &Request<'_>) -> Result<History, H
         kind: read.values().find_map(|read| read.kind),
         control: request.control.as_ref().map(ToString::to_string),
         over: request.over,
-        selector: request.selector.to_string(),
+        selector: request.selectors.iter().map(Selector::to_string).collect::<Vec<_>>().join(" "),
         steps,
         order,
         series,

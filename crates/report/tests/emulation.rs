@@ -214,7 +214,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
     let asked = |control: Option<&str>| analysis::history::Request {
         metric: Metric::Tps,
         over: HistoryAxis::Kernel,
-        selector: Selector::default(),
+        selectors: Vec::new(),
         control: control.map(|text| text.parse().unwrap()),
         without: Vec::new(),
         gates: Vec::new(),

@@ -9,7 +9,6 @@ use std::path::Path;
 use analysis::history::{Decision, History, HistoryAxis, Order, Request, Shift, Tested, history};
 use analysis::levels::Levels;
 use analysis::metric::Metric;
-use analysis::select::Selector;
 use bundles::{Bundles, cell, record, run, with_validity};
 use model::cell::{Cell, Level};
 use model::record::{Commit, Imported, ImportedFile, Status, TrialRecord};
@@ -20,7 +19,7 @@ fn request(over: HistoryAxis) -> Request<'static> {
     Request {
         metric: Metric::Tps,
         over,
-        selector: Selector::default(),
+        selectors: Vec::new(),
         control: None,
         without: Vec::new(),
         gates: Vec::new(),
@@ -178,9 +177,9 @@ fn accept(history: &mut History, bundles: &Bundles, at: &str) -> Result<(), Stri
 #[test]
 fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     let bundles = nights();
-    let selector = || "server=new".parse().unwrap();
+    let selectors = || vec!["server=new".parse().unwrap()];
     let gates = vec!["tps < -5%".parse().unwrap()];
-    let asked = || Request { selector: selector(), gates: gates.clone(), ..request(HistoryAxis::Date) };
+    let asked = || Request { selectors: selectors(), gates: gates.clone(), ..request(HistoryAxis::Date) };
     let mut found = history(&bundles.reader(), &asked()).unwrap();
     assert_eq!(found.gates[0].hit, [(0, 0), (0, 1)]);
     accept(&mut found, &bundles, "2026-12-11").unwrap();
@@ -195,7 +194,7 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     let page = text(&again, Format::Table, false);
     assert!(page.contains("; 2 accepted\n") && page.contains(" by ann: known\n"), "{page}");
     // Accepted only for the selected cells.
-    let all = history(&bundles.reader(), &Request { selector: Selector::default(), ..asked() }).unwrap();
+    let all = history(&bundles.reader(), &Request { selectors: Vec::new(), ..asked() }).unwrap();
     assert_eq!(all.gates[0].hit.len(), 1);
     assert!(text(&all, Format::Table, false).contains("accepted for 1 of 2 cells on "));
     // Not accepted for another history.
@@ -418,9 +417,9 @@ fn ambiguous_requests_are_reported() {
         refused(&bundles, &Request { without, ..request(HistoryAxis::Date) })
             .starts_with("there is no step \"2027-01-01\"; there are 2026-11-21, ")
     );
-    let selector = "server=oldest".parse().unwrap();
+    let selectors = vec!["server=oldest".parse().unwrap()];
     assert!(
-        refused(&bundles, &Request { selector, ..request(HistoryAxis::Date) })
+        refused(&bundles, &Request { selectors, ..request(HistoryAxis::Date) })
             .starts_with("no trial of the store has server=oldest; there are\n  server: new, old")
     );
     let metric = "pg.wal.bytes".parse().unwrap();
@@ -466,12 +465,16 @@ fn time_steps_of_imported_trials_are_days() {
 fn a_campaign_means_all_its_runs() {
     let mut bundles = nights();
     bundles.write(record(cell("new", 8), 1.0));
-    let selector = "campaign:nightly".parse().unwrap();
-    let found = history(&bundles.reader(), &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
+    let selectors = vec!["campaign:nightly".parse().unwrap()];
+    let found = history(&bundles.reader(), &Request { selectors, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.runs, found.trials.trials), (30, 180));
-    let selector = "latest".parse().unwrap();
-    let found = history(&bundles.reader(), &Request { selector, ..request(HistoryAxis::Date) }).unwrap();
+    let selectors = vec!["latest".parse().unwrap()];
+    let found = history(&bundles.reader(), &Request { selectors, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!(found.trials.runs, 1);
+    let selectors = ["server=new,clients=8", "latest"].map(|text| text.parse().unwrap()).into();
+    let found = history(&bundles.reader(), &Request { selectors, ..request(HistoryAxis::Date) }).unwrap();
+    assert_eq!(found.selector, "server=new,clients=8 latest", "the trials of any of them");
+    assert!(found.trials.runs > 1);
 }
 
 #[test]

@@ -250,7 +250,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
         let request = history::Request {
             metric: "latency.p99".parse().unwrap(),
             over,
-            selector: Selector::default(),
+            selectors: Vec::new(),
             control: None,
             without: Vec::new(),
             gates: Vec::new(),

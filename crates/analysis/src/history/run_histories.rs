@@ -37,7 +37,7 @@ pub fn run_histories(reader: &StoreReader, run: &str) -> Result<Vec<History>, St
         let request = Request {
             metric: Metric::Tps,
             over,
-            selector,
+            selectors: vec![selector],
             control: None,
             without: Vec::new(),
             gates: Vec::new(),

@@ -30,6 +30,7 @@ Examples:
   pgdyno history tps --over kernel workload=select-only,clients=16
   pgdyno history latency.p99 --over date campaign:nightly --control server=17.0
                                                        relative to 17.0 of the same night
+  pgdyno history tps --over date tag:before tag:after
   pgdyno history tps --over commit campaign:nightly --newest 5 --fail 'tps < -3%'
   pgdyno history tps --over version --accept 18.2 --note 'the price of the fix of CVE-2026-0001'
   pgdyno history tps --over date --format json | jq -r '.shifts[].said'
@@ -42,9 +43,9 @@ pub(crate) struct HistoryArgs {
     #[arg(value_name = "METRIC")]
     metric: Metric,
 
-    /// Trials [default: all]
+    /// Trials, the union of all selectors [default: all]
     #[arg(value_name = "SELECTOR")]
-    selector: Option<Selector>,
+    selectors: Vec<Selector>,
 
     /// Steps of the history
     #[arg(long, value_enum, value_name = "WHAT")]
@@ -128,7 +129,7 @@ impl HistoryArgs {
         let request = Request {
             metric: self.metric,
             over: self.over.get(),
-            selector: self.selector.unwrap_or_default(),
+            selectors: self.selectors,
             control: self.control,
             without: self.without,
             gates: self.gates,
