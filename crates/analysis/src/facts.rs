@@ -22,13 +22,47 @@ pub(crate) fn facts_of(trial: &Trial, known: &TrialContext) -> Facts {
     facts
 }
 
-/// Facts of the machine. The server's own facts are covered by settings and build.
+/// Facts of the machine. The server's own facts are covered by settings and build; of the mounted filesystems only the
+/// one of the data matters, which has facts of its own.
 pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
-    let machine = Environment { server: Default::default(), ..environment.clone() };
+    let machine = Environment { server: Default::default(), mounts: Vec::new(), ..environment.clone() };
     let mut facts: Facts =
         machine.flatten().into_iter().map(|(name, value)| (format!("machine {name}"), value)).collect();
     if let Some(host) = &environment.hostname {
         facts.insert("machine hostname".to_owned(), host.clone());
     }
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use model::environment::Mount;
+
+    use super::*;
+
+    #[test]
+    fn only_the_mount_of_the_data_is_a_fact() {
+        let facts = |options: &str, elsewhere: Option<&str>| {
+            facts_of_machine(&Environment {
+                data_filesystem: Some("ext4".to_owned()),
+                data_mount_options: Some(options.to_owned()),
+                mounts: elsewhere
+                    .iter()
+                    .map(|point| Mount { point: (*point).to_owned(), ..mount() })
+                    .collect(),
+                ..Environment::default()
+            })
+        };
+        assert_eq!(facts("rw", None), facts("rw", Some("/run/user/1000")));
+        assert_ne!(facts("rw", None), facts("rw,noatime", None));
+    }
+
+    fn mount() -> Mount {
+        Mount {
+            point: "/".to_owned(),
+            source: "tmpfs".to_owned(),
+            filesystem: "tmpfs".to_owned(),
+            options: "rw".to_owned(),
+        }
+    }
 }
