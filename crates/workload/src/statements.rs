@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::workload::{Custom, ScriptText, Statement};
-use script::{CommandKind, EvalError, Fetch, Names, Script, ScriptError, Seeds};
+use script::{CommandKind, EvalError, Fetch, Names, Script, ScriptError, Seeds, Sql, SqlPart, Variables};
 
 use crate::error::WorkloadError;
 use crate::parameters::variables;
@@ -81,6 +81,8 @@ enum StatementError {
     Parameter(#[from] EvalError),
     #[error("{place}: {source}")]
     Value { place: String, source: EvalError },
+    #[error("{place}: undefined parameter \"{name}\"; the workload has {known}")]
+    Undefined { place: String, name: String, known: String },
     #[error("{0}: a value is not UTF-8")]
     NotUtf8(String),
     #[error("{place}: a setup or teardown can contain only SQL and \\set, not {command}")]
@@ -114,6 +116,11 @@ fn compute(
                         .map_err(|source| StatementError::Value { place: place.clone(), source })?;
                 }
                 CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
+                    if let Some(name) = undefined(sql, &variables) {
+                        let known = ["scale"].into_iter().chain(parameters.keys().map(String::as_str));
+                        let known = known.collect::<Vec<_>>().join(", ");
+                        return Err(StatementError::Undefined { place, name, known });
+                    }
                     let mut text = Vec::new();
                     variables.write_statement(sql, &mut text);
                     let sql = String::from_utf8(text).map_err(|_| StatementError::NotUtf8(place.clone()))?;
@@ -126,6 +133,29 @@ fn compute(
         }
     }
     Ok(statements)
+}
+
+/// The first undefined variable of a statement. `:name` in a comment, in a literal (`'HH24 :MI'`) or after a word, as in
+/// the slice `a[low:high]`, is none.
+fn undefined(sql: &Sql, variables: &Variables) -> Option<String> {
+    let mut before = String::new();
+    for part in sql.parts() {
+        match part {
+            SqlPart::Text(text) => before.push_str(text),
+            SqlPart::Var(slot) if variables.is_defined(*slot) => before.push('0'),
+            SqlPart::Var(slot) => {
+                let code = |line: &str| line.split("--").next().unwrap_or_default().matches('\'').count();
+                let is_in_literal = before.lines().map(code).sum::<usize>() % 2 == 1;
+                let is_in_comment = before.lines().last().is_some_and(|line| line.contains("--"));
+                let follows_word = before.ends_with(|c: char| c.is_alphanumeric() || "_)]\"".contains(c));
+                if !is_in_literal && !is_in_comment && !follows_word {
+                    return Some(variables.names().name(*slot).to_owned());
+                }
+                before.push('0');
+            }
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -153,12 +183,23 @@ mod tests {
     }
 
     #[test]
+    fn colons_that_begin_no_parameter_stay() {
+        let sql = "select to_char(now(), 'HH24:MI, :MI'), a[low:high], '1'::int, :rows;\n";
+        let statements = statements_of(sql).unwrap();
+        assert_eq!(statements[0].sql, sql.trim_end().replace(":rows", "7"));
+    }
+
+    #[test]
     fn invalid_commands_in_a_setup_are_reported_with_their_place() {
         for (text, expected) in [
             ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can contain only SQL and \\set"),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
             ("select 1 \\gset\n", "setup.sql:1: a setup or teardown"),
             ("\\set x 1 +\n", "setup.sql:1: syntax error"),
+            (
+                "select 1;\nselect generate_series(1, :row);\n",
+                "setup.sql:2: undefined parameter \"row\"; the workload has scale, rows",
+            ),
         ] {
             let error = statements_of(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
