@@ -189,7 +189,9 @@ mod tests {
 
     #[test]
     fn root_assumes_the_rights_of_the_servers_user_in_one_thread_only() {
-        let Ok(nobody) = ServerUser::named("nobody") else { return };
+        let Ok(nobody) = ServerUser::named("nobody") else {
+            return skip::skip("there is no user nobody");
+        };
         if !rustix::process::geteuid().is_root() {
             return skip::skip("the rights of the server's user: this test does not run as root");
         }
@@ -217,7 +219,9 @@ mod tests {
 
     #[test]
     fn another_users_directory_is_taken_over_and_links_in_it_are_not_followed() {
-        let Ok(nobody) = ServerUser::named("nobody") else { return };
+        let Ok(nobody) = ServerUser::named("nobody") else {
+            return skip::skip("there is no user nobody");
+        };
         if !rustix::process::geteuid().is_root() {
             return skip::skip("taking over files: this test does not run as root");
         }

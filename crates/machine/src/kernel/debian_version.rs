@@ -118,7 +118,9 @@ mod tests {
         for a in versions {
             for b in versions {
                 let mut dpkg = Command::new("dpkg");
-                let Ok(status) = dpkg.args(["--compare-versions", a, "lt", b]).status() else { return };
+                let Ok(status) = dpkg.args(["--compare-versions", a, "lt", b]).status() else {
+                    return skip::skip("no dpkg is installed here to compare with");
+                };
                 assert_eq!(status.success(), compare(a, b).is_lt(), "{a} and {b}");
             }
         }

@@ -21,16 +21,16 @@ pub(crate) enum Pgbench {
     Oracle,
 }
 
-/// Major version of PostgreSQL's pgbench; `None` if it is not installed, or pgdyno does not emulate that version.
-pub(crate) fn oracle() -> Option<u32> {
-    let output = Command::new("pgbench").arg("--version").output().ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    let major = text.strip_prefix("pgbench (PostgreSQL) ")?.split('.').next()?.parse().ok()?;
-    let known = [15, 17, 18].contains(&major);
-    if !known {
-        eprintln!("pgdyno has no pgbench {major} to compare with");
-    }
-    known.then_some(major)
+/// Major version of PostgreSQL's pgbench, or why there is none to compare with.
+pub(crate) fn oracle() -> Result<u32, String> {
+    let output = Command::new("pgbench").arg("--version").output();
+    let output = output.map_err(|error| format!("there is no pgbench here to compare with: {error}"))?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let version = text.strip_prefix("pgbench (PostgreSQL) ").and_then(|version| version.split('.').next());
+    let major = version.and_then(|major| major.trim().parse().ok());
+    major
+        .filter(|major| [15, 17, 18].contains(major))
+        .ok_or_else(|| format!("pgdyno does not emulate the pgbench that is here: {}", text.trim()))
 }
 
 impl Pgbench {
