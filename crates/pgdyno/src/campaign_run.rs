@@ -43,7 +43,7 @@ impl CampaignRun<'_> {
     pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
         let outcome = self.measure(store);
         let printed = match &outcome {
-            Err(error) if is_interrupted(error) => Ok(()),
+            Err(error) if says_all(error) => Ok(()),
             _ => print_tables(store, self.run, format),
         };
         let outcome = outcome?;
@@ -112,8 +112,9 @@ pub(crate) fn program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("could not find the path of the pgdyno executable")
 }
 
-fn is_interrupted(error: &anyhow::Error) -> bool {
-    matches!(error.downcast_ref(), Some(RunError::Interrupted))
+/// Whether tables would only distract from an error.
+fn says_all(error: &anyhow::Error) -> bool {
+    matches!(error.downcast_ref(), Some(RunError::Interrupted | RunError::Refused { .. }))
 }
 
 /// Prints the tables of a run.

@@ -306,3 +306,34 @@ fn a_load_ends_after_its_iterations_or_reports_that_time_was_too_short() {
         "{evidence}"
     );
 }
+
+#[test]
+fn a_refused_statement_ends_the_campaign_with_its_message_alone() {
+    let campaign = "name = 'refused'\n[factors]\nserver = ['18']\nworkload = ['wrong']\nclients = [1, 2]\n\
+                    [run]\nduration = '30s'\nwarmup = '100ms'\nrepeats = 3\nseed = 1\n\
+                    [workloads.wrong]\nscript = 'wrong.sql'\n";
+    let bench = bench(campaign, &[("wrong.sql", "select 1;\nselect * from nowhere;\n")]);
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    let text = text(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert_eq!(text.matches("relation \"nowhere\" does not exist").count(), 1, "{text}");
+    assert!(text.contains("wrong.sql") && text.contains("Correct the workload"), "{text}");
+    assert!(!text.contains("invalid") && !text.contains("clients failed"), "{text}");
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 1, "no other trial was attempted");
+    assert_eq!(trials[0].validity.status, Status::Invalid);
+    let interval = &bench.store().load(&trials[0].id).unwrap().intervals;
+    assert!(interval.len() < 10, "the load ended: {}", interval.len());
+}
+
+/// Errors that another try may not have end no campaign: division by zero is of class 22.
+#[test]
+fn another_error_is_tried_again() {
+    let campaign = "name = 'failing'\n[factors]\nserver = ['18']\nworkload = ['wrong']\nclients = [1]\n\
+                    [run]\nduration = '300ms'\nwarmup = '0s'\nrepeats = 1\nretries = 1\nseed = 1\n\
+                    [workloads.wrong]\nscript = 'wrong.sql'\n";
+    let bench = bench(campaign, &[("wrong.sql", "select 1 / 0;\n")]);
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert!(!text(&output).contains("Correct the workload"), "{}", text(&output));
+    assert_eq!(bench.trials().len(), 2);
+}

@@ -168,6 +168,13 @@ impl Campaign<'_> {
             self.write(&ended.record)?;
             schedule.record(&ended.record.trial);
             pace.estimated += self.plan.estimate_of(&[next.trial]).us();
+            if let Some(reason) = ended.refusal.take().filter(|_| !self.interrupted()) {
+                return Err(RunError::Refused {
+                    reason: model::secret::mask(&reason),
+                    cell: shown_cell.to_string(),
+                    store: self.store.root().to_owned(),
+                });
+            }
             let validity = &ended.record.trial.validity;
             self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
             if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {

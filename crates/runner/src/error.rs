@@ -66,6 +66,21 @@ pub enum RunError {
         /// Directory of the store.
         store: PathBuf,
     },
+    /// The server refuses a statement of a load.
+    #[error(
+        "{reason}\n\
+         The campaign stopped, because its other trials would fail, too (this one: {cell}); they are kept in {}. Correct the \
+         workload, then start the campaign again",
+        store.display()
+    )]
+    Refused {
+        /// The server's message, and its place.
+        reason: String,
+        /// The cell of the trial.
+        cell: String,
+        /// Directory of the store.
+        store: PathBuf,
+    },
     /// Several trials in a row failed before their load began.
     #[error(
         "{count} trials in a row failed before their load began, most recently {cell}: {reason}\n\

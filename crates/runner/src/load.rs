@@ -20,6 +20,10 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(60);
 /// Time limit for the end of a load after its planned end; the driver aborts transactions in flight after 5 s.
 const END_LIMIT: Duration = Duration::from_secs(15);
 
+/// Class of SQLSTATEs for syntax errors, missing objects and missing privileges: a statement that is refused each time.
+/// Source: PostgreSQL manual, "PostgreSQL Error Codes".
+const SYNTAX_OR_ACCESS: &str = "42";
+
 /// Results of a load.
 #[derive(Debug, Default)]
 pub(crate) struct LoadResult {
@@ -49,6 +53,14 @@ impl LoadResult {
     /// Start of the load by the wall clock.
     pub(crate) fn load_started(&self) -> Option<Timestamp> {
         Timestamp::from_microsecond(self.started?.unix_us).ok()
+    }
+
+    /// The first client that died because the server refuses its statement.
+    pub(crate) fn refusal(&self) -> Option<&ClientDeath> {
+        let is_refusal = |death: &&ClientDeath| {
+            death.sqlstate.as_ref().is_some_and(|code| code.starts_with(SYNTAX_OR_ACCESS))
+        };
+        self.deaths.iter().find(is_refusal)
     }
 
     /// Whether the load failed in a way that may have been caused by a failing server.
@@ -81,11 +93,15 @@ pub(crate) fn drive(
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
     let sent = driver.send(&Request::Run(Box::new(load)));
     let mut result = LoadResult::default();
+    let mut stopped = false;
     // A driver that does not accept the request has exited; the next reply gives the reason.
     let mut deadline = rig.now() + if sent.is_ok() { CONNECT_LIMIT } else { END_LIMIT };
     loop {
         if !result.interrupted && interrupt.load(Ordering::Relaxed) {
             result.interrupted = true;
+        }
+        if !stopped && (result.interrupted || result.refusal().is_some()) {
+            stopped = true;
             // If the driver has exited, the next reply reports it.
             let _ = driver.send(&Request::Stop);
             deadline = rig.now() + END_LIMIT;
@@ -122,7 +138,7 @@ pub(crate) fn drive(
                 Reply::Started { at } => {
                     on_event(LoadEvent::Started(at));
                     result.started = Some(at);
-                    if !result.interrupted {
+                    if !stopped {
                         deadline = rig.now() + length + END_LIMIT;
                     }
                 }

@@ -111,7 +111,10 @@ impl Machines {
         let mut machine = self.describe(cell);
         let outcome = self.attempt(context, cache, servers, next, &mut machine, on_interval);
         Ok(match outcome {
-            Ok(record) => FinishedTrial { loaded: record.trial.load_started.is_some(), outage: None, record },
+            Ok(record) => {
+                let loaded = record.trial.load_started.is_some();
+                FinishedTrial { loaded, outage: None, refusal: None, record }
+            }
             Err(Failure { why, outage, console }) => {
                 let environment = Environment { virtual_machine: Some(machine), ..Environment::default() };
                 let logs = console.into_iter().collect();

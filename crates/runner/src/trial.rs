@@ -62,6 +62,8 @@ pub(crate) struct FinishedTrial {
     pub(crate) loaded: bool,
     /// The outage that kept its load from running to the end, if it is one.
     pub(crate) outage: Option<TrialOutage>,
+    /// Why the server refuses a statement of its load, if it does.
+    pub(crate) refusal: Option<String>,
 }
 
 /// A running trial.

@@ -68,6 +68,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
 
     let loaded = load.started.is_some();
     let outage = outage(trial, &load, concluded.exhaustion);
+    let refusal = load.refusal().map(|death| death.message.clone());
     let server_log = concluded.server_log.into_iter();
     FinishedTrial {
         record: TrialRecord {
@@ -111,6 +112,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         },
         loaded,
         outage,
+        refusal,
     }
 }
 
