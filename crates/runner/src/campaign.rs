@@ -135,13 +135,18 @@ impl Campaign<'_> {
             }
             let cell = self.plan.cell(&next.trial);
             let shown_cell = cell.clone().masked();
+            let of = self.plan.trials.len().max(next.trial.position as usize);
+            let (remaining, extra) = (schedule.remaining_trials(), schedule.possible_trials());
+            let estimate = |trials: &[_]| pace.remaining(self.plan.estimate_of(trials));
             self.observer.on_event(&Event::TrialBegins {
                 trial: &next.trial,
                 cell: &shown_cell,
                 attempt: next.attempt,
                 reason: next.reason.as_deref(),
-                of: self.plan.trials.len().max(next.trial.position as usize),
-                remaining: pace.remaining(self.plan.estimate_of(&schedule.remaining_trials())),
+                of,
+                of_at_most: of.max(self.plan.cells.len() * self.plan.run.repeats.max as usize),
+                remaining: estimate(&remaining),
+                remaining_at_most: estimate(&[remaining, extra].concat()),
             });
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });

@@ -100,7 +100,7 @@ impl<'a> LiveFile<'a> {
         let state = &mut *self.state();
         let at = Timestamp::now();
         let line = match event {
-            Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
+            Event::TrialBegins { trial, cell, attempt, reason, of, remaining, .. } => {
                 let begins = TrialBegins {
                     at,
                     position: trial.position,
@@ -248,7 +248,9 @@ mod tests {
             attempt: 1,
             reason: None,
             of: 6,
+            of_at_most: 6,
             remaining: model::units::Span::from_us(1),
+            remaining_at_most: model::units::Span::from_us(1),
         });
         live.end(&Ok(RunOutcome::default()));
         let notices = notices.0.into_inner().unwrap();

@@ -33,8 +33,12 @@ pub enum Event<'a> {
         reason: Option<&'a str>,
         /// Number of trials, as far as known.
         of: usize,
+        /// Number of trials if each cell needs all of its repeats.
+        of_at_most: usize,
         /// Estimated time until the end of the campaign.
         remaining: Span,
+        /// The same if each cell needs all of its repeats.
+        remaining_at_most: Span,
     },
     /// An interval of the load has ended.
     Load {

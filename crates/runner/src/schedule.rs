@@ -232,6 +232,18 @@ impl<'a> Schedule<'a> {
         open.filter(|trial| self.host.runs(self.plan.cell(trial))).collect()
     }
 
+    /// The trials in addition to the plan that may still run on this host: all repeats of each cell.
+    pub(crate) fn possible_trials(&self) -> Vec<PlannedTrial> {
+        let cells = (0..self.plan.cells.len()).filter(|cell| self.host.runs(&self.plan.cells[*cell]));
+        let repeats =
+            |cell| (self.repeats(cell) + 1..=self.plan.run.repeats.max).map(move |repeat| (cell, repeat));
+        let first = self.plan.trials.len() as u32 + 1;
+        (first..)
+            .zip(cells.flat_map(repeats))
+            .map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat })
+            .collect()
+    }
+
     /// The planned trials still to run on any host, each as its next attempt.
     pub(crate) fn open(&self) -> Vec<NextTrial> {
         let is_open = |trial: &&PlannedTrial| {

@@ -58,9 +58,10 @@ function changed(state: RunState, event: Exclude<Message['event'], { kind: 'hell
   }
 }
 
-/** Number of a run's trials that have ended. */
+/** Number of a run's usable trials: invalid ones are tried again. */
 export function done({ head, ended }: RunState): number {
-  return head.cells.reduce((sum, cell) => sum + cell.valid + cell.suspect + cell.invalid, 0) + ended.length;
+  const usable = ended.filter(({ validity }) => validity !== 'invalid').length;
+  return head.cells.reduce((sum, cell) => sum + cell.valid + cell.suspect, usable);
 }
 
 /** Remaining time of the campaign, from the runner's estimate at the start of the trial. */

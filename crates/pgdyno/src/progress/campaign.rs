@@ -8,6 +8,7 @@ use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::message::Interval;
 use model::record::{Status, Trial};
+use model::units::Span;
 use plaintext::figures::duration;
 use plaintext::printable;
 use runner::observer::{Event, Observer};
@@ -67,18 +68,28 @@ impl Observer for CampaignProgress {
             Event::Preparing { what, done, total } => self.preparation.step(what, *done, *total),
             Event::Notice(text) if self.measuring.load(Ordering::Relaxed) => self.line(text),
             Event::Notice(text) => self.preparation.notice(text),
-            Event::TrialBegins { trial, cell, attempt, reason, of, remaining } => {
+            Event::TrialBegins {
+                trial,
+                cell,
+                attempt,
+                reason,
+                of,
+                of_at_most,
+                remaining,
+                remaining_at_most,
+            } => {
                 self.measuring.store(true, Ordering::Relaxed);
                 self.preparation.clear();
                 self.bar.set_style(trial_style());
                 self.bar.enable_steady_tick(Duration::from_millis(100));
-                self.bar.set_length(*of as u64);
+                self.bar.set_length(*of_at_most as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
-                let left = duration(remaining.seconds());
-                self.bar.set_message(format!("{}/{of}, {left} left: {cell}", trial.position));
+                let place =
+                    place(trial.position as usize, (*of, *of_at_most), (*remaining, *remaining_at_most));
+                self.bar.set_message(format!("{place}: {cell}"));
                 self.bar.set_prefix("");
                 if !self.terminal {
-                    self.line(&format!("trial {}/{of}, about {left} left: {cell}", trial.position));
+                    self.line(&format!("trial {place}: {cell}"));
                 }
                 if let Some(reason) = reason {
                     let attempt = if *attempt > 1 { format!(", attempt {attempt}") } else { String::new() };
@@ -92,6 +103,19 @@ impl Observer for CampaignProgress {
                 }
             }
         }
+    }
+}
+
+/// A trial's position among the planned trials and, if cells may need more repeats, among all that may run; and the
+/// time that remains.
+fn place(position: usize, (of, of_at_most): (usize, usize), (left, left_at_most): (Span, Span)) -> String {
+    let [left, left_at_most] = [left, left_at_most].map(|left| duration(left.seconds()));
+    if of_at_most <= of {
+        format!("{position}/{of}, about {left} left")
+    } else if position < of {
+        format!("{position}/{of} (at most {of_at_most}), about {left} left (at most {left_at_most})")
+    } else {
+        format!("{position} of at most {of_at_most}, at most {left_at_most} left")
     }
 }
 
@@ -124,4 +148,21 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
 fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_that_may_follow_are_part_of_the_number_and_the_time() {
+        let [none, minute, hour] = [0, 60, 3600].map(|s| Span::from_us(s * 1_000_000));
+        let (short, long) = (duration(60.0), duration(3600.0));
+        assert_eq!(place(12, (60, 60), (minute, minute)), format!("12/60, about {short} left"));
+        assert_eq!(
+            place(12, (60, 120), (minute, hour)),
+            format!("12/60 (at most 120), about {short} left (at most {long})")
+        );
+        assert_eq!(place(61, (61, 120), (none, hour)), format!("61 of at most 120, at most {long} left"));
+    }
 }
