@@ -41,6 +41,7 @@ pub use connect::connect_params;
 pub use engine::{Control, Stopper, run};
 pub use error::{DriverError, LoadError};
 pub use io::try_uring;
+pub use limits::check_file_limit;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use process::{Process, ProcessEvent};

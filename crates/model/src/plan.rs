@@ -105,7 +105,7 @@ impl Plan {
             match &mut server.source {
                 Source::Bin(path) => *path = directory.join(&*path),
                 Source::Build(build) => build.location = directory.join(&build.location),
-                Source::Embedded(_) | Source::Dsn(_) => {}
+                Source::Embedded(_) | Source::Installed(_) | Source::Dsn(_) => {}
             }
         }
         for path in self.kernels.iter_mut().filter_map(|kernel| kernel.path.as_mut()) {
@@ -310,6 +310,51 @@ mod tests {
         let (message, _, help) = rejection("clients =", "settings = ['bag']\nclients =");
         assert_eq!(message, "there are no settings \"bag\"");
         assert!(help.contains("[settings.bag]"), "{help}");
+    }
+
+    #[test]
+    fn more_clients_than_a_server_admits_are_refused() {
+        let text = |settings: &str| {
+            format!(
+                "{}\n[settings.big]\n{settings}\n",
+                VALID.replace("[1, 2, 4]", "[4, 100]").replace("clients =", "settings = ['big']\nclients =")
+            )
+        };
+        let error = plan(&text("work_mem = '1MB'")).unwrap_err();
+        assert!(error.message.starts_with("100 clients of the workload"), "{}", error.message);
+        assert!(error.message.contains("\"big\" is 100"), "{}", error.message);
+        assert!(error.help.unwrap().contains("max_connections = 120"));
+        assert!(plan(&text("MAX_connections = 100")).is_err());
+        plan(&text("max_connections = 101")).unwrap();
+        let initdb = "[servers.18]\nversion = '18'\ninitdb = ['-c', 'max_connections=300']\n";
+        plan(
+            &text("work_mem = '1MB'")
+                .replace("'13', ", "")
+                .replace("[settings", &format!("{initdb}[settings")),
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn settings_need_permission_on_a_server_that_pgdyno_does_not_own() {
+        let text = |more: &str| {
+            format!(
+                "{}\n[settings.big]\nwork_mem = '1GB'\n[servers.theirs]\ndsn = 'host=db'\n{more}",
+                VALID
+                    .replace("'13', '18'", "'theirs'")
+                    .replace("clients =", "settings = ['default', 'big']\nclients =")
+            )
+        };
+        let refused = plan(&text("")).unwrap_err();
+        assert!(
+            refused.message.contains("\"big\" can't be set on the server \"theirs\""),
+            "{}",
+            refused.message
+        );
+        assert!(refused.help.unwrap().contains("allow_settings = true"));
+        assert_eq!(&text("")[refused.at.unwrap()], "theirs");
+        plan(&text("allow_settings = true")).unwrap();
+        plan(&text("").replace("'default', 'big'", "'default'")).unwrap();
     }
 
     const SWEEP: &str =

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
-use crate::version::VersionRequest;
+use crate::version::{Version, VersionRequest};
 
 /// A server named by a campaign, with its source. A version as a level of the factor `server` is a server with that
 /// name.
@@ -26,6 +26,8 @@ pub struct ServerSpec {
 pub enum Source {
     /// A downloaded build: a major (`18`) or a full version (`16.4`).
     Embedded(String),
+    /// A server that was built before, by its name, such as `18.6-src-1a2b3c4d5e6f`.
+    Installed(String),
     /// Installed programs: the directory of `postgres` and `initdb`.
     Bin(PathBuf),
     /// A build from source.
@@ -93,8 +95,36 @@ pub struct Dsn {
     pub can_change_settings: bool,
 }
 
-/// Whether a text is a major (`9.6`, `18`) or a full version (`9.6.24`, `16.4`). The crate `server` determines whether
-/// it is available.
-pub(crate) fn is_version(text: &str) -> bool {
-    text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9)
+/// What users give for a server without a table of its own.
+pub(crate) const EXPECTED_SERVER: &str = "a major version such as \"18\", a full one such as \"16.4\", or the name of a build (`pgdyno server list`)";
+
+impl Source {
+    /// The server that a text names: a major (`9.6`, `18`), a full version (`9.6.24`, `16.4`), or a build
+    /// (`VERSION-src-HASH`). The crate `server` determines whether it is available.
+    pub(crate) fn from_name(text: &str) -> Option<Self> {
+        if text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9) {
+            return Some(Self::Embedded(text.to_owned()));
+        }
+        let (version, hash) = text.split_once("-src-")?;
+        let is_hash = !hash.is_empty() && hash.chars().all(|c| c.is_ascii_hexdigit());
+        (is_hash && version.parse::<Version>().is_ok()).then(|| Self::Installed(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_names_of_builds_are_servers() {
+        for version in ["18", "9.6", "16.4", "9.6.24"] {
+            assert_eq!(Source::from_name(version), Some(Source::Embedded(version.to_owned())));
+        }
+        for build in ["18.6-src-1a2b3c4d5e6f", "19devel-src-0123456789ab"] {
+            assert_eq!(Source::from_name(build), Some(Source::Installed(build.to_owned())));
+        }
+        for text in ["8.4", "patched", "18.6-src-", "18.6-src-../x", "x-src-12", "18.6-bin-1a2b3c4d", ""] {
+            assert_eq!(Source::from_name(text), None, "{text}");
+        }
+    }
 }

@@ -3,6 +3,7 @@
 mod acceleration;
 mod error;
 pub mod overrides;
+mod transport;
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -11,7 +12,7 @@ use host::Cache;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::server::Source;
-use model::spec::{Campaign, SpecError};
+use model::spec::{Campaign, Matrix, Point, SpecError};
 use model::workload::Workloads;
 use workload::WorkloadError;
 
@@ -57,7 +58,7 @@ impl CampaignFile {
         match planned {
             Ok((campaign, mut plan)) => {
                 plan.relative_to(directory(path));
-                Ok(Self { path: path.to_owned(), text, campaign, plan })
+                Self { path: path.to_owned(), text, campaign, plan }.derive_transport()
             }
             Err(WorkloadError::Campaign(error)) => {
                 Err(CampaignFileError::Invalid { path: path.to_owned(), text, error: Box::new(error) })
@@ -69,25 +70,33 @@ impl CampaignFile {
         }
     }
 
-    /// Checks that each server to be downloaded exists.
+    /// Checks that each server to be downloaded, or built before, exists.
     ///
     /// # Errors
     /// One does not exist, or the archive can't be reached.
     pub fn check_servers(&self, cache: &Cache) -> Result<(), CampaignFileError> {
         for server in &self.plan.servers {
-            let Source::Embedded(version) = &server.source else { continue };
-            match server::resolve(cache, version) {
-                Ok(_) => {}
-                Err(server::Error::NoSuchVersion { available, .. }) => {
-                    let error = Box::new(SpecError {
-                        message: format!("there is no PostgreSQL {version}"),
-                        at: self.server_span(&server.name),
-                        help: Some(format!("expected a major or one of: {}", available.join(", "))),
-                    });
-                    let (path, text) = (self.path.clone(), self.text.clone());
-                    return Err(CampaignFileError::Invalid { path, text, error });
+            let unknown = |message: String, help: String| {
+                self.invalid(SpecError { message, at: self.server_span(&server.name), help: Some(help) })
+            };
+            match &server.source {
+                Source::Embedded(version) => match server::resolve(cache, version) {
+                    Ok(_) => {}
+                    Err(server::Error::NoSuchVersion { available, .. }) => {
+                        return Err(unknown(
+                            format!("there is no PostgreSQL {version}"),
+                            format!("expected a major or one of: {}", available.join(", ")),
+                        ));
+                    }
+                    Err(error) => return Err(error.into()),
+                },
+                Source::Installed(name) if server::find(cache, name)?.is_none() => {
+                    return Err(unknown(
+                        format!("there is no build {name}"),
+                        "`pgdyno server list` lists the builds, `pgdyno server build` makes one".to_owned(),
+                    ));
                 }
-                Err(error) => return Err(error.into()),
+                Source::Installed(_) | Source::Bin(_) | Source::Build(_) | Source::Dsn(_) => {}
             }
         }
         Ok(())
@@ -110,6 +119,19 @@ impl CampaignFile {
     fn with_setting(self, setting: &str) -> Result<Self, CampaignFileError> {
         let text = overrides::apply(&self.text, &[setting.to_owned()])?;
         Self::parse(&self.path, text, Some(self.plan.run.seed))
+    }
+
+    fn invalid(&self, error: SpecError) -> CampaignFileError {
+        let (path, text) = (self.path.clone(), self.text.clone());
+        CampaignFileError::Invalid { path, text, error: Box::new(error) }
+    }
+
+    /// Whether no matrix and no included cell names a level of a factor.
+    fn leaves_open(&self, matrix: fn(&Matrix) -> bool, point: fn(&Point) -> bool) -> bool {
+        let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
+        std::iter::once(&self.campaign.factors)
+            .chain(matrices)
+            .all(|one| matrix(one) && one.include.iter().all(|included| point(included.get_ref())))
     }
 
     /// Byte range of a server's level in the text.

@@ -1,6 +1,6 @@
 //! Checks of a plan before it runs: confounds known without a server, and features that this host does not support.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use collect::Perf;
 use diagnose::{Confound, Facts, confounds};
@@ -32,8 +32,12 @@ pub fn known_confounds(plan: &Plan, progress: &dyn Progress) -> Result<Vec<Confo
     Ok(confounds(plan, |cell| facts.get(cell.server.as_str())))
 }
 
-/// Reasons why parts of a plan can't run on this host, which may not be the one to measure on: limits and profiles.
-pub fn unsupported(plan: &Plan) -> Vec<String> {
+/// Reasons why parts of a plan can't run on this host, which may not be the one to measure on: limits, profiles, more
+/// clients than open files, missing sources, and settings that an installed server does not have.
+///
+/// # Errors
+/// The cache can't be read.
+pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, server::Error> {
     let mut limits: Vec<Limits> =
         plan.cells.iter().map(Cell::limits).filter(|limits| !limits.is_none()).collect();
     limits.sort();
@@ -46,7 +50,89 @@ pub fn unsupported(plan: &Plan) -> Vec<String> {
             .map(|error| error.to_string())
     });
     let profile = plan.profile.as_ref().and_then(|profile| Perf::find(profile).err());
-    limits.chain(profile.map(|error| error.to_string())).collect()
+    let here = plan.cells.iter().filter(|cell| !cell.acceleration.is_virtual());
+    let files = here.max_by_key(|cell| cell.all_clients());
+    let files = files.and_then(|cell| driver::check_file_limit(cell.all_clients(), cell.threads).err());
+    let mut reasons: Vec<String> = limits
+        .chain(profile.map(|error| error.to_string()))
+        .chain(files.map(|error| error.to_string()))
+        .collect();
+    if let Some(cache) = &cache {
+        reasons.extend(unusable_sources(cache, plan, progress));
+        reasons.extend(unknown_settings(cache, plan, progress)?);
+    }
+    Ok(reasons)
+}
+
+/// The servers of a plan that have to be built first, a sentence each.
+pub fn builds(plan: &Plan) -> Vec<String> {
+    let Ok(cache) = Cache::open() else { return Vec::new() };
+    let to_build = plan.servers.iter().filter_map(|server| match &server.source {
+        Source::Build(build) if matches!(server::is_built(&cache, build), Ok(false)) => Some(format!(
+            "the server \"{}\" is built first, from {}: that takes minutes, which are not part of the estimate",
+            server.name,
+            build.location.display()
+        )),
+        _ => None,
+    });
+    to_build.collect()
+}
+
+/// Sources of servers that can't be used here: missing directories, refs and tools.
+fn unusable_sources(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Vec<String> {
+    let error = |server: &ServerSpec| match &server.source {
+        Source::Build(build) => server::is_built(cache, build).err(),
+        Source::Bin(_) | Source::Installed(_) => server::installation(cache, &server.source, progress).err(),
+        Source::Embedded(_) | Source::Dsn(_) => None,
+    };
+    let reason = |server: &ServerSpec| Some(format!("the server \"{}\": {}", server.name, error(server)?));
+    plan.servers.iter().filter_map(reason).collect()
+}
+
+/// Settings that servers in the cache or in place do not have, a sentence for each server and its settings.
+fn unknown_settings(
+    cache: &Cache,
+    plan: &Plan,
+    progress: &dyn Progress,
+) -> Result<Vec<String>, server::Error> {
+    let mut reasons = Vec::new();
+    for server in &plan.servers {
+        let Some(installation) = existing(cache, server, progress)? else { continue };
+        let of_server = plan.cells.iter().filter(|cell| cell.server == server.name);
+        let settings: BTreeSet<_> = of_server.map(|cell| &cell.settings).collect();
+        for variant in settings.iter().filter(|variant| !variant.values.is_empty()) {
+            let unknown = installation.unknown_settings(variant.values.keys().map(String::as_str))?;
+            if !unknown.is_empty() {
+                reasons.push(format!(
+                    "the settings \"{}\" have {}, which the server {} (PostgreSQL {}) does not know",
+                    variant.name,
+                    unknown.join(", "),
+                    server.name,
+                    installation.version()
+                ));
+            }
+        }
+    }
+    Ok(reasons)
+}
+
+/// The programs of a server, if nothing needs to be downloaded or built.
+fn existing(
+    cache: &Cache,
+    server: &ServerSpec,
+    progress: &dyn Progress,
+) -> Result<Option<Installation>, server::Error> {
+    let is_version = |known: &Installation, wanted: &str| {
+        known.origin() == Origin::Embedded
+            && wanted.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(known.version()))
+    };
+    Ok(match &server.source {
+        Source::Embedded(wanted) => {
+            server::installed(cache)?.into_iter().rfind(|known| is_version(known, wanted))
+        }
+        Source::Installed(_) | Source::Bin(_) => server::installation(cache, &server.source, progress).ok(),
+        Source::Build(_) | Source::Dsn(_) => None,
+    })
 }
 
 /// The facts of a server that may not exist yet: its build, if it is installed, and its data checksums, which `initdb`
@@ -56,17 +142,7 @@ fn known_facts(
     server: &ServerSpec,
     progress: &dyn Progress,
 ) -> Result<Facts, server::Error> {
-    let is_version = |known: &Installation, wanted: &str| {
-        known.origin() == Origin::Embedded
-            && wanted.parse::<VersionRequest>().is_ok_and(|wanted| wanted.allows(known.version()))
-    };
-    let installation = match (cache, &server.source) {
-        (Some(cache), Source::Embedded(wanted)) => {
-            server::installed(cache)?.into_iter().rfind(|known| is_version(known, wanted))
-        }
-        (Some(cache), Source::Bin(_)) => server::installation(cache, &server.source, progress).ok(),
-        _ => None,
-    };
+    let installation = cache.map(|cache| existing(cache, server, progress)).transpose()?.flatten();
     let major = match (&installation, &server.source) {
         (Some(installation), _) => Some(installation.version().major()),
         (None, Source::Embedded(wanted)) => wanted.parse::<VersionRequest>().ok().map(VersionRequest::major),

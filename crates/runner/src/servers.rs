@@ -1,6 +1,8 @@
 //! The servers of a campaign: each is installed and filled once, at most one runs at a time, and each trial finds the state
 //! that it asks for.
 
+mod named;
+
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -21,6 +23,7 @@ use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, Sto
 
 use crate::rig::{ServerPool, ServerUnderTest, StartedServer};
 use crate::server_handle::ServerHandle;
+use named::{OfServer, named, title};
 
 /// A server and the data set that it runs on.
 type Origin = (String, Content);
@@ -125,7 +128,9 @@ impl<'a> Servers<'a> {
             {
                 servers.commits.insert(server.name.clone(), commit);
             }
-            let installation = server::installation(cache, &server.source, progress)?;
+            let progress = OfServer { name: &server.name, progress };
+            let installation = server::installation(cache, &server.source, &progress)
+                .map_err(|error| named(&server.name, error))?;
             servers.installations.insert(server.name.clone(), installation);
         }
         servers.check_disk(plan, cells)?;
@@ -139,7 +144,9 @@ impl<'a> Servers<'a> {
                 servers.installations.get(&cell.server),
                 plan.server(cell),
             ) {
-                let template = server::template(cache, installation, &server.initdb, &origin.1, progress)?;
+                let progress = OfServer { name: &server.name, progress };
+                let template = server::template(cache, installation, &server.initdb, &origin.1, &progress)
+                    .map_err(|error| named(&server.name, error))?;
                 servers.templates.insert(origin, template);
             }
         }
@@ -148,10 +155,16 @@ impl<'a> Servers<'a> {
             let start = (cell.server.as_str(), &cell.settings, cell.limits());
             if !tried.contains(&start) {
                 tried.push(start);
-                let what =
-                    format!("starting PostgreSQL {} with settings {}", cell.server, cell.settings.name);
+                let what = format!("starting {} with settings {}", title(&cell.server), cell.settings.name);
                 progress.step(&what, 0, None);
-                let mut facts = facts_of_settings(&servers.start_server(cell, false)?.0.server.settings()?);
+                let settings =
+                    servers.start_server(cell, false).and_then(|(running, _)| running.server.settings());
+                let settings = settings.map_err(|error| match servers.installations.get(&cell.server) {
+                    Some(_) => named(&cell.server, error),
+                    // Errors of an external server have its name.
+                    None => error,
+                })?;
+                let mut facts = facts_of_settings(&settings);
                 facts.extend(servers.installations.get(&cell.server).map(build_facts).unwrap_or_default());
                 servers.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
             }
@@ -330,10 +343,11 @@ impl<'a> Servers<'a> {
                 }
             };
         };
+        let progress = OfServer { name: &origin.0, progress: self.progress };
         let cluster = match copy {
-            None => template.clone_cluster(self.cache, self.progress)?,
+            None => template.clone_cluster(self.cache, &progress)?,
             Some((mut cluster, state)) if state.altered || fresh_data => {
-                template.restore(&mut cluster, self.progress)?;
+                template.restore(&mut cluster, &progress)?;
                 cluster
             }
             Some((cluster, state)) => return Ok((cluster, state.commits)),

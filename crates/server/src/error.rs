@@ -308,6 +308,14 @@ pub enum Error {
         /// The server's message.
         why: String,
     },
+    /// An error with one of a campaign's servers.
+    #[error("the server \"{server}\": {error}")]
+    OfServer {
+        /// Its name in the campaign.
+        server: String,
+        /// The error, which does not have that name.
+        error: Box<Self>,
+    },
     /// The server did not answer a query.
     #[error("could not {doing} on the server {server}: {why}; see its log")]
     Sql {
@@ -344,7 +352,11 @@ pub enum Error {
 impl Error {
     /// Whether the user interrupted the operation.
     pub fn is_interrupted(&self) -> bool {
-        matches!(self, Self::Host(host::Error::Interrupted))
+        match self {
+            Self::Host(host::Error::Interrupted) => true,
+            Self::OfServer { error, .. } => error.is_interrupted(),
+            _ => false,
+        }
     }
 
     /// The outage that is the reason, if it is one.
@@ -353,7 +365,7 @@ impl Error {
             Self::Sql { outage, .. } => return *outage,
             Self::Start { log, .. } => exhaustion_in(log).is_some(),
             Self::DiskFull { .. } => true,
-            Self::UnusableBuild { error, .. } => return error.outage(),
+            Self::UnusableBuild { error, .. } | Self::OfServer { error, .. } => return error.outage(),
             Self::Fill { error, log } => {
                 exhaustion_in(log).is_some() || error.outage() == Some(Outage::Exhausted)
             }

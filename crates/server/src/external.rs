@@ -27,6 +27,7 @@ use crate::dataset::content::Content;
 use crate::error::Error;
 use crate::readiness::Warmed;
 use connect::Route;
+pub use connect::transport;
 use host::Cache;
 use host::Progress;
 use host::process::wait_until;

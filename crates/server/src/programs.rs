@@ -7,5 +7,6 @@ pub(crate) mod install;
 pub(crate) mod installation;
 mod pins;
 mod releases;
+mod setting_names;
 pub(crate) mod source;
 mod stamp;

@@ -8,7 +8,7 @@ use crate::cluster::Cluster;
 use crate::error::Error;
 use crate::programs::in_place::in_place;
 use crate::programs::install::install;
-use crate::programs::installation::Installation;
+use crate::programs::installation::{Installation, find};
 use crate::programs::source;
 use crate::server::StopMode;
 use host::{Cache, Progress};
@@ -22,6 +22,9 @@ use host::{Cache, Progress};
 pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> Result<Installation, Error> {
     match source {
         Source::Embedded(version) => install(cache, version, progress),
+        Source::Installed(name) => {
+            find(cache, name)?.ok_or_else(|| Error::NotInstalled { version: name.clone() })
+        }
         Source::Bin(directory) => in_place(cache, directory),
         Source::Build(build) => {
             source::build(cache, build, &|installation| try_out(cache, installation), progress)

@@ -80,6 +80,23 @@ fn a_directory_without_the_programs_is_refused() {
 }
 
 #[test]
+fn settings_that_a_server_does_not_have_are_known_without_starting_it() {
+    for version in ["9.6", "13", "18"] {
+        let server = support::server(version, &[]);
+        let mut session = server.session("postgres").unwrap();
+        let all: Vec<String> = session.query("select name from pg_settings").unwrap();
+        assert!(all.len() > 200);
+        let all = all.iter().map(String::as_str);
+        let wrong = ["shared_bufers", "max_conections", "module.setting"];
+        let unknown = installed(version).unknown_settings(all.chain(wrong)).unwrap();
+        assert_eq!(unknown, ["shared_bufers", "max_conections"], "{version}");
+    }
+    let of =
+        |version: &str| installed(version).unknown_settings(["io_method", "WORK_MEM"].into_iter()).unwrap();
+    assert_eq!((of("17"), of("18")), (vec!["io_method"], vec![]));
+}
+
+#[test]
 fn programs_report_their_build_options() {
     for (version, compiler, level) in [
         ("9.6", "gcc (GCC) 4.4.7", "-O2"),

@@ -36,6 +36,12 @@ fn a_source_is_built_once_and_its_server_runs_like_any_other() {
     assert_eq!(fs::read_to_string(&log).unwrap(), text);
     assert_eq!(server::installed(&fake.cache).unwrap(), std::slice::from_ref(&installation));
     assert_eq!(server::find(&fake.cache, installation.identity()).unwrap().as_ref(), Some(&installation));
+    let named = |name: &str| {
+        server::installation(&fake.cache, &model::server::Source::Installed(name.to_owned()), &Quiet)
+    };
+    assert_eq!(named(installation.identity()).unwrap(), installation);
+    let unknown = named("18.6-src-000000000000").unwrap_err();
+    assert!(matches!(unknown, Error::NotInstalled { .. }), "{unknown}");
     let BuildRecord { location, content, arguments, .. } = installation.build().unwrap();
     assert_eq!(location, &fake.path("postgresql"));
     assert!(content.starts_with("files:") && arguments.iter().any(|a| a == "--enable-depend"));

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
 use crate::secret::secrets;
-use crate::server::{Build, Dsn, ServerSpec, Source, is_version};
+use crate::server::{Build, Dsn, EXPECTED_SERVER, ServerSpec, Source};
 use crate::spec;
 use crate::value::{Spanned, SpecError, word};
 
@@ -24,7 +24,9 @@ impl CheckedCampaign<'_> {
                 Some((_, table)) => parse_table(&cell.server, table)?,
                 None => ServerSpec {
                     name: cell.server.clone(),
-                    source: Source::Embedded(cell.server.clone()),
+                    // Its level was checked.
+                    source: Source::from_name(&cell.server)
+                        .unwrap_or_else(|| Source::Embedded(cell.server.clone())),
                     initdb: Vec::new(),
                 },
             });
@@ -39,9 +41,25 @@ impl CheckedCampaign<'_> {
         servers: &[ServerSpec],
     ) -> Result<(), SpecError> {
         for cell in cells {
-            let server = servers.iter().find(|server| server.name == cell.server);
-            if !server.is_some_and(|server| matches!(server.source, Source::Dsn(_))) {
+            let Some(server) = servers.iter().find(|server| server.name == cell.server) else { continue };
+            let Source::Dsn(dsn) = &server.source else {
+                check_connections(cell, server)?;
                 continue;
+            };
+            let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
+            if !cell.settings.values.is_empty() && !dsn.can_change_settings {
+                return Err(SpecError {
+                    message: format!(
+                        "the settings \"{}\" can't be set on the server \"{}\", which pgdyno does not own",
+                        cell.settings.name, cell.server
+                    ),
+                    at: table.map(|(name, _)| name.span()),
+                    help: Some(
+                        "allow it by `allow_settings = true` (they are restored afterwards), or leave this combination \
+                         out by `exclude`"
+                            .to_owned(),
+                    ),
+                });
             }
             let what = match (cell.cache, &cell.pin.server) {
                 (CacheState::Cold, _) => "`cache = [\"cold\"]` needs a restart",
@@ -52,7 +70,6 @@ impl CheckedCampaign<'_> {
                 _ if !cell.disk.is_none() => "`disk` needs a server that pgdyno starts within its limit",
                 _ => continue,
             };
-            let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
             return Err(SpecError {
                 message: format!("{what}, but pgdyno does not own the server \"{}\"", cell.server),
                 at: table.map(|(name, _)| name.span()),
@@ -60,6 +77,33 @@ impl CheckedCampaign<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// Default of `max_connections`.
+const MAX_CONNECTIONS: u32 = 100;
+
+/// Rejects a cell with more clients than its server admits, which also needs a connection for pgdyno's own queries.
+fn check_connections(cell: &Cell, server: &ServerSpec) -> Result<(), SpecError> {
+    const SETTING: &str = "max_connections";
+    if server.initdb.iter().any(|option| option.contains(SETTING)) {
+        return Ok(());
+    }
+    let set = cell.settings.values.iter().find(|(name, _)| name.eq_ignore_ascii_case(SETTING));
+    let admitted = set.map_or(Ok(MAX_CONNECTIONS), |(_, value)| value.parse());
+    let clients = cell.all_clients();
+    match admitted {
+        Ok(admitted) if clients >= admitted => Err(SpecError {
+            message: format!(
+                "{clients} clients of the workload \"{}\" can't connect: `{SETTING}` of the settings \"{}\" is \
+                 {admitted}, and pgdyno's own queries need connections, too",
+                cell.workload.name(),
+                cell.settings.name
+            ),
+            at: None,
+            help: Some(format!("set `{SETTING} = {}` in settings of these cells", clients + 20)),
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -83,16 +127,13 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
     only_with("initdb", "version, bin or source", initdb.map(Spanned::span), given.dsn.is_none())?;
 
     let source = match (&given.version, &given.bin, &given.source, &given.dsn) {
-        (Some(version), None, None, None) => {
-            if !is_version(version.get_ref()) {
-                return Err(SpecError::at(
-                    version,
-                    format!("\"{}\" is not a PostgreSQL version", version.get_ref()),
-                    "expected a major version such as \"18\", or a full one such as \"16.4\"",
-                ));
-            }
-            Source::Embedded(version.get_ref().clone())
-        }
+        (Some(version), None, None, None) => Source::from_name(version.get_ref()).ok_or_else(|| {
+            SpecError::at(
+                version,
+                format!("\"{}\" is not a PostgreSQL version", version.get_ref()),
+                format!("expected {EXPECTED_SERVER}"),
+            )
+        })?,
         (None, Some(directory), None, None) => Source::Bin(PathBuf::from(directory.get_ref())),
         (None, None, Some(location), None) => {
             let build = given.build.as_ref().map(|build| build.get_ref().clone()).unwrap_or_default();

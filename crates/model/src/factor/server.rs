@@ -2,7 +2,7 @@
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::server::is_version;
+use crate::server::{EXPECTED_SERVER, Source};
 use crate::value::{Spanned, SpecError};
 
 /// The factor `server`.
@@ -15,7 +15,7 @@ impl Axis for Server {
     type Stored = String;
 
     const KEY: &'static str = "server";
-    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of `[servers.…]`";
+    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of builds (`\"18.6-src-…\"`) and of `[servers.…]`";
     const EXAMPLE: &'static str = "9.6";
     const PLACE: Place = Place::Column;
     const REQUIRED: Option<&'static str> = Some("server = [\"17\", \"18\"]");
@@ -23,15 +23,14 @@ impl Axis for Server {
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<String, SpecError> {
         let name = given.get_ref();
-        if definitions.servers.keys().any(|defined| defined.get_ref() == name) || is_version(name) {
+        let is_defined = definitions.servers.keys().any(|defined| defined.get_ref() == name);
+        if is_defined || Source::from_name(name).is_some() {
             return Ok(name.clone());
         }
         Err(SpecError::at(
             given,
             format!("\"{name}\" is not a PostgreSQL version"),
-            format!(
-                "expected a major version such as \"18\", a full one such as \"16.4\", or a table [servers.{name}]"
-            ),
+            format!("expected {EXPECTED_SERVER}, or a table [servers.{name}]"),
         ))
     }
 

@@ -17,7 +17,8 @@ impl Axis for Transport {
     type Stored = String;
 
     const KEY: &'static str = "transport";
-    const DESCRIPTION: &'static str = "what carries them: `unix`, `tcp`";
+    const DESCRIPTION: &'static str =
+        "what carries them: `unix`, `tcp`; without levels, that of a `dsn` for its server";
     const EXAMPLE: &'static str = "tcp";
     const PLACE: Place = Place::Title;
     const COLUMN: Column = Column::text("transport", "factor transport: unix, tcp");

@@ -9,7 +9,7 @@ use model::secret::MaskSecrets;
 use plaintext::table::Format;
 use report::plan::{Document, text};
 use runner::HostContext;
-use runner::preview::{known_confounds, unsupported};
+use runner::preview::{builds, known_confounds, unsupported};
 use store::Store;
 
 use crate::campaign_arg::CampaignArg;
@@ -25,8 +25,9 @@ const SCHEMA: &str = include_str!("../../../../docs/campaign.schema.json");
 ///
 /// Prints the cells (combinations of factor levels), the trials in their order, and their approximate duration. Warns of
 /// confounds: other differences between compared levels, as far as they are known before servers start; of too few
-/// repeats to detect the change in question (run.effect) at the noise of earlier trials on this host; and of profiles and
-/// of memory and disk limits that are not available here. Nothing is downloaded, built or started.
+/// repeats to detect the change in question (run.effect) at the noise of earlier trials on this host; of servers that have
+/// to be built first; and of what is not available here: sources, profiles, memory and disk limits, settings, open files.
+/// Nothing is downloaded, built or started.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno plan campaigns/quick.toml\n  \
                         pgdyno plan campaigns/versions.toml --set scale=100 --strict\n  \
@@ -70,10 +71,12 @@ impl PlanArgs {
             Format::Json => print_json(&Document::new(&plan, &confounds, power.as_ref()))?,
             format => print(&text(&plan, format))?,
         }
-        let unsupported =
-            unsupported(&plan).into_iter().map(|reason| format!("This can't run here: {reason}"));
+        let unsupported = unsupported(&plan, &PreparationProgress::new())?
+            .into_iter()
+            .map(|reason| format!("This can't run here: {reason}"));
         let power = power.and_then(|power| power.warning());
-        for warning in plan.warnings().into_iter().chain(unsupported).chain(power) {
+        let warnings = plan.warnings().into_iter().chain(builds(&plan));
+        for warning in warnings.chain(unsupported).chain(power) {
             note(&format!("\n{warning}\n"));
         }
         if confounds.is_empty() {

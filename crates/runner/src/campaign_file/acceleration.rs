@@ -43,10 +43,6 @@ impl CampaignFile {
 
     /// Whether no level of the factor `acceleration` is named.
     fn leaves_acceleration_open(&self) -> bool {
-        let matrices = self.campaign.matrix.iter().map(|matrix| matrix.get_ref());
-        std::iter::once(&self.campaign.factors).chain(matrices).all(|matrix| {
-            matrix.acceleration.is_none()
-                && matrix.include.iter().all(|point| point.get_ref().acceleration.is_none())
-        })
+        self.leaves_open(|matrix| matrix.acceleration.is_none(), |point| point.acceleration.is_none())
     }
 }

@@ -21,6 +21,14 @@ pub(super) struct Route {
     password: Option<String>,
 }
 
+/// Transport of a connection string, without connecting.
+///
+/// # Errors
+/// It can't be parsed, or requires something that pgdyno does not support.
+pub fn transport(name: &str, dsn: &Dsn) -> Result<Transport, Error> {
+    Route::resolve(name, dsn).map(|route| route.transport)
+}
+
 impl Route {
     /// Resolves a connection string, without connecting.
     ///

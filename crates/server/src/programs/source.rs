@@ -50,7 +50,7 @@ pub(crate) fn build(
     progress.step(&format!("reading the source {}", build.location.display()), 0, None);
     let content = Content::new(build)?;
     let config = BuildConfig::new(build)?;
-    let suffix = format!("-src-{}", &config.hash_with(&content.fingerprint)[..DIGITS]);
+    let suffix = config.suffix(&content);
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }
@@ -113,6 +113,24 @@ pub(crate) fn build(
     Ok(installation)
 }
 
+/// Whether a source is built already. Nothing is changed.
+///
+/// # Errors
+/// There is no such source or ref, a build option can't be used, or a tool is missing.
+pub fn is_built(cache: &Cache, build: &Build) -> Result<bool, Error> {
+    check_options(build)?;
+    let content = Content::new(build)?;
+    let config = BuildConfig::new(build)?;
+    if built(cache, &config.suffix(&content))?.is_some() {
+        return Ok(true);
+    }
+    match config.system {
+        BuildSystem::Configure => tools::require("make")?,
+        BuildSystem::Meson => ["meson", "ninja"].into_iter().try_for_each(tools::require)?,
+    }
+    Ok(false)
+}
+
 /// Build options of a server, with all defaults filled in.
 struct BuildConfig {
     system: BuildSystem,
@@ -134,6 +152,11 @@ impl BuildConfig {
             compiler: compiler.to_owned(),
             compiler_version: tools::compiler_version(compiler)?,
         })
+    }
+
+    /// End of the name of a server that is built from this source.
+    fn suffix(&self, content: &Content) -> String {
+        format!("-src-{}", &self.hash_with(&content.fingerprint)[..DIGITS])
     }
 
     /// Hash of these options and `other`.
