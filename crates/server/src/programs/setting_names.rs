@@ -21,7 +21,9 @@ impl Installation {
         let mut bytes = fs::read(&postgres).doing("read", &postgres)?;
         // Names are case-insensitive, and some are in mixed case (`DateStyle`).
         bytes.make_ascii_lowercase();
-        for text in bytes.split(|&byte| byte == 0) {
+        let shortest = unknown.iter().map(|name| name.len()).min().unwrap_or_default();
+        for text in bytes.split(|&byte| byte == 0).filter(|text| text.len() >= shortest && ends_in_name(text))
+        {
             unknown.retain(|name| !text.ends_with(name.to_ascii_lowercase().as_bytes()));
             if unknown.is_empty() {
                 break;
@@ -29,4 +31,9 @@ impl Installation {
         }
         Ok(unknown)
     }
+}
+
+/// Whether a text ends in a character of a name; most do not.
+fn ends_in_name(text: &[u8]) -> bool {
+    text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
