@@ -30,18 +30,20 @@ test('the state has the events since the head', () => {
   const run = stateOf([head, begins(3), interval(0), interval(1)]).get('R');
   expect(run?.trial?.position).toBe(3);
   expect(run?.intervals.map(({ tps }) => tps)).toEqual([100, 101]);
-  expect(run && done(run)).toBe(2);
+  expect(run && done(run)).toBe(1);
 });
 
-test('an ended trial is counted, and the next one begins empty', () => {
+test('an ended trial is counted if it is usable, and the next one begins empty', () => {
   const run = stateOf([head, begins(3), interval(0), ended, begins(4)]).get('R');
-  expect(run && done(run)).toBe(3);
+  expect(run && done(run)).toBe(2);
+  const invalid = stateOf([head, begins(3), { ...ended, validity: 'invalid' } as LiveEvent]).get('R');
+  expect(invalid && done(invalid)).toBe(1);
   expect(run?.intervals).toEqual([]);
 });
 
 test('a head replaces the known state, and a connection begins empty', () => {
   const restarted = stateOf([head, begins(3), interval(0), ended, head]).get('R');
-  expect(restarted && done(restarted)).toBe(2);
+  expect(restarted && done(restarted)).toBe(1);
   expect(stateOf([head, begins(3), { kind: 'hello', running: [] }]).size).toBe(0);
 });
 
