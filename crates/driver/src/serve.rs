@@ -266,11 +266,14 @@ impl<W: Write> Observer for ReplyObserver<'_, W> {
     fn on_message(&mut self, message: &DriverMessage) {
         if message.aborted {
             let location = self.summary.location(message);
+            // What pgbench adds to an error of preparing follows from it.
+            let text = message.text.lines().filter(|line| !line.starts_with("so that prepared statement "));
+            let text = text.collect::<Vec<_>>().join(" ");
             self.send(&Reply::ClientDied(message::ClientDeath {
                 at_us: message.at_ns / 1_000,
                 client: message.client,
                 sqlstate: message.sqlstate.clone(),
-                message: format!("{} ({location})", message.text.trim_end().replace('\n', " ")),
+                message: format!("{} ({location})", text.trim_end()),
             }));
         }
     }

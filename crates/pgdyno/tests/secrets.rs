@@ -30,8 +30,8 @@ const PASSWORD: &str = "planted-password";
 
 const SETUP: &str = "DO $$ BEGIN CREATE ROLE secrets_test; EXCEPTION WHEN duplicate_object THEN NULL; END $$;\n\
                      ALTER ROLE secrets_test PASSWORD 'planted-setup';\n";
-/// Fails, so that it is in the server's log.
-const FAILS: &str = "SELECT 1;\nALTER ROLE nobody_at_all\n  PASSWORD 'planted-log';\n";
+/// Fails, so that it is in the server's log; not by a missing object, which would end the campaign.
+const FAILS: &str = "SELECT 1;\nALTER ROLE secrets_test\n  PASSWORD 'planted-log' VALID UNTIL 'never again';\n";
 /// Succeeds, so that it is in pg_stat_statements.
 const SUCCEEDS: &str = "ALTER ROLE bench PASSWORD 'planted-password';\n";
 const TEARDOWN: &str = "ALTER ROLE nobody_at_all PASSWORD 'planted-teardown';\n";
@@ -305,7 +305,7 @@ fn no_secret_is_in_anything_that_a_run_leaves_or_shows() {
     assert_clean("bundles", &all);
     for evidence in [
         "query: \"ALTER ROLE bench PASSWORD '(masked)'\"",
-        "STATEMENT:  ALTER ROLE nobody_at_all\\n\\t  PASSWORD '(masked)'",
+        "STATEMENT:  ALTER ROLE secrets_test\\n\\t  PASSWORD '(masked)'",
         "+ echo password = (masked) (masked) {\\\"token\\\": \\\"(masked)\\\"}",
         "\"primary_conninfo\": \"(masked)\"",
         "\"archive_command\": \"PGPASSWORD='(masked)' copy %p\"",
