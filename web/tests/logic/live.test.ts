@@ -36,7 +36,7 @@ test('the state has the events since the head', () => {
 test('an ended trial is counted if it is usable, and the next one begins empty', () => {
   const run = stateOf([head, begins(3), interval(0), ended, begins(4)]).get('R');
   expect(run && done(run)).toBe(2);
-  const invalid = stateOf([head, begins(3), { ...ended, validity: 'invalid' } as LiveEvent]).get('R');
+  const invalid = stateOf([head, begins(3), { ...ended, validity: 'invalid' }]).get('R');
   expect(invalid && done(invalid)).toBe(1);
   expect(run?.intervals).toEqual([]);
 });
