@@ -160,3 +160,21 @@ fn the_effect_of_a_campaign_that_names_none_is_the_margin_of_verdicts() {
     let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
     assert_eq!(1.0 + plan.run.effect, stats::MARGIN);
 }
+
+/// The host's noise is no news about instructions that are counted, nor the other way.
+#[test]
+fn counted_cells_are_not_judged_by_the_noise_of_timed_ones() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("16", 4), &MODES);
+    bundles.runs(&cell("16", 8), &NOISY);
+    let text = "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4, 8]\n\
+                kernel = ['6.1']\nacceleration = ['icount']\n";
+    let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
+    assert_eq!(power_check(&plan, &known(&bundles)), None, "nothing is known of counted cells");
+    let counted = plan.cells.iter().find(|cell| cell.clients == 8).unwrap().clone();
+    bundles.runs(&counted, &QUIET);
+    let check = power_check(&plan, &known(&bundles)).unwrap();
+    assert!(check.unstable.is_empty() && check.noise.unwrap() < 0.006, "{check:?}");
+    let timed = foreseen(&bundles, "repeats = 5").unwrap();
+    assert_eq!(timed.unstable.len(), 2, "{timed:?}");
+}

@@ -36,11 +36,10 @@ pub struct PowerCheck {
     pub unstable: Vec<String>,
 }
 
-/// The power of a plan, by the noise of cells with the same workload and number of clients, else by the median; `None`
-/// if it compares nothing or no noise is known.
+/// The power of a plan, by the noise of cells with the same workload and number of clients, else by the median, of cells
+/// with the same acceleration; `None` if it compares nothing or no noise is known.
 pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     plan.run.compare?;
-    let all = median_noise(known);
     let effect = plan.run.effect;
     let mut worst: Option<f64> = None;
     let (mut short, mut unstable) = (0, Vec::new());
@@ -52,7 +51,8 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
             unstable.push(cell.to_string());
             continue;
         }
-        let Some(noise) = of_like.or(all) else { continue };
+        let of_kind = || median_noise(known.iter().filter(|known| is_of_kind(&known.cell, cell)));
+        let Some(noise) = of_like.or_else(of_kind) else { continue };
         short += usize::from(!runs.smallest_effect(noise).is_some_and(|smallest| smallest <= effect));
         worst = Some(worst.map_or(noise, |worst| worst.max(noise)));
     }
@@ -73,7 +73,12 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
 }
 
 fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
-    known.workload == cell.workload && known.clients == cell.clients
+    is_of_kind(known, cell) && known.workload == cell.workload && known.clients == cell.clients
+}
+
+/// Whether both are counted, emulated or timed: the noise of one kind does not tell that of another.
+fn is_of_kind(known: &RecordedCell, cell: &Cell) -> bool {
+    known.acceleration == cell.acceleration
 }
 
 /// Runs a side of a comparison.
