@@ -31,7 +31,8 @@ const PASSWORD: &str = "planted-password";
 const SETUP: &str = "DO $$ BEGIN CREATE ROLE secrets_test; EXCEPTION WHEN duplicate_object THEN NULL; END $$;\n\
                      ALTER ROLE secrets_test PASSWORD 'planted-setup';\n";
 /// Fails, so that it is in the server's log; not by a missing object, which would end the campaign.
-const FAILS: &str = "SELECT 1;\nALTER ROLE secrets_test\n  PASSWORD 'planted-log' VALID UNTIL 'never again';\n";
+const FAILS: &str =
+    "SELECT 1;\nALTER ROLE secrets_test\n  PASSWORD 'planted-log' VALID UNTIL 'never again';\n";
 /// Succeeds, so that it is in pg_stat_statements.
 const SUCCEEDS: &str = "ALTER ROLE bench PASSWORD 'planted-password';\n";
 const TEARDOWN: &str = "ALTER ROLE nobody_at_all PASSWORD 'planted-teardown';\n";
