@@ -53,10 +53,14 @@ pub struct Thresholds {
     pub littles_law_share: f64,
     /// Failed transactions, as a share of all.
     pub failed_share: f64,
+    /// Failed transactions, as a share of all, beyond which the trial measures another load than the workload's.
+    pub failed_invalid_share: f64,
     /// CPU steal, as a share of the machine's CPU time.
     pub steal_share: f64,
     /// CPU time of other processes, as a share of the machine's.
     pub foreign_cpu_share: f64,
+    /// Waiting for a CPU that other processes had, as a share of latency; only beyond it is `foreign_cpu_share` a finding.
+    pub foreign_wait_share: f64,
     /// Change of the CPUs' mean frequency in the window, as a share.
     pub frequency_share: f64,
     /// Share of the window in which tasks wait for memory (PSI).
@@ -82,8 +86,10 @@ impl Default for Thresholds {
             driver_wait_share: 0.5,
             littles_law_share: 0.1,
             failed_share: 0.01,
+            failed_invalid_share: 0.1,
             steal_share: 0.02,
             foreign_cpu_share: 0.05,
+            foreign_wait_share: 0.05,
             frequency_share: 0.1,
             memory_pressure_share: 0.01,
             memory_available_share: 0.05,
@@ -97,7 +103,7 @@ impl Default for Thresholds {
 
 impl Thresholds {
     /// All thresholds by name.
-    pub const fn all(&self) -> [(&'static str, f64); 15] {
+    pub const fn all(&self) -> [(&'static str, f64); 17] {
         [
             ("driver_busy_share", self.driver_busy_share),
             ("driver_lag_share", self.driver_lag_share),
@@ -105,8 +111,10 @@ impl Thresholds {
             ("driver_wait_share", self.driver_wait_share),
             ("littles_law_share", self.littles_law_share),
             ("failed_share", self.failed_share),
+            ("failed_invalid_share", self.failed_invalid_share),
             ("steal_share", self.steal_share),
             ("foreign_cpu_share", self.foreign_cpu_share),
+            ("foreign_wait_share", self.foreign_wait_share),
             ("frequency_share", self.frequency_share),
             ("memory_pressure_share", self.memory_pressure_share),
             ("memory_available_share", self.memory_available_share),

@@ -104,12 +104,17 @@ fn transactions_failed(observed: &Observation) -> Option<GateFinding> {
         return None;
     }
     let share = failed as f64 / (failed + succeeded) as f64;
-    let limit = observed.thresholds.failed_share;
-    let status = if share > limit { Status::Suspect } else { Status::Valid };
+    let (limit, most) = (observed.thresholds.failed_share, observed.thresholds.failed_invalid_share);
+    let (status, limit) = match share {
+        share if share > most => (Status::Invalid, most),
+        share if share > limit => (Status::Suspect, limit),
+        _ => (Status::Valid, limit),
+    };
     let evidence = format!("{failed} of {} transactions failed ({})", failed + succeeded, percent(share));
     Some(
         finding(status, evidence).with_threshold(at_most(limit)).with_advice(
-            "see the server's log for the errors; throughput counts successful transactions only",
+            "see the server's log for the errors; throughput counts successful transactions only; if they are part of the \
+             workload, raise failed_share and failed_invalid_share",
         ),
     )
 }
@@ -185,6 +190,9 @@ mod tests {
         };
         assert_eq!(with(1), (Status::Valid, vec!["transactions-failed"]));
         assert_eq!(with(1000), (Status::Suspect, vec!["transactions-failed"]));
+        assert_eq!(with(2000), (Status::Suspect, vec!["transactions-failed"]));
+        // Three of ten.
+        assert_eq!(with(8786), (Status::Invalid, vec!["transactions-failed"]));
     }
 
     #[test]

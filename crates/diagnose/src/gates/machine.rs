@@ -6,7 +6,7 @@ use model::record::Finding;
 
 use crate::cpu::CpuTime;
 
-use super::{Gate, GateFinding, Observation, at_most, invalid, percent, suspect};
+use super::{Gate, GateFinding, Observation, at_most, invalid, noted, percent, suspect};
 
 pub(super) const GATES: [Gate; 6] = [
     ("out-of-memory", out_of_memory),
@@ -56,15 +56,41 @@ fn cpu_steal(observed: &Observation) -> Option<GateFinding> {
     )
 }
 
-/// CPU time of processes other than the server's, pgdyno's and the kernel's.
+/// CPU time of processes other than the server's, pgdyno's and the kernel's, by what it cost the load: an idle processor
+/// that others use costs nothing. Where it is not known how long processes wait for a CPU, the time itself counts.
 fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
     let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.foreign_cpu_share;
     if share.is_nan() || share <= limit {
         return None;
     }
-    let evidence = format!("other processes used {} of the CPU", percent(share));
-    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice("stop other programs (top shows them)"))
+    let used = format!("other processes used {} of the CPU", percent(share));
+    const ADVICE: &str = "stop other programs (top shows them)";
+    let Some(cost) = foreign_wait(observed) else {
+        return Some(suspect(used).with_threshold(at_most(limit)).with_advice(ADVICE));
+    };
+    let limit = observed.thresholds.foreign_wait_share;
+    let evidence = format!("{used}; waiting for them was {} of latency", percent(cost));
+    Some(match cost > limit {
+        true => suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE),
+        false => noted(evidence).with_threshold(at_most(limit)),
+    })
+}
+
+/// Time for which the load's backends and the driver waited for a CPU because of other processes, as a share of all
+/// transactions' latency: of their whole wait, the others' share of what ran meanwhile.
+fn foreign_wait(observed: &Observation) -> Option<f64> {
+    let (from_us, to_us) = observed.window?;
+    let ran = |series: &Series| series.growth(from_us, to_us);
+    let all: f64 = observed.metrics.all("role.run_us").map(ran).sum::<Option<f64>>()?;
+    let foreign = observed.growth("role.run_us", Some("foreign"))? / all;
+    let waited: f64 = ["load", "driver"]
+        .map(|role| observed.growth("role.wait_us", Some(role)))
+        .into_iter()
+        .sum::<Option<f64>>()?;
+    let summary = observed.summary?;
+    let latency_us = summary.latency.as_ref()?.mean_us? * summary.transactions? as f64;
+    Some(foreign * waited / latency_us).filter(|share| share.is_finite())
 }
 
 /// The finding on other pgdynos that measured on the host during a trial, by what they measured; none without any. It is not among
@@ -196,6 +222,18 @@ mod tests {
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]));
         trial.counter("role.run_us", Some("foreign"), 5_000_000.0);
         assert_eq!(gates(&trial.observed()), suspected("foreign-cpu"));
+        // Nobody waited: a processor was idle.
+        trial.counter("role.wait_us", Some("load"), 10_000.0);
+        trial.counter("role.wait_us", Some("driver"), 1_000.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["foreign-cpu"]), "a note");
+        // Of 4 s of latency in each second; 79% of what ran was foreign.
+        trial.counter("role.wait_us", Some("load"), 1_000_000.0);
+        assert_eq!(gates(&trial.observed()), suspected("foreign-cpu"));
+        let evidence = foreign_cpu(&trial.observed()).unwrap().evidence;
+        assert!(evidence.ends_with("waiting for them was 20% of latency"), "{evidence}");
+        // The server's own processes queue for it: that is the load.
+        trial.counter("role.run_us", Some("foreign"), 150_000.0);
+        assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["foreign-cpu"]));
         trial.metrics.0.retain(|series| series.metric != "role.run_us");
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of any role");
     }
