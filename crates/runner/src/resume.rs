@@ -9,7 +9,7 @@ use model::secret::masked_keys;
 use model::workload::{Custom, Workload, Workloads};
 use store::{Store, StoreError};
 
-use crate::campaign_file::{CampaignFile, CampaignFileError, workloads_of};
+use crate::campaign_file::{CampaignFile, CampaignFileError, overrides, workloads_of};
 
 /// Request to resume a run.
 #[derive(Clone, Copy, Debug)]
@@ -20,6 +20,8 @@ pub struct Request<'a> {
     pub run: Option<&'a str>,
     /// Whether to continue with an edited campaign.
     pub accepts_edits: bool,
+    /// Overrides of the stored campaign, which continue with it as they say; only without a file.
+    pub overrides: &'a [String],
 }
 
 /// A run that can be continued.
@@ -65,6 +67,15 @@ pub enum ResumeError {
         /// Its changes.
         changes: Box<Changes>,
     },
+    /// Trials with these overrides would not be comparable with those of the run.
+    #[error(
+        "with --set, trials would differ from those of this run\n{}Start a new run instead",
+        summary(changes)
+    )]
+    ConflictingSet {
+        /// Their changes.
+        changes: Box<Changes>,
+    },
     /// The campaign was edited.
     #[error(
         "{path} has been edited since this run began, or the run began with --set\n{}Continue with the file as it is now: \
@@ -100,7 +111,7 @@ pub enum ResumeError {
 impl ResumeError {
     /// Whether there is nothing that can be continued as requested.
     pub fn is_usage(&self) -> bool {
-        matches!(self, Self::NoRun { .. } | Self::Conflict { .. } | Self::Edited { .. } | Self::Masked { .. })
+        !matches!(self, Self::Campaign(_) | Self::Store(_))
     }
 }
 
@@ -129,15 +140,26 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
     // Bundles have the workloads that ran, even if their files have changed.
     let original =
         CampaignFile::parse_with(&path, run.campaign_toml.clone(), run.seed, &workloads_of(trials.iter()))?;
-    let Some((_, text)) = request.file else {
-        return Ok(Resumption { file: original, path, run, trials, changes: Changes::default() });
+    let file = match request.file {
+        None if request.overrides.is_empty() => {
+            return Ok(Resumption { file: original, path, run, trials, changes: Changes::default() });
+        }
+        None => {
+            let text =
+                overrides::apply(&run.campaign_toml, request.overrides).map_err(CampaignFileError::from)?;
+            CampaignFile::parse_with(&path, text, run.seed, &workloads_of(trials.iter()))?
+        }
+        Some((_, text)) => CampaignFile::parse(&path, text.to_owned(), run.seed)?,
     };
-    let file = CampaignFile::parse(&path, text.to_owned(), run.seed)?;
     let changes = Changes::between(&original.plan, &file.plan);
     if !changes.conflicting.is_empty() {
-        return Err(ResumeError::Conflict { path, changes: Box::new(changes) });
+        let changes = Box::new(changes);
+        return Err(match request.file {
+            Some(_) => ResumeError::Conflict { path, changes },
+            None => ResumeError::ConflictingSet { changes },
+        });
     }
-    if !changes.is_empty() && !request.accepts_edits {
+    if !changes.is_empty() && request.file.is_some() && !request.accepts_edits {
         return Err(ResumeError::Edited { path, changes: Box::new(changes) });
     }
     run.campaign_toml.clone_from(&file.text);

@@ -1,4 +1,4 @@
-//! The command that measures a trial's cell again: its campaign, narrowed to that cell.
+//! The command that measures a trial's cell again: its run, continued with more repeats of that cell.
 
 use model::factor::Factor;
 use model::record::Trial;
@@ -6,7 +6,8 @@ use model::spec::{Campaign, Matrix};
 
 use crate::layout::plan;
 
-/// `pgdyno run CAMPAIGN.toml --set FACTOR=LEVEL …` with each factor that the campaign varies; `None` if the trial was
+/// `pgdyno resume --run ID --set FACTOR=LEVEL … --set repeats=N` with each factor that the campaign varies, except the one
+/// that it compares by: a side measured again alone would be compared with trials of another time. `None` if the trial was
 /// imported, or the campaign can't be narrowed this way.
 pub(super) fn rerun(trial: &Trial) -> Option<String> {
     if trial.imported.is_some() {
@@ -29,6 +30,7 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
             factors.push(zipped);
         }
     }
+    factors.retain(|factor| Some(*factor) != plan.run.compare);
     let mut settings = Vec::new();
     for factor in factors {
         let level = factor.known_level(&trial.cell).filter(|level| !level.contains(','))?;
@@ -47,7 +49,8 @@ pub(super) fn rerun(trial: &Trial) -> Option<String> {
             settings.push(format!("factors.{name}=[]"));
         }
     }
-    let mut command = format!("pgdyno run {}", quoted(&format!("{}.toml", trial.run.campaign)));
+    settings.push(format!("repeats={}", 2 * plan.run.repeats.max));
+    let mut command = format!("pgdyno resume --run {}", trial.run.id);
     for setting in settings {
         command += &format!(" --set {}", quoted(&setting));
     }

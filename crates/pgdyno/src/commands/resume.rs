@@ -26,7 +26,9 @@ use crate::store_arg::StoreArg;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  pgdyno resume campaigns/quick.toml\n  pgdyno resume --store /var/lib/pgdyno\n  \
-                        pgdyno resume upgrade.toml --edited\n\n\
+                        pgdyno resume upgrade.toml --edited\n  \
+                        pgdyno resume --set repeats=10        more repeats of the newest run\n  \
+                        pgdyno resume --run 01KAK3 --set clients=8 --set repeats=10\n\n\
                         Exit codes: those of `pgdyno run`; 2 also if the campaign was edited."
 )]
 pub(crate) struct ResumeArgs {
@@ -34,8 +36,9 @@ pub(crate) struct ResumeArgs {
     #[arg(value_name = "FILE")]
     campaign: Option<PathBuf>,
 
-    /// Override a value of FILE, as in the `pgdyno run` that began the run
-    #[arg(long, value_name = "NAME=VALUE", requires = "campaign")]
+    /// Override a value of FILE, as in the `pgdyno run` that began the run; without FILE, continue with the stored campaign
+    /// changed like this, such as more repeats, or fewer cells
+    #[arg(long, value_name = "NAME=VALUE")]
     set: Vec<String>,
 
     /// Resume this run: its id or the beginning of it
@@ -92,6 +95,7 @@ impl ResumeArgs {
                 file: self.campaign.as_deref().zip(text.as_deref()),
                 run: self.run.as_deref(),
                 accepts_edits: self.edited,
+                overrides: if self.campaign.is_none() { &self.set } else { &[] },
             },
         )?;
         let Resumption { file, path, run, trials, changes } = &resumption;
