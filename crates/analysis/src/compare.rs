@@ -1,5 +1,6 @@
 //! Comparison of the cells of two selections, each with a verdict: the rules are those of the crate `stats`.
 
+pub(crate) mod advice;
 mod differences;
 mod figures;
 mod gate;
@@ -33,9 +34,9 @@ pub struct Request {
     pub selectors: Vec<Selector>,
     /// The run of selectors that do not name an origin.
     pub run: RunSelection,
-    /// Metrics in display order.
+    /// Metrics in display order; if empty, the cells' figures of merit, each with the metric next to it.
     pub metrics: Vec<Metric>,
-    /// Bounds on changes of metrics. A gate's metric is compared even if it is not among the metrics.
+    /// Bounds on changes of metrics. A gate's metric is compared in all cells, even if it is not among the metrics.
     pub gates: Vec<Gate>,
     /// Margins in place of the campaigns' `effect`.
     pub margins: Vec<Margin>,
@@ -182,6 +183,8 @@ pub struct MetricRows {
     pub kind: Option<Kind>,
     /// Rows by variant, then by cell.
     pub rows: Vec<Row>,
+    /// For each pair, what would decide its undecided cells.
+    pub advice: Vec<Option<String>>,
 }
 
 impl Compared {
@@ -241,7 +244,8 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
         }
     };
     let shared: Vec<&[Shared<'_>]> = matched.iter().map(|(pair, _)| pair.shared.as_slice()).collect();
-    let metrics = figures.rows(&shared, request)?;
+    let all: Vec<&Trial> = reader.trials().iter().collect();
+    let metrics = figures.rows(&shared, &all)?;
     let pairs = matched.into_iter().enumerate().map(|(at, (pair, differences))| Pair {
         variant: at + 1,
         fixed: pair.fixed,

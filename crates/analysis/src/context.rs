@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
+use model::merit::Merit;
 use model::record::{Environment, Setting, Trial};
 use store::{Part, StoreReader};
 
+use crate::metric::BlockRates;
 use crate::profile::{Kind, TrialProfile};
 use crate::spans::{Spans, spans};
 
@@ -23,6 +25,8 @@ pub struct TrialContext {
     pub profiles: Vec<TrialProfile>,
     /// Its transactions, if the workload stores them.
     pub spans: Option<Spans>,
+    /// Its rates of blocks, if they are its figure of merit.
+    pub blocks: Option<BlockRates>,
 }
 
 /// Reads the contexts of these trials, by id. Trials whose context can't be read are [left out](StoreReader::left_out);
@@ -38,6 +42,10 @@ fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
     // Loading parts of bundles is slow, and most trials have neither.
     if has_spans {
         context.spans = spans(&reader.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
+    }
+    if Merit::of(&trial.cell) == Merit::Blocks {
+        context.blocks =
+            Some(BlockRates::new(&reader.load_parts(&trial.id, &[Part::Series, Part::Metrics])?));
     }
     if trial.profile.is_some() {
         let record = reader.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;

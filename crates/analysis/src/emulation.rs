@@ -2,16 +2,13 @@
 
 use model::machine::Acceleration;
 
-/// Reason for the missing verdict on cells that were emulated in real time.
-pub(crate) const NO_VERDICT: &str = "emulated in real time: no verdict";
-
 /// Note on figures that were emulated in real time.
 const REAL_TIME: &str =
     "acceleration tcg: emulated in real time: no verdict, as the figures depend on the emulating machine";
 
 /// Note on figures with counted instructions.
-const PATH_LENGTH: &str = "acceleration icount: time is virtual, and TPS is path length: one instruction takes one nanosecond; \
-                           there are no caches and no real I/O, and a change of 1% matters";
+const PATH_LENGTH: &str = "acceleration icount: time is virtual: one instruction takes one nanosecond; instructions per \
+                           transaction are path length; there are no caches and no real I/O, and a change of 1% matters";
 
 /// Notes on figures with these accelerations.
 pub fn notes(accelerations: impl IntoIterator<Item = Acceleration>) -> Vec<&'static str> {

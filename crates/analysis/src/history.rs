@@ -13,6 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use model::acceptance::Acceptance;
+use model::merit::Merit;
 use model::metrics::Kind;
 use model::record::{Status, Trial};
 use plaintext::figures::counted;
@@ -20,7 +21,7 @@ use stats::{ChangePoint, Event};
 use store::StoreReader;
 
 use crate::compare::{Gate, Gates, reasons};
-use crate::judgement::{Direction, Outcome, Runs, is_usable};
+use crate::judgement::{Direction, Outcome, Refusal, Runs, is_usable};
 use crate::levels::Levels;
 use crate::metric::{Metric, metrics_like};
 use crate::select::{Selector, trials_of_any};
@@ -38,8 +39,11 @@ pub struct Request<'a> {
     pub metric: Metric,
     /// The axis of the history.
     pub over: HistoryAxis,
-    /// The trials, those of any of them; without one, all trials of the store.
+    /// The trials, those of any of them; without one, all trials of the store. Those whose schedule decides the metric are
+    /// left out.
     pub selectors: Vec<Selector>,
+    /// Whether to leave out cells that are judged by another metric.
+    pub only_own: bool,
     /// Levels that identify the control, to which figures are relative.
     pub control: Option<Selector>,
     /// Steps to omit, by key or label.
@@ -102,6 +106,8 @@ pub struct Selected {
     pub without: Vec<String>,
     /// Number of trials without a control in their run, and so without a figure.
     pub without_control: usize,
+    /// Number of trials that were left out, as their schedule decides the metric.
+    pub scheduled: usize,
 }
 
 /// The series of one cell.
@@ -201,6 +207,14 @@ struct TrialData {
 pub fn history(reader: &StoreReader, request: &Request<'_>) -> Result<History, HistoryError> {
     check(request)?;
     let mut selected = trials_of_any(reader, &request.selectors)?;
+    selected.retain(|trial| !request.only_own || Metric::of(Merit::of(&trial.cell)) == request.metric);
+    let before = selected.len();
+    selected.retain(|trial| !request.metric.is_scheduled(&trial.cell));
+    let scheduled = before - selected.len();
+    if selected.is_empty() {
+        let known = Refusal::Scheduled.in_words().to_owned();
+        return Err(HistoryError::NoFigure { metric: request.metric.clone(), known });
+    }
     let mut controls = controls(request, reader.trials(), &selected);
     let (read, collected) = read(reader, request, selected.iter().chain(&controls).copied());
     let first = selected.first().map(|trial| trial.id.as_str());
@@ -212,7 +226,7 @@ pub fn history(reader: &StoreReader, request: &Request<'_>) -> Result<History, H
 
     let keys = Keys::new(request.over, &selected);
     let mut trials: Vec<(&Trial, String)> = Vec::new();
-    let mut summary = summarize(&selected);
+    let mut summary = Selected { scheduled, ..summarize(&selected) };
     for trial in selected.iter().copied().filter(|trial| !is_control(request, trial)) {
         let kernel = read.get(trial.id.as_str()).and_then(|read| read.kernel.as_deref());
         match keys.key(trial, kernel) {
@@ -359,6 +373,7 @@ fn summarize(selected: &[&Trial]) -> Selected {
         without_step: 0,
         without: Vec::new(),
         without_control: 0,
+        scheduled: 0,
     }
 }
 

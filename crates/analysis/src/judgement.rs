@@ -3,8 +3,15 @@
 use model::cell::RecordedCell;
 use model::machine::Acceleration;
 use model::metrics::Better;
-use model::record::{Status, Trial};
-use stats::{Comparison, MIN_RUNS, Verdict, holm, verdicts};
+use model::record::{Finding, Status, Trial};
+use stats::{Comparison, MIN_RUNS, Spread, Verdict, holm, verdicts};
+
+use crate::metric::Metric;
+
+mod caution;
+
+pub use caution::Caution;
+use caution::cautions;
 
 /// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -44,18 +51,64 @@ pub enum Outcome {
     Unstable,
     /// Fewer than 3 runs on a side.
     Insufficient,
-    /// A side was emulated in real time: its figures depend on the emulating machine.
-    Emulated,
+    /// There is no verdict, whatever the figures.
+    Refused(Refusal),
     /// A side has no run with a comparable figure.
     NoFigure,
     /// A side has no usable trial.
     Invalid,
 }
 
-/// Compares each second sample with the first one, with the given margin. All pairs together are the matrix for the
+/// Reason for refusing a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// A side was emulated in real time: its figures depend on the emulating machine.
+    Emulated,
+    /// The figure is throughput, and both sides have a rate: it is the schedule's.
+    Scheduled,
+    /// The driver was saturated in most trials of both sides: its speed was compared.
+    Driver,
+}
+
+impl Refusal {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Emulated, Self::Scheduled, Self::Driver];
+
+    /// The reason in words.
+    pub const fn in_words(self) -> &'static str {
+        match self {
+            Self::Emulated => "emulated in real time: no verdict",
+            Self::Scheduled => {
+                "throughput at a rate is the schedule's: no verdict; compare latency.p99 and latency.mean"
+            }
+            Self::Driver => {
+                "the driver was saturated on both sides, so that its speed was compared: no verdict; raise run.threads, or \
+                 run fewer clients"
+            }
+        }
+    }
+}
+
+/// Figures of two cells to compare, with the largest ratio that is not a relevant change, and the spreads at which the
+/// figure's runs are noisy and wide.
+#[derive(Clone, Copy, Debug)]
+pub struct Samples<'a> {
+    /// The baseline's.
+    pub a: &'a [f64],
+    /// The variant's.
+    pub b: &'a [f64],
+    /// The margin.
+    pub margin: f64,
+    /// The spreads.
+    pub spread: Spread,
+}
+
+/// Compares each second sample with the first one. All pairs together are the matrix for the
 /// adjustment of p.
-pub fn judge(pairs: &[(&[f64], &[f64], f64)]) -> Vec<Judgement> {
-    let compared = |&(a, b, margin): &(&[f64], &[f64], f64)| Some(Comparison::new(a, b)?.with_margin(margin));
+pub fn judge(pairs: &[Samples<'_>]) -> Vec<Judgement> {
+    let compared = |&Samples { a, b, margin, spread }: &Samples<'_>| {
+        Some(Comparison::with_spread(a, b, spread)?.with_margin(margin))
+    };
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
     let mut verdicts = verdicts(&known).into_iter();
@@ -123,7 +176,7 @@ impl Outcome {
             Self::Inconclusive => "INCONCLUSIVE",
             Self::Unstable => "UNSTABLE",
             Self::Insufficient => "INSUFFICIENT",
-            Self::Emulated => "NO VERDICT",
+            Self::Refused(_) => "NO VERDICT",
             Self::NoFigure => "NO FIGURE",
             Self::Invalid => "INVALID",
         }
@@ -169,12 +222,53 @@ pub struct Runs {
     pub suspect: usize,
     /// Number of invalid trials.
     pub invalid: usize,
+    /// The gates that found something in these trials, each with the number of trials: first those that made them
+    /// invalid, then those of the trials in `trials`.
+    pub findings: Vec<GateCount>,
+    /// The rate, if there is one: transactions started per second.
+    pub rate: Option<f64>,
+    /// Number of usable trials in which fewer transactions ended in the window than were due.
+    pub behind: usize,
+}
+
+/// The number of trials in which a gate found something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateCount {
+    /// The gate.
+    pub gate: String,
+    /// Whether it made them invalid or suspect.
+    pub status: Status,
+    /// Number of trials.
+    pub trials: usize,
 }
 
 impl Runs {
     /// Whether their time is counted in instructions.
     pub(crate) fn is_counted(&self) -> bool {
         self.acceleration == Acceleration::Icount
+    }
+
+    /// Whether a gate found something in at least half of the trials that are used.
+    fn has_mostly(&self, gate: &str) -> bool {
+        self.suspect_trials(gate) * 2 >= self.trials.len().max(1)
+    }
+
+    /// Number of used trials that a gate made suspect.
+    fn suspect_trials(&self, gate: &str) -> usize {
+        let of_gate = self.findings.iter().find(|of| of.status == Status::Suspect && of.gate == gate);
+        of_gate.map_or(0, |of| of.trials)
+    }
+
+    fn add(&mut self, finding: &Finding) {
+        let known =
+            self.findings.iter_mut().find(|of| of.gate == finding.gate && of.status == finding.status);
+        match known {
+            Some(of) => of.trials += 1,
+            None => {
+                let (gate, status) = (finding.gate.clone(), finding.status);
+                self.findings.push(GateCount { gate, status, trials: 1 });
+            }
+        }
     }
 }
 
@@ -183,6 +277,11 @@ impl Row {
     pub fn ratio(&self) -> Option<f64> {
         let comparison = self.judged.comparison.as_ref()?;
         Some(comparison.b.geometric_mean / comparison.a.geometric_mean)
+    }
+
+    /// What else a reader of the verdict has to know of the trials of both sides.
+    pub fn cautions(&self) -> Vec<Caution> {
+        cautions([&self.a, &self.b])
     }
 }
 
@@ -199,33 +298,56 @@ pub(crate) struct CellPair {
     pub(crate) b: Runs,
     /// The largest ratio that is not a relevant change.
     pub(crate) margin: f64,
+    /// The compared metric.
+    pub(crate) metric: Metric,
 }
 
 /// The rows of some cells. All of them together are the matrix for the adjustment of p.
 pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
-    let is_emulated =
-        |a: &Runs, b: &Runs| [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg);
     // Cells without a verdict do not count as comparisons, nor for the adjustment of p.
-    let sample = |CellPair { a, b, .. }: &'_ CellPair| match is_emulated(a, b) {
-        true => (Vec::new(), Vec::new()),
-        false => (a.values.clone(), b.values.clone()),
+    let sample = |cell: &CellPair| match refusal(cell) {
+        Some(_) => (Vec::new(), Vec::new()),
+        None => (cell.a.values.clone(), cell.b.values.clone()),
     };
     let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
-    let pairs = samples.iter().zip(&cells).map(|((a, b), cell)| (a.as_slice(), b.as_slice(), cell.margin));
+    let pairs = samples.iter().zip(&cells).map(|((a, b), CellPair { margin, metric, .. })| Samples {
+        a,
+        b,
+        margin: *margin,
+        spread: metric.spread(),
+    });
     let judged = judge(&pairs.collect::<Vec<_>>());
     cells
         .into_iter()
         .zip(judged)
-        .map(|(CellPair { pair, cell, a, b, .. }, mut judged)| {
+        .map(|(pair, mut judged)| {
+            let refused = refusal(&pair);
+            let CellPair { pair, cell, a, b, .. } = pair;
             if [&a, &b].into_iter().any(|runs| runs.values.is_empty() && runs.without == 0) {
                 judged.outcome = Outcome::Invalid;
-            } else if is_emulated(&a, &b) {
-                judged.outcome = Outcome::Emulated;
+            } else if let Some(refusal) = refused {
+                judged.outcome = Outcome::Refused(refusal);
             }
             Row { pair, cell, a, b, judged }
         })
         .collect()
 }
+
+/// Why there is no verdict on two cells, whatever their figures.
+fn refusal(CellPair { a, b, metric, .. }: &CellPair) -> Option<Refusal> {
+    if [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg) {
+        Some(Refusal::Emulated)
+    } else if *metric == Metric::Tps && a.rate.is_some() && b.rate.is_some() {
+        Some(Refusal::Scheduled)
+    } else if metric.depends_on_driver() && a.has_mostly(DRIVER_SATURATED) && b.has_mostly(DRIVER_SATURATED) {
+        Some(Refusal::Driver)
+    } else {
+        None
+    }
+}
+
+/// The gate of a saturated driver.
+const DRIVER_SATURATED: &str = "driver-saturated";
 
 /// Whether figures of a trial may be used: it is not invalid.
 pub fn is_usable(trial: &Trial) -> bool {
@@ -241,20 +363,40 @@ pub(crate) fn acceleration(cell: &RecordedCell) -> Acceleration {
 pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
     let mut runs = Runs {
         acceleration: trials.first().map_or(Acceleration::None, |trial| acceleration(&trial.cell)),
+        rate: trials.first().and_then(|trial| trial.cell.rate.known()?.get()),
         ..Runs::default()
     };
-    for trial in trials {
-        match (is_usable(trial), figure(trial)) {
-            (false, _) => runs.invalid += 1,
-            (true, None) => runs.without += 1,
-            (true, Some(value)) => {
-                runs.suspect += usize::from(trial.validity.status == Status::Suspect);
-                runs.trials.push(trial.id.clone());
-                runs.values.push(value);
-            }
+    for trial in trials.iter().filter(|trial| !is_usable(trial)) {
+        runs.invalid += 1;
+        // The first is the cause of the others.
+        if let Some(finding) =
+            trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid)
+        {
+            runs.add(finding);
         }
     }
+    for trial in trials.iter().filter(|trial| is_usable(trial)) {
+        let Some(value) = figure(trial) else {
+            runs.without += 1;
+            continue;
+        };
+        runs.suspect += usize::from(trial.validity.status == Status::Suspect);
+        runs.behind += usize::from(runs.rate.is_some_and(|rate| is_behind(trial, rate)));
+        let suspect = trial.validity.findings.iter().filter(|finding| finding.status == Status::Suspect);
+        suspect.for_each(|finding| runs.add(finding));
+        runs.trials.push(trial.id.clone());
+        runs.values.push(value);
+    }
     runs
+}
+
+/// Whether fewer transactions ended in a trial's window than the schedule has: by more than 1%, and by more than chance
+/// makes fewer arrivals, three standard deviations of their Poisson distribution.
+fn is_behind(trial: &Trial, rate: f64) -> bool {
+    let Some(summary) = &trial.summary else { return false };
+    let Some(seconds) = summary.window_us.map(|us| us as f64 / 1e6) else { return false };
+    let due = rate * seconds;
+    summary.tps * seconds < due * 0.99 - 3.0 * due.sqrt()
 }
 
 #[cfg(test)]
@@ -263,12 +405,16 @@ mod tests {
 
     use super::*;
 
+    fn samples<'a>(a: &'a [f64], b: &'a [f64]) -> Samples<'a> {
+        Samples { a, b, margin: MARGIN, spread: Spread::MEAN }
+    }
+
     const STEADY: [f64; 5] = [100.0, 100.5, 99.5, 100.2, 99.8];
     const HALF: [f64; 5] = [50.0, 50.5, 49.5, 50.2, 49.8];
 
     #[test]
     fn outcomes_are_reversed_if_lower_is_better() {
-        let judged = judge(&[(&STEADY, &HALF, MARGIN), (&HALF, &STEADY, MARGIN)]);
+        let judged = judge(&[samples(&STEADY, &HALF), samples(&HALF, &STEADY)]);
         let names = |better| [judged[0].outcome.name(better), judged[1].outcome.name(better)];
         assert_eq!(names(Better::Higher), ["REGRESSION", "IMPROVEMENT"]);
         assert_eq!(names(Better::Lower), ["IMPROVEMENT", "REGRESSION"]);
@@ -281,10 +427,10 @@ mod tests {
     fn a_pair_without_figures_keeps_its_position() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
         let judged = judge(&[
-            (&STEADY, &[0.0; 3], MARGIN),
-            (&STEADY, &noisy, MARGIN),
-            (&[1.0], &STEADY, MARGIN),
-            (&[], &STEADY, MARGIN),
+            samples(&STEADY, &[0.0; 3]),
+            samples(&STEADY, &noisy),
+            samples(&[1.0], &STEADY),
+            samples(&[], &STEADY),
         ]);
         let names: Vec<&str> = judged.iter().map(|judged| judged.outcome.name(Better::Higher)).collect();
         assert_eq!(names, ["NO FIGURE", "EQUIVALENT", "INSUFFICIENT", "NO FIGURE"]);

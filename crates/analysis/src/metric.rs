@@ -1,6 +1,7 @@
 //! Metrics: figures of trials, by their names on the command line.
 
 mod blocks;
+mod merit;
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,9 +11,11 @@ use model::metrics::{Better, Kind, Series, find};
 use model::record::{Latency, Trial, TrialRecord};
 
 pub use blocks::BlockFigure;
+pub use merit::BlockRates;
+pub(crate) use merit::{better, figures, presentation};
 
 /// A metric with one figure per trial.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// Transactions per second.
     Tps,
@@ -43,7 +46,7 @@ pub enum Metric {
 }
 
 /// A figure of the latency distribution.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LatencyFigure {
     /// Arithmetic mean.
     Mean,

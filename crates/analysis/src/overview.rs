@@ -11,16 +11,17 @@ use std::collections::{BTreeMap, HashMap};
 use diagnose::{Confound, Facts};
 use model::cell::RecordedCell;
 use model::factor::{Factor, Place};
+use model::merit::Merit;
+use model::metrics::Better;
 use model::record::{Status, Trial};
-use model::units::Rate;
 use stats::Sample;
 
 use crate::context::TrialContext;
 use crate::emulation::notes;
 use crate::facts::{facts_of, facts_of_machine};
-use crate::judgement::runs as figures_of;
+use crate::judgement::runs as runs_of;
 use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan, releases, runs};
-use crate::metric::Metric;
+use crate::metric::{Metric, better, figures, presentation};
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
 use crate::spans::{Spans, lone_us};
 use verdicts::judge_columns;
@@ -44,7 +45,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
         layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
-    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &runs);
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials);
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
@@ -206,15 +207,18 @@ fn panel(
     let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
     clients.sort_unstable();
     clients.dedup();
-    let rows: Vec<view::Row> = clients.into_iter().map(|clients| row(clients, layout, &trials)).collect();
-    // With a rate, throughput follows the schedule.
-    let sweep = |column: usize| {
-        if key.0.rate.known().is_none_or(|rate| *rate == Rate::MAX) {
-            scalability::fit(&rows, column)
-        } else {
-            None
-        }
+    let figures = CellFigures { merit: Merit::of(&key.0), contexts };
+    let mut rows: Vec<view::Row> =
+        clients.into_iter().map(|clients| row(clients, layout, &trials, &figures)).collect();
+    if figures.merit == Merit::Length {
+        add_ratios_to_one_client(&mut rows);
+    }
+    // Latency has no knee.
+    let sweep = |column: usize| match figures.merit.better() {
+        Better::Higher => scalability::fit(&rows, column),
+        _ => None,
     };
+    let presentation = presentation(figures.merit);
     view::Panel {
         workload: Factor::Workload.known_level(&key.0),
         scale: key.0.scale.into_known(),
@@ -224,6 +228,13 @@ fn panel(
         database_bytes: trials.iter().filter_map(|trial| trial.database_bytes).max(),
         memory_bytes: memory_bytes(&trials, contexts),
         scalability: (0..layout.columns.len()).map(sweep).collect(),
+        figure: view::Figure {
+            metric: Metric::of(figures.merit).to_string(),
+            label: presentation.label,
+            unit: presentation.unit,
+            better: better(figures.merit),
+            beside: presentation.beside,
+        },
         rows,
     }
 }
@@ -278,43 +289,73 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
     profiles
 }
 
-fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial]) -> view::Row {
+/// The figures of a panel's cells.
+struct CellFigures<'a> {
+    merit: Merit,
+    contexts: &'a BTreeMap<String, TrialContext>,
+}
+
+impl CellFigures<'_> {
+    /// The figure of a trial and the one next to it, as shown.
+    fn of(&self, trial: &Trial) -> [Option<f64>; 2] {
+        let blocks = self.contexts.get(&trial.id).and_then(|known| known.blocks);
+        let factor = presentation(self.merit).factor;
+        figures(self.merit, trial, blocks).map(|figure| Some(figure? * factor))
+    }
+}
+
+/// The lengths of transactions as multiples of those with one client.
+fn add_ratios_to_one_client(rows: &mut [view::Row]) {
+    let means = |row: &view::Row| -> Vec<Option<f64>> {
+        row.points.iter().map(|point| point.as_ref()?.mean).collect()
+    };
+    let Some(alone) = rows.iter().find(|row| row.clients == Some(1)).map(means) else { return };
+    for row in rows {
+        for (point, alone) in row.points.iter_mut().zip(&alone) {
+            if let Some(point) = point {
+                point.beside = point.mean.zip(*alone).map(|(mean, alone)| mean / alone);
+            }
+        }
+    }
+}
+
+fn row(clients: Option<u32>, layout: &Layout, trials: &[&Trial], figures: &CellFigures<'_>) -> view::Row {
     let points = layout
         .columns
         .iter()
         .map(|column| {
             let of_cell = |trial: &&&Trial| clients_of(trial) == clients && column.holds(&trial.cell);
-            point(trials.iter().filter(of_cell).copied().collect())
+            point(trials.iter().filter(of_cell).copied().collect(), figures)
         })
         .collect();
     view::Row { clients, points }
 }
 
-fn point(mut trials: Vec<&Trial>) -> Option<view::Point> {
+fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Point> {
     if trials.is_empty() {
         return None;
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
-    let tps = figures_of(&trials, |trial| Metric::Tps.head_value(trial)).values;
-    let instructions = figures_of(&trials, |trial| Metric::Instructions.head_value(trial)).values;
-    let class = stats::Cell::new(&tps).and_then(|cell| cell.class());
-    let first_run_apart = stats::first_run_apart(&tps);
-    let n = tps.len();
-    let sample = Sample::new(tps);
+    let [shown, beside] = [0, 1].map(|which| runs_of(&trials, |trial| figures.of(trial)[which]).values);
+    let spread = Metric::of(figures.merit).spread();
+    let class = stats::Cell::new(&shown).and_then(|cell| cell.with_spread(spread).class());
+    let first_run_apart = stats::first_run_apart(&shown);
+    let n = shown.len();
+    let sample = Sample::new(shown);
     Some(view::Point {
         n,
-        median: sample.as_ref().map(Sample::median),
+        mean: sample.as_ref().and_then(Sample::geometric_mean),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        instructions: Sample::new(instructions).as_ref().map(Sample::median),
+        beside: Sample::new(beside).as_ref().and_then(Sample::geometric_mean),
         class: class.map(|class| class.to_string()),
         first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,
-        runs: trials.into_iter().map(trial).collect(),
+        runs: trials.into_iter().map(|one| trial(one, figures.of(one)[0])).collect(),
     })
 }
 
-fn trial(trial: &Trial) -> view::Trial {
+fn trial(trial: &Trial, figure: Option<f64>) -> view::Trial {
     let summary = trial.summary.as_ref();
     view::Trial {
         id: trial.id.clone(),
@@ -325,6 +366,7 @@ fn trial(trial: &Trial) -> view::Trial {
         started: trial.started,
         validity: trial.validity.status.as_str(),
         findings: trial.validity.findings.iter().map(view::Finding::new).collect(),
+        figure,
         tps: summary.map(|summary| summary.tps),
         instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
         transactions: summary.and_then(|summary| summary.transactions),

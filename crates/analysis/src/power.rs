@@ -5,8 +5,13 @@ mod noise;
 mod power_check;
 mod selected;
 
+use std::collections::BTreeSet;
+
+use model::merit::Merit;
 use serde::Serialize;
 use stats::TwoStages;
+
+use crate::metric::Metric;
 
 pub use aa::{AaCell, DetectableChange, aa_cells};
 pub use noise::{CellNoise, median_noise, noise_of, noise_on};
@@ -21,7 +26,7 @@ pub const DEFAULT_EFFECTS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 /// Parameters of a power calculation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Changes of throughput to detect, as shares: 0.05 is 5%, up or down.
+    /// Changes to detect, as shares: 0.05 is 5%, up or down.
     pub effects: Vec<f64>,
     /// Share of such changes that is detected.
     pub power: f64,
@@ -40,7 +45,8 @@ pub struct Answer {
     pub power: f64,
     /// Source of the noise, in words.
     pub source: String,
-    /// The median and the largest noise of the stable cells, or the given one.
+    /// The median and the largest noise of the cells that are not unstable, of each metric if there are several, or the
+    /// given one.
     pub noises: Vec<NoiseAnswer>,
     /// Answers for each cell.
     pub cells: Vec<CellAnswer>,
@@ -49,9 +55,9 @@ pub struct Answer {
 /// Answers at one noise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct NoiseAnswer {
-    /// `median`, `worst` or `given`; for a cell, its name.
+    /// `median`, `worst` or `given`, with the metric if there are several.
     pub of: String,
-    /// Standard deviation of the logarithms of throughputs.
+    /// Standard deviation of the logarithms of the figures.
     pub noise: f64,
     /// Runs needed for each effect.
     pub effects: Vec<EffectAnswer>,
@@ -64,7 +70,7 @@ pub struct NoiseAnswer {
 /// Runs needed to detect a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct EffectAnswer {
-    /// Change of throughput, as a share.
+    /// The change, as a share.
     pub effect: f64,
     /// Runs a side of one comparison; null if more than a million are needed.
     pub runs: Option<usize>,
@@ -87,11 +93,13 @@ pub struct Detectable {
 pub struct CellAnswer {
     /// The cell as text.
     pub cell: String,
+    /// The metric that it is judged by.
+    pub metric: String,
     /// Id of its run.
     pub run: String,
     /// Number of its runs.
     pub runs: usize,
-    /// Standard deviation of the logarithms of their throughputs.
+    /// Standard deviation of the logarithms of their figures.
     pub noise: f64,
     /// Class of the cell, such as `WIDE`.
     pub class: Option<String>,
@@ -106,6 +114,13 @@ impl Answer {
     pub fn has_figures(&self) -> bool {
         !self.noises.is_empty()
     }
+
+    /// The cells that the noises leave out, as they are unstable: those with the largest noise first.
+    pub fn left_out(&self) -> Vec<&CellAnswer> {
+        let mut cells: Vec<&CellAnswer> = self.cells.iter().filter(|cell| cell.unstable.is_some()).collect();
+        cells.sort_by(|a, b| b.noise.total_cmp(&a.noise));
+        cells
+    }
 }
 
 impl Question {
@@ -116,11 +131,21 @@ impl Question {
 
     /// The answer for the noise of these cells, which are from `source`.
     pub fn of_cells(&self, source: String, cells: &[CellNoise]) -> Answer {
-        let stable = cells.iter().filter(|cell| cell.unstable().is_none());
-        let worst = stable.max_by(|a, b| a.log_sd.total_cmp(&b.log_sd)).map(|cell| cell.log_sd);
-        let noises = [("median", median_noise(cells)), ("worst", worst)];
-        let noises =
-            noises.into_iter().filter_map(|(of, noise)| Some(self.of_noise(of.to_owned(), noise?))).collect();
+        let merits: BTreeSet<Merit> = cells.iter().map(|cell| cell.merit).collect();
+        let mut noises = Vec::new();
+        // The noise of one figure says nothing about another's.
+        for merit in &merits {
+            let of_merit = || cells.iter().filter(|cell| cell.merit == *merit);
+            let stable = of_merit().filter(|cell| cell.unstable().is_none());
+            let worst = stable.max_by(|a, b| a.log_sd.total_cmp(&b.log_sd)).map(|cell| cell.log_sd);
+            for (of, noise) in [("median", median_noise(of_merit())), ("worst", worst)] {
+                let of = match merits.len() {
+                    1 => of.to_owned(),
+                    _ => format!("{of}, {}", Metric::of(*merit)),
+                };
+                noises.extend(noise.map(|noise| self.of_noise(of, noise)));
+            }
+        }
         self.answer(source, noises, cells.iter().map(|cell| self.of_cell(cell)).collect())
     }
 
@@ -157,6 +182,7 @@ impl Question {
         let unstable = cell.unstable();
         CellAnswer {
             cell: cell.cell.to_string(),
+            metric: Metric::of(cell.merit).to_string(),
             run: cell.run.clone(),
             runs: cell.figures.n,
             noise: cell.log_sd,

@@ -14,6 +14,7 @@ mod gates;
 mod kernel_options;
 pub mod profile;
 mod run_statistics;
+mod spread;
 
 pub use confound::{
     Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, is_kernel_fact, kernel_differences,
@@ -29,3 +30,4 @@ pub use gates::{INTERRUPTED, Observation, judge, other_pgdynos};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;
+pub use spread::spread;

@@ -6,6 +6,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
+use crate::merit::Merit;
 use crate::units::{Rate, Span, Throughput};
 use crate::value::{Spanned, SpecError, parse};
 use crate::workload::Workloads;
@@ -121,6 +122,10 @@ pub struct Workload {
     pub iterations: Option<Spanned<i64>>,
     /// Whether the start and end of each transaction are recorded (default false).
     pub spans: Option<Spanned<bool>>,
+    /// Figure that its cells are judged by, unless a rate is set or instructions are counted (default `throughput`; with
+    /// `iterations`, `length`).
+    #[cfg_attr(test, schemars(with = "Option<Merit>"))]
+    pub figure: Option<Spanned<Merit>>,
     /// Workloads that run at the same time, with clients of their own.
     #[serde(alias = "beside")]
     pub background: Option<Spanned<Vec<Spanned<Background>>>>,
@@ -212,6 +217,7 @@ impl Workload {
         self.stagger.is_some()
             || self.iterations.is_some()
             || self.spans.is_some()
+            || self.figure.is_some()
             || self.background.is_some()
     }
 

@@ -4,7 +4,8 @@
 //! [`spec`] (the TOML as written) → [`plan`] ([`cell`]s and trials, laid out by the [`factor`]s) → [`message`] (between
 //! runner and driver) → [`record`] (a trial that has ended) with its [`environment`], the [`metrics`] collected during
 //! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
-//! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`fitness`] the facts
+//! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`merit`] the
+//! figure that a cell is judged by, [`fitness`] the facts
 //! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a
 //! trial depends on, [`version`] a version of PostgreSQL, [`secret`] the list of what is secret, with which records are
 //! masked.
@@ -16,11 +17,13 @@ mod check;
 pub mod definitions;
 pub mod environment;
 pub mod factor;
+mod figure;
 pub mod fitness;
 pub mod limits;
 pub mod machine;
 mod masked;
 mod matrix;
+pub mod merit;
 pub mod message;
 pub mod metrics;
 pub mod outage;

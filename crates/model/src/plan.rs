@@ -147,12 +147,23 @@ impl Plan {
             || self.hooks.after_trial.is_some()
     }
 
-    /// Distinct warnings about cells that can run but may fail: tight memory limits.
+    /// Distinct warnings about cells that can run but may fail, as their memory limits are tight, or may get no verdict, as
+    /// their repeats are few.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.cells.iter().filter_map(check::memory::small_memory_warning).collect();
         warnings.sort();
         warnings.dedup();
+        if self.run.compare.is_some() && self.run.repeats.max < EXACT_REPEATS {
+            warnings.push(format!(
+                "with {} a side, cells whose runs spread by more than 5% get a verdict only if they changed by several times \
+                 that: the exact test of such cells needs {EXACT_REPEATS} (repeats = {EXACT_REPEATS})",
+                match self.run.repeats.max {
+                    1 => "1 run".to_owned(),
+                    n => format!("{n} runs"),
+                }
+            ));
+        }
         warnings
     }
 
@@ -178,6 +189,10 @@ impl Plan {
         Span::from_us(trials.iter().map(load).sum())
     }
 }
+
+/// The fewest runs a side whose exact permutation test can reach p = 0.01: one of the 252 ways to split ten runs has p of
+/// 2/252, one of the 70 ways to split eight only 2/70.
+const EXACT_REPEATS: u32 = 5;
 
 /// Assumed length of a load that ends after its iterations.
 const ASSUMED_ITERATIONS_US: u64 = 60_000_000;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::merit::NamedFigure;
 use crate::secret::{MASK, MaskSecrets, lines_with_secrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
 
@@ -59,6 +60,9 @@ pub struct Custom {
     pub iterations: Option<u32>,
     /// Whether the start and end of each transaction are recorded.
     pub spans: bool,
+    /// The figure that its cells are judged by.
+    #[serde(default)]
+    pub figure: NamedFigure,
     /// Workloads that run at the same time, with clients of their own.
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundWorkload>,
@@ -161,6 +165,7 @@ impl Custom {
             stagger: Span::default(),
             iterations: None,
             spans: false,
+            figure: NamedFigure::default(),
             background: Vec::new(),
         }
     }

@@ -1,11 +1,13 @@
 //! Figures in text: grouped thousands, signed percentages, binary units, durations.
 
-/// Throughput: grouped by thousands; decimals only if needed for three significant digits.
+/// A figure such as throughput: grouped by thousands; decimals only if needed for three significant digits.
 pub fn tps(value: f64) -> String {
     let decimals = match value.abs() {
         v if v >= 99.95 => 0,
         v if v >= 9.995 => 1,
-        _ => 2,
+        v if v >= 0.9995 || v == 0.0 => 2,
+        v if v >= 0.099_95 => 3,
+        _ => 4,
     };
     grouped(&format!("{value:.decimals$}"))
 }
@@ -68,8 +70,11 @@ mod tests {
 
     #[test]
     fn throughput_has_at_least_three_digits_and_no_needless_ones() {
-        let shown = [0.0, 1.234, 9.999, 47.06, 99.96, 999.6, 12_345.6, 1_234_567.0].map(tps);
-        assert_eq!(shown, ["0.00", "1.23", "10.0", "47.1", "100", "1,000", "12,346", "1,234,567"]);
+        let shown = [0.0, 0.0612, 0.1234, 1.234, 9.999, 47.06, 99.96, 999.6, 12_345.6, 1_234_567.0].map(tps);
+        assert_eq!(
+            shown,
+            ["0.00", "0.0612", "0.123", "1.23", "10.0", "47.1", "100", "1,000", "12,346", "1,234,567"]
+        );
     }
 
     #[test]

@@ -100,7 +100,7 @@ const TARGET_SHARE: f64 = 0.85;
 /// # Errors
 /// An acceptance of a shift can't be read.
 pub fn file(reader: &StoreReader, mut view: View, room_bytes: usize) -> Result<ReportFile, FileError> {
-    let trials = by_distance_from_median(&view);
+    let trials = by_distance_from_mean(&view);
     let mut histories = Vec::new();
     for run in &view.runs {
         let found = run_histories(reader, &run.id)?;
@@ -152,15 +152,15 @@ fn points(record: &TrialRecord, trials: usize, room: usize) -> Result<usize, Fil
     Ok(MIN_POINTS)
 }
 
-/// Ids of all trials: of each cell the nearest to its median, then the second, and so on; a cell's invalid ones last.
-fn by_distance_from_median(view: &View) -> Vec<String> {
+/// Ids of all trials: of each cell the nearest to its mean, then the second, and so on; a cell's invalid ones last.
+fn by_distance_from_mean(view: &View) -> Vec<String> {
     let mut by_rank: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
     let points = view.panels.iter().flat_map(|panel| &panel.rows).flat_map(|row| row.points.iter().flatten());
     for point in points {
         let mut trials: Vec<_> = point.runs.iter().collect();
         trials.sort_by(|a, b| {
             let distance = |trial: &analysis::overview::view::Trial| {
-                Some((trial.tps?.ln() - point.median?.ln()).abs()).filter(|far| far.is_finite())
+                Some((trial.figure?.ln() - point.mean?.ln()).abs()).filter(|far| far.is_finite())
             };
             let key = |trial| (trial_is_invalid(trial), distance(trial).unwrap_or(f64::INFINITY));
             let (a, b) = (key(a), key(b));

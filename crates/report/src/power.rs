@@ -1,7 +1,10 @@
 //! Answers on power as text.
 
 use analysis::power::{Answer, EffectAnswer, RUNS};
+use plaintext::figures::counted;
 use plaintext::table::{Format, GAP, Table};
+
+use crate::text_width::wrapped;
 
 /// The answer as text: for people as tables or Markdown; `Csv` is the long form, one row per noise and effect. JSON is
 /// the answer itself.
@@ -15,6 +18,9 @@ pub fn text(answer: &Answer, format: Format) -> String {
 fn page(answer: &Answer, format: Format) -> String {
     let markdown = format == Format::Markdown;
     let mut out = String::new();
+    if let Some(left_out) = left_out(answer) {
+        out += &wrapped(&left_out);
+    }
     let mut part = |title: &str, table: Table, below: &[String]| {
         let heading = if markdown { format!("### {title}\n\n") } else { format!("{title}\n") };
         let below: String = match (markdown, below.is_empty()) {
@@ -34,7 +40,11 @@ fn page(answer: &Answer, format: Format) -> String {
             percent(answer.power),
             percent(answer.alpha)
         );
-        part("Runs a side that find a change of throughput", runs_table(answer), &[found]);
+        let of_cells = match answer.left_out().len() {
+            0 => String::new(),
+            n => format!(", in the {} that are not left out", counted(answer.cells.len() - n, "cell")),
+        };
+        part(&format!("Runs a side that find a change{of_cells}"), runs_table(answer), &[found]);
         let stages = format!(
             "{} runs a side, and {} more where these tell p < {:.2}: runs on average, where they are enough",
             stats::STAGE,
@@ -47,6 +57,20 @@ fn page(answer: &Answer, format: Format) -> String {
     out
 }
 
+/// What the figures below leave out.
+fn left_out(answer: &Answer) -> Option<String> {
+    let left_out = answer.left_out();
+    let first = left_out.first()?;
+    Some(format!(
+        "{} of {} left out of the runs and changes below, as no number of runs helps: {}, {}{}",
+        left_out.len(),
+        counted(answer.cells.len(), "cell"),
+        first.cell,
+        first.unstable.as_deref().unwrap_or_default(),
+        if left_out.len() > 1 { ", is the worst" } else { "" }
+    ))
+}
+
 fn unstable(answer: &Answer) -> Vec<String> {
     let lines = answer.cells.iter().filter_map(|cell| {
         Some(format!("no number of runs helps: {}: {}", cell.cell, cell.unstable.as_ref()?))
@@ -55,10 +79,11 @@ fn unstable(answer: &Answer) -> Vec<String> {
 }
 
 fn cells_table(answer: &Answer) -> Table {
-    let mut table = Table::new(["cell", "#runs", "#noise", "class"]);
+    let mut table = Table::new(["cell", "metric", "#runs", "#noise", "class"]);
     for cell in &answer.cells {
         table.push(vec![
             cell.cell.clone(),
+            cell.metric.clone(),
             cell.runs.to_string(),
             percent(cell.noise),
             cell.class.clone().unwrap_or_default(),

@@ -5,7 +5,6 @@ mod cells_text;
 mod trial;
 mod trial_text;
 
-use model::record::Trial;
 use serde::Serialize;
 use store::StoreReader;
 
@@ -40,10 +39,7 @@ pub fn show(reader: &StoreReader, what: &Selector, default: &RunSelection) -> Re
             let record = reader.load(&one.id).ok_or_else(|| reader.error(&one.id))?;
             What::Trial(Box::new(TrialReport::new(&record)))
         }
-        several => {
-            let trials: Vec<Trial> = several.iter().copied().cloned().collect();
-            What::Cells(Box::new(CellsReport::new(&trials)))
-        }
+        several => What::Cells(Box::new(CellsReport::new(reader, several))),
     }))
 }
 

@@ -146,7 +146,7 @@ pub(crate) fn title(panel: &Panel) -> String {
     let known = [panel.workload.clone(), scale, panel.protocol.clone(), panel.transport.clone()];
     let mut parts: Vec<String> = known.into_iter().flatten().collect();
     parts.extend(panel.conditions.iter().cloned());
-    parts.push("transactions per second".to_owned());
+    parts.push(panel.figure.label.to_owned());
     parts.join(" · ")
 }
 
@@ -163,12 +163,11 @@ fn common_n(panel: &Panel) -> Option<usize> {
 
 fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     let with_n = common_n(panel).is_none();
-    let counted = panel.counts_instructions();
     let mut heads = vec!["#clients".to_owned()];
     for &column in shown {
         heads.push(format!("#{}", view.columns[column].label));
         heads.push("#min – max".to_owned());
-        heads.extend(counted.then(|| "#instructions".to_owned()));
+        heads.extend(panel.figure.beside.map(|beside| format!("#{beside}")));
         heads.extend(with_n.then(|| "#n".to_owned()));
         if column > 0 {
             heads.extend(["#Δ".to_owned(), "verdict".to_owned()]);
@@ -179,12 +178,10 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
         let mut fields = vec![row.clients.map_or_else(|| GAP.to_owned(), |clients| clients.to_string())];
         for &column in shown {
             let point = row.points[column].as_ref();
-            fields.push(median(point, room_for_marks(panel, column)));
+            fields.push(mean(point, room_for_marks(panel, column)));
             fields.push(range(point));
-            fields
-                .extend(counted.then(|| {
-                    point.and_then(|point| point.instructions).map_or(GAP.to_owned(), figures::tps)
-                }));
+            let beside = || point.and_then(|point| point.beside).map_or(GAP.to_owned(), figures::tps);
+            fields.extend(panel.figure.beside.map(|_| beside()));
             fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
             if column > 0 {
                 let verdict = point.and_then(|point| point.verdict.as_ref());
@@ -198,9 +195,9 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     table
 }
 
-/// A median, padded for the marks of its column, so that digits are aligned.
-fn median(point: Option<&Point>, room: usize) -> String {
-    let figure = point.and_then(|point| point.median).map_or(GAP.to_owned(), figures::tps);
+/// A mean, padded for the marks of its column, so that digits are aligned.
+fn mean(point: Option<&Point>, room: usize) -> String {
+    let figure = point.and_then(|point| point.mean).map_or(GAP.to_owned(), figures::tps);
     let marks = point.map(marks).unwrap_or_default().concat();
     format!("{figure}{marks:<room$}")
 }
@@ -226,12 +223,9 @@ fn marks(point: &Point) -> Vec<&'static str> {
 /// Legend of the columns and marks: every suspect or invalid trial with its reasons.
 fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
-    let mut lines = vec![format!("median and range{n}")];
-    if panel.counts_instructions() {
-        lines[0] += "; instructions: median for each transaction";
-    }
+    let mut lines = vec![format!("geometric mean and range{n}; {} is better", panel.figure.better)];
     if let [0, _, ..] = shown {
-        lines[0] += &format!("; Δ: change of the geometric mean against {}", view.columns[0].label);
+        lines[0] += &format!("; Δ: its change against {}", view.columns[0].label);
     }
     for (validity, mark, what) in
         [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]
@@ -243,6 +237,10 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
     }
     for row in &panel.rows {
         for (column, point) in view.columns.iter().zip(&row.points) {
+            let verdict = point.as_ref().and_then(|point| point.verdict.as_ref());
+            for caution in verdict.iter().flat_map(|verdict| &verdict.cautions) {
+                lines.push(format!("{}: {caution}", location(row, column)));
+            }
             if let Some(apart) = point.as_ref().and_then(|point| point.first_run_apart) {
                 lines.push(format!(
                     "the first run differs from the others, as after a cold start: {} ({})",

@@ -24,6 +24,7 @@ fn request(over: HistoryAxis) -> Request<'static> {
         without: Vec::new(),
         gates: Vec::new(),
         newest: None,
+        only_own: false,
         repository: None,
     }
 }

@@ -255,6 +255,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
             without: Vec::new(),
             gates: Vec::new(),
             newest: None,
+            only_own: false,
             repository: None,
         };
         if let Ok(history) = history(&reader, &request) {

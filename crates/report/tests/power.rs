@@ -80,7 +80,28 @@ fn runs_are_reported_for_the_median_and_the_worst_cell_and_unstable_ones_are_nam
     let text = text(&answer, Format::Table);
     let named = "no number of runs helps: 18 default select-only scale 10 clients 16 prepared unix 10s: two modes, 50";
     assert!(text.contains(named), "{text}");
+    let first = text.lines().next().unwrap();
+    assert!(first.starts_with("1 of 4 cells left out of the runs and changes below"), "{text}");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn the_noise_of_latency_is_not_mixed_with_that_of_throughput() {
+    let mut bundles = Bundles::new();
+    bundles.runs(&cell("18", 1), &QUIET);
+    let rate = model::units::Rate::per_second(500.0).unwrap();
+    bundles.runs(&model::cell::Cell { rate, ..cell("18", 1) }, &NOISY);
+    let answer = question().of_cells("these".to_owned(), &known(&bundles));
+    let noises: Vec<(&str, bool)> =
+        answer.noises.iter().map(|noise| (noise.of.as_str(), noise.noise > 0.01)).collect();
+    let expected = [
+        ("median, tps", false),
+        ("worst, tps", false),
+        ("median, latency.p99", true),
+        ("worst, latency.p99", true),
+    ];
+    assert_eq!(noises, expected);
+    assert_eq!(answer.cells.iter().filter(|cell| cell.metric == "latency.p99").count(), 1);
 }
 
 #[test]
@@ -139,7 +160,9 @@ fn a_cell_without_its_like_is_taken_for_the_median_and_one_that_was_unstable_is_
     assert_eq!(unstable.unstable.len(), 2, "both servers");
     let warning = unstable.warning().unwrap();
     assert!(
-        warning.starts_with("unstable when last measured, so that no number of runs helps: 17 "),
+        warning.starts_with(
+            "unstable when last measured, so that no number of runs shows a change within the noise: 17 "
+        ),
         "{warning}"
     );
 }

@@ -77,7 +77,8 @@ fn invalid_trials_are_shown_but_in_no_figure() {
         .filter(|trial| trial.validity != "invalid")
         .map(|trial| trial.tps.unwrap())
         .collect();
-    assert_eq!(point.median, Some(used[0] / 2.0 + used[1] / 2.0));
+    let mean = (used[0] * used[1]).sqrt();
+    assert!((point.mean.unwrap() / mean - 1.0).abs() < 1e-12);
 }
 
 #[test]
@@ -237,13 +238,13 @@ fn a_sweep_has_its_knee_its_steepest_step_and_a_law_only_where_that_fits() {
     let [reads, writes] = view.panels.as_slice() else { panic!("two panels") };
     let reading = reads.scalability[1].as_ref().unwrap();
     assert_eq!((reading.knee, reading.peak_clients), (8, 16));
-    assert_eq!(Some(reading.peak), point(&view, "select-only", 16, 1).unwrap().median);
+    assert_eq!(Some(reading.peak), point(&view, "select-only", 16, 1).unwrap().mean);
     assert!(reading.usl.as_ref().unwrap().rms <= 0.05);
     let writing = writes.scalability[0].as_ref().unwrap();
     assert_eq!((writing.knee, &writing.unstable[..]), (8, &[16][..]), "sixteen clients are unsteady");
     let step = writing.steepest.as_ref().unwrap();
-    let median = |clients| point(&view, "tpcb-like", clients, 0).unwrap().median.unwrap();
-    assert_eq!((step.from, step.to, step.change), (8, 16, median(16) / median(8) - 1.0));
+    let mean = |clients| point(&view, "tpcb-like", clients, 0).unwrap().mean.unwrap();
+    assert_eq!((step.from, step.to, step.change), (8, 16, mean(16) / mean(8) - 1.0));
 }
 
 #[test]
@@ -289,7 +290,7 @@ fn a_verdict_needs_both_sides() {
     trials.iter_mut().filter(baseline).for_each(|trial| trial.validity.status = Status::Invalid);
     let view = overview(&trials, &BTreeMap::new());
     let (old, new) = (point(&view, "select-only", 1, 0).unwrap(), point(&view, "select-only", 1, 1).unwrap());
-    assert_eq!((old.n, old.median, old.min, old.max), (0, None, None, None));
+    assert_eq!((old.n, old.mean, old.min, old.max), (0, None, None, None));
     let verdict = new.verdict.as_ref().unwrap();
     assert_eq!((new.n, verdict.change, verdict.verdict), (3, None, "INVALID"));
 }
@@ -399,7 +400,7 @@ fn missing_is_null() {
     trials[0].summary = None;
     trials[0].database_bytes = None;
     let json = json(&overview(&trials, &BTreeMap::new()));
-    for missing in ["\"tps\":null", "\"median\":null", "\"database_bytes\":null", "\"machine\":null"] {
+    for missing in ["\"tps\":null", "\"mean\":null", "\"database_bytes\":null", "\"machine\":null"] {
         assert!(json.contains(missing), "{missing} in {json}");
     }
 }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::factor::Factor;
+use model::merit::Merit;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Run, Status, Trial};
 use model::shuffle::Shuffler;
@@ -19,8 +20,10 @@ struct Attempt {
     repeat: u32,
     attempt: u32,
     position: u32,
-    /// Throughput, transactions per second; none if the trial is invalid.
-    tps: Option<f64>,
+    /// The figure that the cell is judged by; none if the trial is invalid, or does not have it.
+    figure: Option<f64>,
+    /// Whether the trial may be used.
+    usable: bool,
     /// Whether the user interrupted it: it then counts as not run.
     interrupted: bool,
     /// Whether an earlier command of the user made it: it then does not count towards `retries`.
@@ -104,7 +107,12 @@ impl<'a> Schedule<'a> {
             repeat: trial.repeat,
             attempt: trial.attempt,
             position: trial.position,
-            tps: trial.summary.as_ref().filter(|_| is_usable).map(|summary| summary.tps),
+            figure: trial
+                .summary
+                .as_ref()
+                .filter(|_| is_usable)
+                .and_then(|summary| Merit::of(&trial.cell).value(summary)),
+            usable: is_usable && trial.summary.is_some(),
             interrupted: trial.validity.findings.iter().any(|finding| finding.gate == diagnose::INTERRUPTED),
             is_earlier,
             why: invalid.map(|finding| format!("{}: {}", finding.gate, finding.evidence)),
@@ -148,7 +156,7 @@ impl<'a> Schedule<'a> {
     fn is_open(&self, attempt: &Attempt) -> bool {
         let counts = |attempt: &&Attempt| !attempt.interrupted && !attempt.is_earlier;
         let failures = self.attempts_at(attempt.cell, attempt.repeat).filter(counts).count();
-        let usable = self.attempts_at(attempt.cell, attempt.repeat).any(|attempt| attempt.tps.is_some());
+        let usable = self.attempts_at(attempt.cell, attempt.repeat).any(|attempt| attempt.usable);
         !usable && failures <= self.plan.run.retries as usize
     }
 
@@ -176,11 +184,12 @@ impl<'a> Schedule<'a> {
             .filter(|cell| self.repeats(*cell) < repeats.max && self.host.runs(&self.plan.cells[*cell]));
         cells
             .filter_map(|cell| {
-                let tps = self.tps(cell);
-                let reason = repeats::reason_for_cell(&tps, repeats).or_else(|| {
+                let figures = self.figures(cell);
+                let spread = self.spread(cell);
+                let reason = repeats::reason_for_cell(&figures, spread, repeats).or_else(|| {
                     self.compared_cells(cell).find_map(|other| {
                         let against = self.plan.run.compare?.level(&self.plan.cells[other]);
-                        repeats::reason_for_pair(&tps, &self.tps(other), &against, repeats)
+                        repeats::reason_for_pair(&figures, &self.figures(other), &against, repeats)
                     })
                 });
                 Some((cell, reason?))
@@ -213,7 +222,7 @@ impl<'a> Schedule<'a> {
             let mut attempts =
                 self.attempts_at(cell, repeat).filter(|attempt| !attempt.interrupted).peekable();
             let open = attempts.peek().is_none_or(|attempt| self.is_open(attempt));
-            if attempts.any(|attempt| attempt.tps.is_some()) {
+            if attempts.any(|attempt| attempt.usable) {
                 progress.usable += 1;
             } else if !open {
                 progress.invalid += 1;
@@ -276,10 +285,15 @@ impl<'a> Schedule<'a> {
         last.unwrap_or(0).max(self.plan.run.repeats.min)
     }
 
-    /// Throughput of a cell's usable trials, by repeat.
-    fn tps(&self, cell: usize) -> Vec<f64> {
+    /// The figures of a cell's usable trials, by repeat.
+    fn figures(&self, cell: usize) -> Vec<f64> {
         let of_cell = self.attempts.range((cell, 0)..=(cell, u32::MAX));
-        of_cell.flat_map(|(_, attempts)| attempts.iter().filter_map(|attempt| attempt.tps)).collect()
+        of_cell.flat_map(|(_, attempts)| attempts.iter().filter_map(|attempt| attempt.figure)).collect()
+    }
+
+    /// The spreads at which a cell's figures are noisy and wide.
+    fn spread(&self, cell: usize) -> stats::Spread {
+        diagnose::spread(Merit::of(&self.plan.cells[cell].clone().into()))
     }
 }
 

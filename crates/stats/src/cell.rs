@@ -10,6 +10,28 @@ pub const NOISY: f64 = 0.02;
 pub const WIDE: f64 = 0.05;
 /// Modes with a ratio below this are not reported as [modes](Cell::has_modes).
 pub const MODE_RATIO: f64 = 1.05;
+/// The spreads, as standard deviations of logarithms, at which a cell is noisy and wide. Modes closer than the latter are
+/// not reported.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Spread {
+    /// Above it, a cell is [noisy](Cell::is_noisy).
+    pub noisy: f64,
+    /// Above it, a cell is [wide](Cell::is_wide).
+    pub wide: f64,
+}
+
+impl Spread {
+    /// Of throughputs, means and medians.
+    pub const MEAN: Self = Self { noisy: NOISY, wide: WIDE };
+    /// Of 95th percentiles. The sampling error of a quantile q is √(q(1 − q)) / f (Mosteller, "On Some Useful
+    /// 'Inefficient' Statistics", Annals of Mathematical Statistics 17 (1946)), f being the density there. Relative to
+    /// the quantile, that of q = 0.95 is 1.5 times that of the mean for exponential latencies, and 1.6 times for
+    /// lognormal ones with σ = 1.
+    pub const P95: Self = Self { noisy: 2.0 * NOISY, wide: 2.0 * WIDE };
+    /// Of 99th percentiles: by the same rule, 2.2 and 2.8 times that of the mean.
+    pub const P99: Self = Self { noisy: 3.0 * NOISY, wide: 3.0 * WIDE };
+}
+
 /// With fewer runs, a cell has no [class](Cell::class) and a comparison no verdict.
 pub const MIN_RUNS: usize = 3;
 
@@ -33,6 +55,8 @@ pub struct Cell {
     pub split: Option<Split>,
     /// The critical value of the split's t; `None` for fewer than 3 or more than 50 runs.
     pub critical: Option<f64>,
+    /// The spreads at which it is noisy and wide.
+    pub spread: Spread,
 }
 
 /// The class of a cell. A cell that is both wide and bimodal is classified by its modes.
@@ -63,7 +87,13 @@ impl Cell {
             log_sd: logs.standard_deviation(),
             split: Split::from_ascending(logs.ascending()),
             critical: critical_split(sample.n()),
+            spread: Spread::MEAN,
         })
+    }
+
+    /// The same cell, noisy and wide at other spreads than those of throughputs.
+    pub fn with_spread(self, spread: Spread) -> Self {
+        Self { spread, ..self }
     }
 
     /// The ratio of the geometric means of the upper and the lower mode, whether or not they are significant; `None`
@@ -72,21 +102,23 @@ impl Cell {
         self.split.map(|split| split.distance.exp())
     }
 
-    /// Whether the standard deviation of the logarithms is above [`NOISY`].
+    /// Whether the standard deviation of the logarithms is above [`Spread::noisy`].
     pub fn is_noisy(&self) -> bool {
-        self.log_sd.is_some_and(|sd| sd > NOISY)
+        self.log_sd.is_some_and(|sd| sd > self.spread.noisy)
     }
 
-    /// Whether the standard deviation of the logarithms is above [`WIDE`].
+    /// Whether the standard deviation of the logarithms is above [`Spread::wide`].
     pub fn is_wide(&self) -> bool {
-        self.log_sd.is_some_and(|sd| sd > WIDE)
+        self.log_sd.is_some_and(|sd| sd > self.spread.wide)
     }
 
-    /// Whether the runs fall into two modes: t reaches its critical value, and the modes' ratio [`MODE_RATIO`].
+    /// Whether the runs fall into two modes: t reaches its critical value, and the modes' ratio
+    /// [`MODE_RATIO`], or as much more as the cell's [`Spread`] is wider than that of throughputs.
     ///
     /// Never with more than 50 runs, for which there is no critical value.
     pub fn has_modes(&self) -> bool {
-        let apart = self.mode_ratio().is_some_and(|ratio| ratio >= MODE_RATIO);
+        let wider = self.spread.wide / WIDE;
+        let apart = self.mode_ratio().is_some_and(|ratio| ratio - 1.0 >= (MODE_RATIO - 1.0) * wider);
         apart && self.split.zip(self.critical).is_some_and(|(split, critical)| split.t >= critical)
     }
 
@@ -151,6 +183,16 @@ mod tests {
     fn two_speeds_are_modes_from_a_ratio_of_1_05() {
         assert_eq!(cell(&[100.0, 100.0, 100.0, 104.9, 104.9]).class(), Some(Class::Noisy));
         assert_eq!(cell(&[100.0, 100.0, 100.0, 105.1, 105.1]).class(), Some(Class::Modes));
+    }
+
+    #[test]
+    fn percentiles_may_spread_more() {
+        let runs = [100.0, 108.0, 92.0, 105.0, 95.0];
+        let class = |spread| cell(&runs).with_spread(spread).class();
+        let all = [Spread::MEAN, Spread::P95, Spread::P99].map(class);
+        assert_eq!(all, [Some(Class::Wide), Some(Class::Noisy), Some(Class::Noisy)]);
+        let modes = [100.0, 100.0, 100.0, 110.0, 110.0];
+        assert!(cell(&modes).has_modes() && !cell(&modes).with_spread(Spread::P99).has_modes());
     }
 
     /// A cell that is also wide is classified by its modes.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::cell::MIN_RUNS;
-use crate::{Cell, Interval, Logs, Welch, holm, permutation_p};
+use crate::{Cell, Interval, Logs, Spread, Welch, holm, permutation_p};
 
 /// A ratio between 1/1.05 and 1.05 is not a relevant change.
 pub const MARGIN: f64 = 1.05;
@@ -57,8 +57,13 @@ impl Comparison {
     /// Compares the throughputs `b` with the throughputs `a`; `None` if either is empty, or one of them is zero,
     /// negative, NaN or infinite.
     pub fn new(a: &[f64], b: &[f64]) -> Option<Self> {
+        Self::with_spread(a, b, Spread::MEAN)
+    }
+
+    /// As [`Comparison::new`], for figures that are noisy and wide at other spreads than throughputs.
+    pub fn with_spread(a: &[f64], b: &[f64], spread: Spread) -> Option<Self> {
         let logs = (Logs::new(a.iter().copied())?, Logs::new(b.iter().copied())?);
-        let (a, b) = (Cell::new(a)?, Cell::new(b)?);
+        let (a, b) = (Cell::new(a)?.with_spread(spread), Cell::new(b)?.with_spread(spread));
         let unstable = a.is_unstable() || b.is_unstable();
         Some(Self {
             welch: Welch::new(&logs.0, &logs.1),

@@ -38,7 +38,7 @@ mod welch;
 mod window;
 
 pub use adjust::{benjamini_hochberg, holm};
-pub use cell::{Cell, Class, MIN_RUNS, MODE_RATIO, NOISY, WIDE};
+pub use cell::{Cell, Class, MIN_RUNS, MODE_RATIO, NOISY, Spread, WIDE};
 pub use change_points::{ChangePoint, change_points, medians, relative_to};
 pub use compare::{COUNTED_MARGIN, Comparison, MARGIN, Verdict, verdicts};
 pub use e_divisive::MIN_VALUES;

@@ -6,7 +6,7 @@
 use std::ops::RangeInclusive;
 
 use crate::cell::MIN_RUNS;
-use crate::{Cell, Logs, Welch, student};
+use crate::{Cell, Logs, Spread, Welch, student};
 
 /// The confidence of the interval that [`runs_needed`] narrows.
 const LEVEL: f64 = 0.95;
@@ -66,8 +66,8 @@ const NORMAL_QUANTILE: f64 = 1.959_963_984_540_054;
 ///
 /// `None` if a throughput is not a positive finite number, there is none, `half_width` is not positive, or a stable
 /// cell would need more than a million runs.
-pub fn runs_for_cell(throughputs: &[f64], half_width: f64) -> Option<(usize, Reason)> {
-    let cell = Cell::new(throughputs).filter(|_| half_width > 0.0)?;
+pub fn runs_for_cell(throughputs: &[f64], half_width: f64, spread: Spread) -> Option<(usize, Reason)> {
+    let cell = Cell::new(throughputs).filter(|_| half_width > 0.0)?.with_spread(spread);
     if cell.n < MIN_RUNS {
         return Some((MIN_RUNS, Reason::TooFew));
     }
@@ -133,23 +133,24 @@ mod tests {
 
     #[test]
     fn a_steady_cell_needs_the_runs_of_its_interval() {
-        assert_eq!(runs_for_cell(&[100.0], 0.02), Some((3, Reason::TooFew)));
-        assert_eq!(runs_for_cell(&[100.0, 200.0], 0.02), Some((3, Reason::TooFew)));
-        assert_eq!(runs_for_cell(&[100.0, 101.0, 102.0], 0.02), Some((4, Reason::Precision)));
-        assert_eq!(runs_for_cell(&[100.0, 0.0], 0.02), None);
-        assert_eq!(runs_for_cell(&[100.0, 101.0], 0.0), None);
+        assert_eq!(runs_for_cell(&[100.0], 0.02, Spread::MEAN), Some((3, Reason::TooFew)));
+        assert_eq!(runs_for_cell(&[100.0, 200.0], 0.02, Spread::MEAN), Some((3, Reason::TooFew)));
+        assert_eq!(runs_for_cell(&[100.0, 101.0, 102.0], 0.02, Spread::MEAN), Some((4, Reason::Precision)));
+        assert_eq!(runs_for_cell(&[100.0, 0.0], 0.02, Spread::MEAN), None);
+        assert_eq!(runs_for_cell(&[100.0, 101.0], 0.0, Spread::MEAN), None);
     }
 
     #[test]
     fn an_unstable_cell_gets_15_to_20_runs() {
-        let wide =
-            |spread: f64| runs_for_cell(&[100.0, 100.0 + spread, 100.0 - spread, 100.0 + spread / 2.0], 0.02);
+        let wide = |spread: f64| {
+            runs_for_cell(&[100.0, 100.0 + spread, 100.0 - spread, 100.0 + spread / 2.0], 0.02, Spread::MEAN)
+        };
         assert_eq!(wide(40.0), Some((20, Reason::Unstable)));
         // Modes close together: the interval alone would need fewer than 15.
         let modes = [100.0, 100.01, 100.0, 100.01, 106.0, 106.01];
         assert_eq!(runs_needed(&logs(&modes), 0.02), Some(12));
-        assert_eq!(runs_for_cell(&modes, 0.02), Some((15, Reason::Unstable)));
-        assert_eq!(runs_for_cell(&modes, 1e-9), Some((20, Reason::Unstable)));
+        assert_eq!(runs_for_cell(&modes, 0.02, Spread::MEAN), Some((15, Reason::Unstable)));
+        assert_eq!(runs_for_cell(&modes, 1e-9, Spread::MEAN), Some((20, Reason::Unstable)));
     }
 
     #[test]

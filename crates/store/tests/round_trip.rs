@@ -8,6 +8,7 @@ use std::process::Command;
 
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::factor::Factor;
+use model::merit::{Merit, NamedFigure};
 use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
 use model::secret::MaskSecrets;
@@ -398,6 +399,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         stagger: Span::from_us(2_500_000),
         iterations: Some(3),
         spans: true,
+        figure: NamedFigure(Some(Merit::Blocks)),
         background: vec![
             background(model::workload::Workload::SelectOnly, Rate::MAX),
             background(model::workload::Workload::Custom(other), Rate::per_second(2.5).unwrap()),
@@ -407,5 +409,9 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
     record.trial.cell.workload = model::cell::Level::Known(model::workload::Workload::Custom(custom.into()));
     let (_root, store) = store();
     store.write(&record).unwrap();
-    assert_eq!(store.load(&record.trial.id).unwrap().trial.cell, record.trial.cell);
+    let read = store.load(&record.trial.id).unwrap().trial.cell;
+    assert_eq!(read, record.trial.cell);
+    // Cells are equal whatever their figure.
+    let figure = read.workload.known().and_then(|workload| workload.custom()?.figure.0);
+    assert_eq!(figure, Some(Merit::Blocks));
 }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::merit::NamedFigure;
 use model::spec::Spanned;
 use model::spec::{Background, Campaign, Files, SpecError, Workload as Table};
 use model::units::{Rate, Span};
@@ -18,8 +19,8 @@ use crate::{parameters, setup, shipped, teardown};
 /// File that defines the workload of a directory.
 const TABLE_FILE: &str = "workload.toml";
 /// Keys that a table may have for any workload.
-const COMMON_KEYS: [&str; 7] =
-    ["duration", "warmup", "description", "stagger", "iterations", "spans", "background"];
+const COMMON_KEYS: [&str; 8] =
+    ["duration", "warmup", "description", "stagger", "iterations", "spans", "figure", "background"];
 /// Additional keys of a table that refers to a workload defined elsewhere: they override its own.
 const OVERRIDE_KEYS: [&str; 3] = ["parameters", "script", "scripts"];
 /// Suffix of a level that names an SQL file.
@@ -291,6 +292,9 @@ impl TableReader<'_> {
                 .map_or(Span::default(), |span| *span.get_ref()),
             iterations,
             spans: tables().find_map(|table| table.spans.as_ref()).is_some_and(|spans| *spans.get_ref()),
+            figure: NamedFigure(
+                tables().find_map(|table| table.figure.as_ref()).map(|figure| *figure.get_ref()),
+            ),
             background: Vec::new(),
         };
         let mut checked = custom.clone();

@@ -5,10 +5,10 @@ export const MISSING = '–';
 /** The browser's own locale. */
 export const LOCALE: string | undefined = undefined;
 
-/** Throughput: grouped by thousands; decimals only where they are needed for three significant digits. */
+/** A figure: grouped by thousands; decimals only where they are needed for three significant digits. */
 export function tps(value: number | null): string {
   if (value === null) return MISSING;
-  const decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : 2;
+  const decimals = value >= 99.95 ? 0 : value >= 9.995 ? 1 : value >= 0.9995 || value === 0 ? 2 : value >= 0.09995 ? 3 : 4;
   return fixed(value, decimals);
 }
 

@@ -18,14 +18,14 @@ export function trialsTable(panel: Panel, columns: Column[], hidden: Set<number>
   const text = (name: string) => ({ name, text: true });
   return {
     columns: [
-      text('server'), { name: 'clients', show: count }, { name: 'repeat', show: count }, text('validity'), { name: 'TPS', show: tps },
+      text('server'), { name: 'clients', show: count }, { name: 'repeat', show: count }, text('validity'), { name: panel.figure.label, show: tps }, { name: 'TPS', show: tps },
       ...['mean', 'p50', 'p95', 'p99'].map((figure) => ({ name: `latency ${figure} (µs)`, show: count })),
       { name: 'transactions', show: count }, { name: 'failed', show: count }, text('started'), text('trial'),
     ],
     rows: trialsOf(panel, columns)
       .filter(({ at }) => !hidden.has(at))
       .map(({ trial, clients, column }) => [
-        column.label, clients, trial.repeat, trial.validity, trial.tps,
+        column.label, clients, trial.repeat, trial.validity, trial.figure, trial.tps,
         trial.latency?.mean_us ?? null, trial.latency?.p50_us ?? null, trial.latency?.p95_us ?? null, trial.latency?.p99_us ?? null,
         trial.transactions, trial.failed, trial.started, trial.id,
       ]),

@@ -1,4 +1,4 @@
-/** Panels that differ only in scale: throughput over the size of the data. */
+/** Panels that differ only in scale: their figure over the size of the data. */
 
 import { bytes, count, share } from '../data/format';
 import type { Panel, Point } from '../data/generated/view';
@@ -6,6 +6,8 @@ import type { Panel, Point } from '../data/generated/view';
 export interface Family {
   /** Common title. */
   title: string;
+  /** What all of them are judged by. */
+  figure: Panel['figure'];
   /** Ascending by scale. */
   panels: Sized[];
   /** Numbers of clients in any of them, ascending. */
@@ -17,14 +19,15 @@ export type Sized = Panel & { scale: number };
 /** The families that have at least two scales. */
 export function families(panels: Panel[]): Family[] {
   const sized = panels.flatMap((panel): Sized[] => (panel.scale === null ? [] : [{ ...panel, scale: panel.scale }]));
-  const alike = Map.groupBy(sized, ({ workload, protocol, transport, conditions }) => JSON.stringify([workload, protocol, transport, conditions]));
+  const alike = Map.groupBy(sized, ({ workload, protocol, transport, conditions, figure }) => JSON.stringify([workload, protocol, transport, conditions, figure.metric]));
   return [...alike.values()]
     .filter((panels) => new Set(panels.map(({ scale }) => scale)).size > 1)
-    .map((panels) => ({
-      title: [panels[0]?.workload, ...(panels[0]?.conditions ?? [])].filter(Boolean).join(', ') || 'imported',
+    .flatMap((panels) => (panels[0] ? [{
+      figure: panels[0].figure,
+      title: [panels[0].workload, ...panels[0].conditions].filter(Boolean).join(', ') || 'imported',
       panels: panels.toSorted((a, b) => a.scale - b.scale),
       clients: [...new Set(panels.flatMap(({ rows }) => rows.flatMap(({ clients }) => clients ?? [])))].sort((a, b) => a - b),
-    }));
+    }] : []));
 }
 
 /** The point of a panel's column at a number of clients. */
@@ -32,13 +35,14 @@ export function pointOf(panel: Panel, at: number, clients: number | null): Point
   return panel.rows.find((row) => row.clients === clients)?.points[at] ?? null;
 }
 
-/** The point with the largest median, and its number of clients. */
+/** The point with the best mean, and its number of clients. */
 export function best(panel: Panel, at: number): { point: Point; clients: number | null } | null {
   const known = panel.rows.flatMap(({ points, clients }) => {
     const point = points[at];
-    return point && point.median !== null ? [{ point, clients }] : [];
+    return point && point.mean !== null ? [{ point, clients }] : [];
   });
-  return known.toSorted((a, b) => (b.point.median ?? 0) - (a.point.median ?? 0))[0] ?? null;
+  const sign = panel.figure.better === 'lower' ? 1 : -1;
+  return known.toSorted((a, b) => sign * ((a.point.mean ?? 0) - (b.point.mean ?? 0)))[0] ?? null;
 }
 
 /** Size of the data, and its share of memory. */

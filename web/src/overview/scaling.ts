@@ -1,4 +1,4 @@
-/** The scaling sweep: throughput over the size of the data. */
+/** The scaling sweep: a figure over the size of the data. */
 
 import { size, type Family } from './scales';
 import { sweep, type Chart } from './sweep';
@@ -29,6 +29,7 @@ export function overScales(family: Family, series: AtScale[][], columns: Column[
         (series[at] ?? []).flatMap(({ panel, point, clients }) => point.runs.map((trial) => ({ trial, panel, clients, column, at, level: panel.scale }))),
       ),
       axis: { label: sized ? 'scale, size of the database' : 'scale', tick, lines: Math.max(...scales.map((scale) => tick(scale).split('\n').length)) },
+      figure: family.figure,
     },
     width,
   );

@@ -1,4 +1,4 @@
-/** Throughput over clients or scales: every trial as a mark, a line through the medians. */
+/** A panel's figure over clients or scales: every trial as a mark, a line through the geometric means. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
@@ -31,11 +31,12 @@ export interface Sweep {
   /** Trials with the level at which they are drawn. */
   trials: (Placed & { level: number })[];
   axis: { label: string; tick: (level: number) => string; lines: number };
+  figure: Panel['figure'];
 }
 
 interface Summary {
   level: number;
-  median: number | null;
+  mean: number | null;
   min: number | null;
   max: number | null;
 }
@@ -58,16 +59,17 @@ export function clientSweep(panel: Panel, columns: Column[], hidden: Set<number>
       point: (at, level) => panel.rows.find(({ clients }) => clients === level)?.points[at] ?? null,
       trials,
       axis: { label: 'clients', tick: count, lines: 1 },
+      figure: panel.figure,
     },
     width,
   );
 }
 
-export function sweep({ levels, shown, point, trials, axis }: Sweep, width: number): Chart {
+export function sweep({ levels, shown, point, trials, axis, figure }: Sweep, width: number): Chart {
   const marks: Mark[] = [];
-  const placed = trials.filter(({ trial, at }) => trial.tps !== null && shown.includes(at));
+  const placed = trials.filter(({ trial, at }) => trial.figure !== null && shown.includes(at));
   const log = (levels.at(-1) ?? 1) / (levels[0] ?? 1) > 8;
-  const most = Math.max(0, ...placed.map(({ trial }) => trial.tps ?? 0));
+  const most = Math.max(0, ...placed.map(({ trial }) => trial.figure ?? 0));
   const marginLeft = 14 + 7 * tps(most).length;
   const inset = 12 + APART;
   const scaled = levels.map((n) => (log ? Math.log2(n) : n));
@@ -82,17 +84,17 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
     const stroke = colour(at);
     const summary: Summary[] = levels.map((level) => {
       const of = point(at, level);
-      return { level, median: of?.median ?? null, min: of?.min ?? null, max: of?.max ?? null };
+      return { level, mean: of?.mean ?? null, min: of?.min ?? null, max: of?.max ?? null };
     });
-    const known = summary.filter((point) => point.median !== null);
+    const known = summary.filter((point) => point.mean !== null);
     const own = placed.filter((one) => one.at === at);
     const used = own.filter(({ trial }) => trial.validity !== 'invalid');
     const unused = own.filter(({ trial }) => trial.validity === 'invalid');
-    const where = { x: 'level', y: (one: Placed) => one.trial.tps, dx, clip: false };
+    const where = { x: 'level', y: (one: Placed) => one.trial.figure, dx, clip: false };
     return [
       Plot.areaY(summary, { x: 'level', y1: 'min', y2: 'max', fill: stroke, fillOpacity: 0.13, dx }),
       Plot.ruleX(known, { x: 'level', y1: 'min', y2: 'max', stroke, strokeWidth: 1, dx }),
-      Plot.lineY(summary, { x: 'level', y: 'median', stroke, strokeWidth: 1.5, strokeDasharray: dash(at), dx }),
+      Plot.lineY(summary, { x: 'level', y: 'mean', stroke, strokeWidth: 1.5, strokeDasharray: dash(at), dx }),
       Plot.dot(used, {
         ...where,
         r: RADIUS,
@@ -137,9 +139,9 @@ export function sweep({ levels, shown, point, trials, axis }: Sweep, width: numb
       domain: [0, most || 1],
       nice: true,
       ticks: most ? 5 : [],
-      tickFormat: (figure: number) => figure.toLocaleString(LOCALE),
+      tickFormat: (value: number) => value.toLocaleString(LOCALE),
       tickSize: 0,
-      label: '↑ transactions per second, higher is better',
+      label: `↑ ${figure.label}, ${figure.better} is better`,
       labelArrow: 'none',
     },
     marks: [
@@ -161,7 +163,7 @@ function height(width: number): number {
 export function describe(panel: Panel, columns: Column[]): string {
   const clients = panel.rows.flatMap((row) => row.clients ?? []).join(', ') || 'an unknown number of';
   return (
-    `${title(panel)}: transactions per second at ${clients} clients for ` +
+    `${title(panel)}: ${panel.figure.label} at ${clients} clients for ` +
     `${columns.map((column) => column.label).join(', ')}.`
   );
 }

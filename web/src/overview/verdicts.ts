@@ -61,11 +61,11 @@ function profilesOf(view: View, panel: Panel, clients: number | null, at: number
   return of < 0 || against < 0 ? null : { of, against };
 }
 
-/** The usable trial nearest to the median, which represents its cell best. */
+/** The usable trial nearest to the mean, which represents its cell best. */
 export function typical(point: Point): Trial | null {
-  const { median } = point;
-  const far = ({ tps }: Trial) => Math.abs((tps ?? Infinity) - (median ?? 0));
-  const usable = point.runs.filter(({ validity, tps }) => validity !== 'invalid' && tps !== null);
+  const { mean } = point;
+  const far = ({ figure }: Trial) => Math.abs((figure ?? Infinity) - (mean ?? 0));
+  const usable = point.runs.filter(({ validity, figure }) => validity !== 'invalid' && figure !== null);
   return usable.toSorted((a, b) => far(a) - far(b))[0] ?? null;
 }
 

@@ -32,11 +32,11 @@ export function proposed(view: View, has: (trial: string) => boolean): { trial: 
   return { trial: last.trial, against: last.at === 0 ? null : typical(last.row.points[0] ?? null, has) };
 }
 
-/** The usable trial that is nearest to its cell's median. */
+/** The usable trial that is nearest to its cell's mean. */
 function typical(point: Point | null, has: (trial: string) => boolean): string | null {
-  const runs = (point?.runs ?? []).filter(({ id, tps, validity }) => tps !== null && validity !== 'invalid' && has(id));
-  const away = (tps: number | null) => Math.abs((tps ?? 0) - (point?.median ?? 0));
-  return runs.toSorted((a, b) => away(a.tps) - away(b.tps))[0]?.id ?? null;
+  const runs = (point?.runs ?? []).filter(({ id, figure, validity }) => figure !== null && validity !== 'invalid' && has(id));
+  const away = (figure: number | null) => Math.abs((figure ?? 0) - (point?.mean ?? 0));
+  return runs.toSorted((a, b) => away(a.figure) - away(b.figure))[0]?.id ?? null;
 }
 
 export function placedOf(view: View, id: string | null): Placed | null {

@@ -40,13 +40,13 @@ test('every verdict is a row with its figures, regressions first', async () => {
   expect(await rowsOf(page).count()).toBe(all.length);
   for (const [nth, row] of all.entries()) {
     const text = await rowsOf(page).nth(nth).innerText();
-    for (const part of [row.cell, change(row.verdict.change), row.verdict.verdict.toLowerCase(), tps(row.before.median), tps(row.after.median)]) {
+    for (const part of [row.cell, change(row.verdict.change), row.verdict.verdict.toLowerCase(), tps(row.before.mean), tps(row.after.mean)]) {
       expect(text).toContain(part);
     }
   }
 });
 
-test('a row links to the two trials nearest to the medians, their flame graphs and their differences', async () => {
+test('a row links to the two trials nearest to the means, their flame graphs and their differences', async () => {
   const page = await open('report');
   const row = ordered(verdictsOf(view), undefined).findIndex(({ profiles }) => profiles !== null);
   const judged = ordered(verdictsOf(view), undefined)[row];
@@ -120,7 +120,7 @@ test('the heat map has the change of each cell of a column, with its sign and ve
 
 test('the scaling sweep has each trial at the chosen number of clients', async () => {
   const page = await open('kernels', 'scales-clients=4');
-  const chart = page.getByRole('figure', { name: 'throughput over scale' });
+  const chart = page.getByRole('figure', { name: 'transactions per second over scale' });
   const ids = kernels.panels.flatMap(({ rows }) => rows.filter(({ clients }) => clients === 4).flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
   await chart.locator('[data-trial]').first().waitFor();
   expect(await chart.locator('[data-trial]').count()).toBe(ids.length);
@@ -144,7 +144,7 @@ test.each([390, 3840])('at %i pixels nothing of many columns is wider than the p
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
 });
 
-test('figures of emulated kernels have one note, and instructions next to throughput', async () => {
+test('figures of emulated kernels have one note, and instructions in place of throughput', async () => {
   const page = await open('emulated');
   const text = await page.locator('main').innerText();
   expect(emulated.notes.length).toBe(2);
@@ -152,7 +152,8 @@ test('figures of emulated kernels have one note, and instructions next to throug
   const counted = emulated.panels.find(({ conditions }) => conditions.includes('acceleration icount'));
   const points = counted?.rows.flatMap((row) => row.points) ?? [];
   expect(points.length).toBe(4);
-  for (const point of points) expect(text).toContain(`${count(point?.instructions ?? null)} instructions`);
+  expect(text).toContain('instructions per transaction, lower is better');
+  for (const point of points) expect(text).toContain(tps(point?.mean ?? null));
   const rows = await rowsOf(page).allInnerTexts();
   expect(rows.filter((row) => row.includes('no verdict')).length).toBe(2);
   expect(await (await open('report')).locator('main').innerText()).not.toContain('nstructions');

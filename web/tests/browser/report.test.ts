@@ -22,7 +22,7 @@ const view = viewIn(readFileSync(path, 'utf8'));
 const trials: Trial[] = view.panels.flatMap((panel) =>
   panel.rows.flatMap((row) => row.points.flatMap((point) => point?.runs ?? [])),
 );
-const drawn = trials.filter((trial) => trial.tps !== null);
+const drawn = trials.filter((trial) => trial.figure !== null);
 
 let browser: Browser;
 
@@ -92,10 +92,10 @@ test('marks are at their figures, on a scale that begins at zero', async () => {
     const height = new Map(middles);
     const zero = await chart.locator('[aria-label="rule"] line').first().boundingBox();
     const shown = panel.rows.flatMap((row) => row.points.flatMap((point) => point?.runs ?? []));
-    const figures = shown.flatMap(({ id, tps }) => (tps ? [{ tps, above: (zero?.y ?? 0) - (height.get(id) ?? 0) }] : []));
-    const most = figures.toSorted((a, b) => b.tps - a.tps)[0];
-    for (const { tps, above } of figures) {
-      expect(Math.abs(above - (most?.above ?? 0) * (tps / (most?.tps ?? 1)))).toBeLessThan(3);
+    const figures = shown.flatMap(({ id, figure }) => (figure ? [{ figure, above: (zero?.y ?? 0) - (height.get(id) ?? 0) }] : []));
+    const most = figures.toSorted((a, b) => b.figure - a.figure)[0];
+    for (const { figure, above } of figures) {
+      expect(Math.abs(above - (most?.above ?? 0) * (figure / (most?.figure ?? 1)))).toBeLessThan(3);
     }
   }
 });
@@ -108,7 +108,7 @@ test('behind every chart is a table with its figures', async () => {
     for (const [nth, row] of panel.rows.entries()) {
       const text = await rows.nth(nth).innerText();
       for (const point of row.points) {
-        if (point?.median != null) expect(text).toContain(tps(point.median));
+        if (point?.mean != null) expect(text).toContain(tps(point.mean));
         if (!point?.verdict) continue;
         expect(text).toContain(change(point.verdict.change));
         expect(text).toContain(point.verdict.verdict.toLowerCase());
@@ -205,7 +205,7 @@ test('a linked trial is shown', async () => {
   const trial = drawn.find((trial) => trial.findings.length > 0) ?? drawn[0];
   const page = await open(`#trial=${trial?.id ?? ''}`);
   const details = await page.locator('.details').innerText();
-  expect(details).toContain(tps(trial?.tps ?? null));
+  expect(details).toContain(tps(trial?.figure ?? null));
   expect(details).toContain(trial?.findings[0]?.evidence ?? '');
 });
 

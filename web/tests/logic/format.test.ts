@@ -3,8 +3,8 @@ import * as format from '../../src/data/format';
 
 describe('figures', () => {
   test('throughput has at least three digits and no needless ones', () => {
-    const shown = [0, 1.234, 9.999, 47.06, 99.96, 999.6, 12_345.6, 1_234_567].map(format.tps);
-    expect(shown).toEqual(['0.00', '1.23', '10.0', '47.1', '100', '1,000', '12,346', '1,234,567']);
+    const shown = [0, 0.0612, 0.1234, 1.234, 9.999, 47.06, 99.96, 999.6, 12_345.6, 1_234_567].map(format.tps);
+    expect(shown).toEqual(['0.00', '0.0612', '0.123', '1.23', '10.0', '47.1', '100', '1,000', '12,346', '1,234,567']);
   });
 
   test('missing values are never zero', () => {

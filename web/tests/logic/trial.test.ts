@@ -167,13 +167,13 @@ describe('what is shown where nothing is chosen', () => {
     expect([shown?.clients, shown?.panel]).toEqual([other?.clients, other?.panel]);
   });
 
-  test('is the trial nearest to the median; the baseline has no opponent', () => {
+  test('is the trial nearest to the mean; the baseline has no opponent', () => {
     const { trial } = proposed(view, () => true);
     const placed = placedOf(view, trial);
     const cell = placed?.panel.rows.find(({ clients }) => clients === placed.clients)?.points[placed.at];
-    const away = (tps: number | null) => Math.abs((tps ?? NaN) - (cell?.median ?? NaN));
-    const least = Math.min(...(cell?.runs ?? []).filter(({ validity }) => validity !== 'invalid').map(({ tps }) => away(tps)));
-    expect(away(placed?.trial.tps ?? null)).toBe(least);
+    const away = (figure: number | null) => Math.abs((figure ?? NaN) - (cell?.mean ?? NaN));
+    const least = Math.min(...(cell?.runs ?? []).filter(({ validity }) => validity !== 'invalid').map(({ figure }) => away(figure)));
+    expect(away(placed?.trial.figure ?? null)).toBe(least);
     const alone = { ...view, columns: view.columns.slice(0, 1), panels: view.panels.map((panel) => ({ ...panel, rows: panel.rows.map((row) => ({ ...row, points: row.points.slice(0, 1) })) })) };
     expect(proposed(alone, () => true).against).toBeNull();
   });

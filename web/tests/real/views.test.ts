@@ -63,7 +63,7 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
     else for (const url of requested) expect(new URL(url).origin).toBe(new URL(serving.address).origin);
   });
 
-  test('every verdict has its change, its interval and the medians of both sides', async () => {
+  test('every verdict has its change, its interval and the means of both sides', async () => {
     const page = await open('');
     const rows = await page.locator('.verdicts tbody tr').allInnerTexts();
     const judged = cells.filter(({ point }) => point.verdict);
@@ -74,8 +74,8 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
       const text = rows.find((text) => text.includes(name) && text.includes(column?.label ?? '?')) ?? '';
       expect(text).toContain(change(point.verdict?.change ?? null));
       expect(text).toContain(change(point.verdict?.ci95_low ?? null));
-      expect(text).toContain(tps(point.median));
-      expect(text).toContain(tps(row.points[0]?.median ?? null));
+      expect(text).toContain(tps(point.mean));
+      expect(text).toContain(tps(row.points[0]?.mean ?? null));
       expect(text).toContain(point.verdict?.verdict.toLowerCase());
     }
   });

@@ -99,7 +99,7 @@ impl Gate {
             // Unstable runs have no reliable interval.
             Outcome::Unstable
             | Outcome::Insufficient
-            | Outcome::Emulated
+            | Outcome::Refused(_)
             | Outcome::NoFigure
             | Outcome::Invalid => true,
             Outcome::Inconclusive => row.judged.comparison.as_ref().is_none_or(reaches),

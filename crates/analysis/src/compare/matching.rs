@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use model::cell::RecordedCell;
 use model::factor::Factor;
 use model::record::Trial;
 
@@ -23,6 +24,13 @@ pub(super) struct Shared<'a> {
     pub(super) levels: Levels,
     pub(super) a: Vec<&'a Trial>,
     pub(super) b: Vec<&'a Trial>,
+}
+
+impl Shared<'_> {
+    /// The variant's cell: both sides have its levels, but for what is compared. A side has at least one trial.
+    pub(super) fn level(&self) -> &RecordedCell {
+        &self.b[0].cell
+    }
 }
 
 /// The matched cells of two sides.

@@ -4,16 +4,27 @@ use model::metrics::Better;
 use plaintext::figures::{change, counted};
 
 use super::{Compared, GateOutcome, MetricRows, Pair};
-use crate::emulation::NO_VERDICT;
-use crate::judgement::{Outcome, Row};
+use crate::judgement::{Outcome, Refusal, Row};
 use crate::levels::{in_words, part, varied};
 
-/// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, for one pair and metric.
+/// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, for one pair and metric, and what would
+/// decide the undecided cells.
 pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
+    let result = result(of, pair, pairs);
+    match of.advice.get(pair).and_then(Option::as_ref) {
+        Some(advice) => format!("{result}. {advice}"),
+        None => result,
+    }
+}
+
+fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
-    if !rows.is_empty() && rows.iter().all(|row| row.judged.outcome == Outcome::Emulated) {
-        return NO_VERDICT.to_owned();
+    let is_refused = |refusal: &Refusal| {
+        !rows.is_empty() && rows.iter().all(|row| row.judged.outcome == Outcome::Refused(*refusal))
+    };
+    if let Some(refusal) = Refusal::ALL.into_iter().find(is_refused) {
+        return refusal.in_words().to_owned();
     }
     if let [only] = rows.as_slice() {
         let change = of_change(only).map(|change| format!(": {change}")).unwrap_or_default();
@@ -35,19 +46,25 @@ pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
         Outcome::Inconclusive,
         Outcome::Unstable,
         Outcome::Insufficient,
-        Outcome::Emulated,
         Outcome::NoFigure,
         Outcome::Invalid,
     ];
-    let others =
-        others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase()));
+    let mut others: Vec<(usize, String)> =
+        others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase())).into();
+    let refused = count(&|outcome| matches!(outcome, Outcome::Refused(_)));
+    others.push((refused, "no verdict".to_owned()));
     let [(first, first_word), (second, second_word)] = changed;
     let others = others.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
     let decided = first + second + count(&|outcome| outcome == Outcome::Equivalent);
     if decided == 0 && !rows.is_empty() {
         let reasons: Vec<String> = others.collect();
         let cells = counted(rows.len(), "cell");
-        return format!("no verdict in {} of {cells}: {}", rows.len(), reasons.join(", "));
+        let is_noise = |row: &&Row| matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive);
+        let reasons = match rows.iter().all(is_noise) {
+            true => format!("too noisy ({})", reasons.join(", ")),
+            false => reasons.join(", "),
+        };
+        return format!("no verdict in {} of {cells}: {reasons}", rows.len());
     }
     let mut parts = vec![match (first, better) {
         (0, Better::Neither) if second == 0 => format!("none of {} changed", counted(rows.len(), "cell")),

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use model::factor::Factor;
+use model::merit::Merit;
 use model::record::Trial;
 use store::{StoreError, StoreReader};
 
@@ -13,7 +14,7 @@ use crate::select::Selector;
 /// The fewest steps of a history.
 const MIN_STEPS: usize = 4;
 
-/// Histories of throughput: over the runs of the same campaign, and over versions, commits and kernels within the run;
+/// Histories of what the run's cells are judged by: over the runs of the same campaign, and over versions, commits and kernels within the run;
 /// each if it has at least four steps.
 ///
 /// # Errors
@@ -32,12 +33,17 @@ pub fn run_histories(reader: &StoreReader, run: &str) -> Result<Vec<History>, St
         (HistoryAxis::Commit, Selector::from_run(run), levels(Factor::Server)),
         (HistoryAxis::Kernel, Selector::from_run(run), levels(Factor::Kernel)),
     ];
+    let merits: BTreeSet<Merit> = of_run.iter().map(|trial| Merit::of(&trial.cell)).collect();
     let mut found = Vec::new();
-    for (over, selector, _) in may_have.into_iter().filter(|(.., steps)| *steps >= MIN_STEPS) {
+    let may_have = may_have.into_iter().filter(|(.., steps)| *steps >= MIN_STEPS);
+    for ((over, selector, _), merit) in
+        may_have.flat_map(|one| merits.iter().map(move |merit| (one.clone(), merit)))
+    {
         let request = Request {
-            metric: Metric::Tps,
+            metric: Metric::of(*merit),
             over,
             selectors: vec![selector],
+            only_own: true,
             control: None,
             without: Vec::new(),
             gates: Vec::new(),

@@ -6,7 +6,7 @@
 use model::record::TrialRecord;
 
 /// A figure of block accesses or writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockFigure {
     /// Accesses to blocks of user tables and their indexes, in shared buffers or not, per second.
     LogicalReads,

@@ -7,15 +7,14 @@ use super::view::{Row, Scalability, Step, Usl};
 /// The fewest numbers of clients of a sweep.
 const MIN_LEVELS: usize = 3;
 
-/// Scalability of a column, from the medians in a panel's rows. `None` for fewer than three numbers of clients with a
-/// median.
+/// Scalability of a column, from the geometric means in a panel's rows. `None` for fewer than three numbers of clients with one.
 pub(crate) fn fit(rows: &[Row], column: usize) -> Option<Scalability> {
-    let medians: Vec<(u32, f64)> =
-        rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.median?))).collect();
-    if medians.len() < MIN_LEVELS {
+    let means: Vec<(u32, f64)> =
+        rows.iter().filter_map(|row| Some((row.clients?, row.points[column].as_ref()?.mean?))).collect();
+    if means.len() < MIN_LEVELS {
         return None;
     }
-    let sweep = Sweep::new(medians)?;
+    let sweep = Sweep::new(means)?;
     let (peak_clients, peak) = sweep.peak();
     Some(Scalability {
         knee: sweep.knee(),
@@ -39,6 +38,7 @@ pub(crate) fn fit(rows: &[Row], column: usize) -> Option<Scalability> {
 
 fn is_unstable(row: &Row, column: usize) -> bool {
     let runs = row.points[column].iter().flat_map(|point| &point.runs);
-    let tps: Vec<f64> = runs.filter(|run| run.validity != "invalid").filter_map(|run| run.tps).collect();
-    Cell::new(&tps).is_some_and(|cell| cell.is_unstable())
+    let figures: Vec<f64> =
+        runs.filter(|run| run.validity != "invalid").filter_map(|run| run.figure).collect();
+    Cell::new(&figures).is_some_and(|cell| cell.is_unstable())
 }

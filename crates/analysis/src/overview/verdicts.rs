@@ -1,30 +1,31 @@
 //! Verdicts on a report's columns: each compared with the first one, over all panels and numbers of clients.
 
+use std::collections::HashMap;
+
 use model::cell::{RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
-use model::machine::Acceleration;
-use model::metrics::Better;
+use model::merit::Merit;
 use model::record::Trial;
 use stats::MARGIN;
 
 use super::view;
+use crate::compare::advice::advice;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
-use crate::judgement::{CellPair, Row, Runs, acceleration, judge_cells};
+use crate::judgement::{Caution, CellPair, Row, Runs, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::{Effects, MetricMargin};
 use crate::metric::Metric;
 
-/// Adds a verdict to each point, and returns a summary of each column. `cells` are the panels', with any number of
-/// clients, `all` their trials by run. Cells that only one of two columns has are not compared.
+/// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
+/// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
     columns: usize,
-    all: &[Vec<&Trial>],
+    trials: &[&Trial],
 ) -> Vec<view::Comparison> {
-    let of_runs = all.iter().filter_map(|trials| Some(&trials.first()?.run));
-    let effect = Effects::default().smallest(of_runs);
-    let margin = MetricMargin::new(&Metric::Tps, &[], std::iter::empty());
+    let effect = Effects::default().smallest(trials.iter().map(|trial| &trial.run));
+    let trials: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
@@ -36,15 +37,16 @@ pub(crate) fn judge_columns(
             differences: Differences::default(),
         };
         for (at_panel, panel) in panels.iter().enumerate() {
+            let metric = Metric::of(Merit::of(&cells[at_panel]));
+            let margin = MetricMargin::new(&metric, &[], std::iter::empty());
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
-                        let acceleration = acceleration(&cells[at_panel]);
-                        let (a, b) = (runs(a, acceleration), runs(b, acceleration));
+                        let (a, b) = (runs_of(a, &trials), runs_of(b, &trials));
                         let margin = margin.of(effect, &a, &b);
-                        let cell = pair.cells.len();
-                        cells_of_pairs.push(CellPair { pair: pairs.len(), cell, a, b, margin });
+                        let (metric, cell) = (metric.clone(), pair.cells.len());
+                        cells_of_pairs.push(CellPair { pair: pairs.len(), cell, a, b, margin, metric });
                         places.push([at_panel, at_row, column]);
                         pair.cells.push(levels);
                     }
@@ -56,23 +58,46 @@ pub(crate) fn judge_columns(
         }
         pairs.push(pair);
     }
-    let rows = judge_cells(cells_of_pairs);
-    for (row, [panel, at, column]) in rows.iter().zip(places) {
+    let mut by_metric: Vec<MetricRows> = Vec::new();
+    for (row, [panel, at, column]) in judge_cells(cells_of_pairs).into_iter().zip(places) {
+        let metric = Metric::of(Merit::of(&cells[panel]));
         if let Some(point) = &mut panels[panel].rows[at].points[column] {
-            point.verdict = Some(verdict(row));
+            point.verdict = Some(verdict(&row, &metric));
+        }
+        match by_metric.iter_mut().find(|rows| rows.metric == metric) {
+            Some(rows) => rows.rows.push(row),
+            None => {
+                by_metric.push(MetricRows { metric, kind: None, rows: vec![row], advice: Vec::new() });
+            }
         }
     }
-    let rows = MetricRows { metric: Metric::Tps, kind: None, rows };
+    let known: Vec<&Trial> = trials.values().copied().collect();
+    for of in &mut by_metric {
+        let of_pair = |pair| advice(of.rows.iter().filter(|row| row.pair == pair), &known);
+        of.advice = (0..pairs.len()).map(of_pair).collect();
+    }
     pairs
         .iter()
         .enumerate()
         .filter(|(_, pair)| !pair.cells.is_empty())
         .map(|(at, pair)| view::Comparison {
             column: pair.variant,
-            sentence: sentence(&rows, at, &pairs),
+            sentence: sentences(&by_metric, at, &pairs),
             unshared: pair.only_baseline.len() + pair.only_variant.len(),
         })
         .collect()
+}
+
+/// The sentences of a pair's metrics, with their names unless throughput is the only one.
+fn sentences(by_metric: &[MetricRows], pair: usize, pairs: &[Pair]) -> String {
+    let of_pair: Vec<&MetricRows> =
+        by_metric.iter().filter(|of| of.rows.iter().any(|row| row.pair == pair)).collect();
+    let is_throughput = matches!(of_pair.as_slice(), [MetricRows { metric: Metric::Tps, .. }]);
+    let sentences = of_pair.into_iter().map(|of| match is_throughput {
+        true => sentence(of, pair, pairs),
+        false => format!("{}: {}", of.metric, sentence(of, pair, pairs)),
+    });
+    sentences.collect::<Vec<_>>().join(". ")
 }
 
 fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
@@ -87,23 +112,27 @@ fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
         .collect()
 }
 
-/// The throughputs of the usable trials.
-fn runs(point: &view::Point, acceleration: Acceleration) -> Runs {
-    let usable: Vec<Option<f64>> =
-        point.runs.iter().filter(|trial| trial.validity != "invalid").map(|trial| trial.tps).collect();
-    let values: Vec<f64> = usable.iter().copied().flatten().collect();
-    Runs { acceleration, without: usable.len() - values.len(), values, ..Runs::default() }
+/// The runs of a point, with its figures.
+fn runs_of(point: &view::Point, trials: &HashMap<&str, &Trial>) -> Runs {
+    let of_point: Vec<&Trial> =
+        point.runs.iter().filter_map(|run| trials.get(run.id.as_str()).copied()).collect();
+    runs(&of_point, |trial| point.runs.iter().find(|run| run.id == trial.id)?.figure)
 }
 
-fn verdict(row: &Row) -> view::Verdict {
+fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
     let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
     let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    let caution = |Caution { side, text }| match side {
+        0 => format!("the baseline: {text}"),
+        _ => text,
+    };
     view::Verdict {
-        verdict: row.judged.outcome.name(Better::Higher),
+        verdict: row.judged.outcome.name(metric.better()),
         change: row.ratio().map(|ratio| ratio - 1.0),
         ci95_low: interval.map(|interval| interval.low - 1.0),
         ci95_high: interval.map(|interval| interval.high - 1.0),
         p_holm: row.judged.p_holm,
         margin: row.judged.comparison.as_ref().map_or(MARGIN, |comparison| comparison.margin),
+        cautions: row.cautions().into_iter().map(caution).collect(),
     }
 }

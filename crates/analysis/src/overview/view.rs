@@ -12,7 +12,7 @@ use crate::profile::Frame;
 use crate::spans::Spans;
 
 /// Version of this schema: increases when a field changes its meaning or is removed.
-pub const SCHEMA: u32 = 3;
+pub const SCHEMA: u32 = 4;
 
 /// Contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -135,13 +135,32 @@ pub struct Panel {
     /// Memory available to the server: the machine's, or the server's limit; null if unknown, or not the same in all
     /// its trials.
     pub memory_bytes: Option<u64>,
+    /// The figure that its cells are judged by.
+    pub figure: Figure,
     /// Ascending by clients.
     pub rows: Vec<Row>,
     /// Scalability of each of [`View::columns`]; null for fewer than three numbers of clients, or with a rate.
     pub scalability: Vec<Option<Scalability>>,
 }
 
-/// Throughput by number of clients, from the medians.
+/// The figure that cells are judged by: charts, tables and verdicts are about it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct Figure {
+    /// Its name as a metric of `compare`, which may have another unit: `tps`, `latency.p99`.
+    pub metric: String,
+    /// Description with its unit.
+    pub label: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The direction in which it improves.
+    #[cfg_attr(test, ts(type = "'higher' | 'lower'"))]
+    pub better: &'static str,
+    /// Description of the figure next to it ([`Point::beside`]); null if there is none.
+    pub beside: Option<&'static str>,
+}
+
+/// Throughput by number of clients, from the geometric means.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Scalability {
@@ -172,11 +191,6 @@ pub struct Step {
 }
 
 impl Panel {
-    /// Whether instructions were counted.
-    pub fn counts_instructions(&self) -> bool {
-        self.rows.iter().flat_map(|row| row.points.iter().flatten()).any(|point| point.instructions.is_some())
-    }
-
     /// All trials with their rows and the indices of their columns: by row, then by column, then by repeat.
     pub fn trials(&self) -> impl Iterator<Item = (&Row, usize, &Trial)> {
         self.rows.iter().flat_map(|row| {
@@ -220,14 +234,14 @@ pub struct Row {
 pub struct Point {
     /// Number of trials used for the figures.
     pub n: usize,
-    /// Median of their TPS.
-    pub median: Option<f64>,
-    /// Smallest TPS.
+    /// Geometric mean of the panel's figure, which verdicts compare; null if a trial has zero.
+    pub mean: Option<f64>,
+    /// Smallest figure.
     pub min: Option<f64>,
-    /// Largest TPS.
+    /// Largest figure.
     pub max: Option<f64>,
-    /// Median of their instructions per transaction; null if these were not counted.
-    pub instructions: Option<f64>,
+    /// Geometric mean of the figure next to it; null if there is none.
+    pub beside: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
     pub class: Option<String>,
     /// The ratio of the first trial to the median of the others, less 1, if it is an outlier, as after a cold start.
@@ -254,6 +268,8 @@ pub struct Verdict {
     pub p_holm: Option<f64>,
     /// The largest ratio at which two cells are equivalent, such as 1.05.
     pub margin: f64,
+    /// What has to be known of the trials of both sides next to it, such as crashes.
+    pub cautions: Vec<String>,
 }
 
 /// One measured execution of a cell.
@@ -278,6 +294,8 @@ pub struct Trial {
     pub validity: &'static str,
     /// Findings of the validity gates, including notes on valid trials.
     pub findings: Vec<Finding>,
+    /// The panel's figure.
+    pub figure: Option<f64>,
     /// Transactions per second in the measured window.
     pub tps: Option<f64>,
     /// Instructions per transaction; null if they were not counted.

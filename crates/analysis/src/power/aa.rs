@@ -2,12 +2,14 @@
 
 use model::cell::Cell;
 use model::factor::Factor;
+use model::merit::Merit;
 use model::record::Trial;
 use serde::Serialize;
 use stats::Comparison;
 
 use super::{ALPHA, POWER, RUNS};
 use crate::judgement::is_usable;
+use crate::metric::Metric;
 
 /// A cell compared with itself.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -46,10 +48,11 @@ pub fn aa_cells(cells: &[Cell], trials: &[Trial]) -> Vec<AaCell> {
 
 fn aa_cell(cell: &Cell, trials: &[Trial]) -> Option<AaCell> {
     let usable = trials.iter().filter(|trial| trial.cell == *cell && is_usable(trial));
-    let tps: Vec<f64> = usable.filter_map(|trial| Some(trial.summary.as_ref()?.tps)).collect();
-    let all = stats::Cell::new(&tps)?;
+    let merit = Merit::of(&cell.clone().into());
+    let figures: Vec<f64> = usable.filter_map(|trial| merit.value(trial.summary.as_ref()?)).collect();
+    let all = stats::Cell::new(&figures)?.with_spread(Metric::of(merit).spread());
     let noise = all.log_sd?;
-    let every_other = |from: usize| tps.iter().skip(from).step_by(2).copied().collect::<Vec<f64>>();
+    let every_other = |from: usize| figures.iter().skip(from).step_by(2).copied().collect::<Vec<f64>>();
     let welch = Comparison::new(&every_other(0), &every_other(1)).and_then(|comparison| comparison.welch);
     let detectable =
         |runs| DetectableChange { runs, change: stats::smallest_effect(noise, runs, ALPHA, POWER) };

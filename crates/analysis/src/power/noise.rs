@@ -4,11 +4,13 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use model::cell::{Level, RecordedCell};
+use model::merit::Merit;
 use model::record::Trial;
 use stats::{Class, Sample};
 use store::StoreReader;
 
 use crate::judgement::is_usable;
+use crate::metric::Metric;
 
 /// The noise of one cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +21,9 @@ pub struct CellNoise {
     pub run: String,
     /// Figures of its trials.
     pub figures: stats::Cell,
-    /// The standard deviation of the logarithms of their throughputs: 0.02 is 2%.
+    /// The figure that the cell is judged by.
+    pub merit: Merit,
+    /// The standard deviation of the logarithms of that figure: 0.02 is 2%.
     pub log_sd: f64,
 }
 
@@ -42,14 +46,17 @@ impl CellNoise {
 pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     let mut by_cell: BTreeMap<&RecordedCell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| is_usable(trial)) {
-        let Some(summary) = &trial.summary else { continue };
-        by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(summary.tps);
+        let figure = trial.summary.as_ref().and_then(|summary| Merit::of(&trial.cell).value(summary));
+        if let Some(figure) = figure {
+            by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(figure);
+        }
     }
     let noise = |(cell, runs): (&RecordedCell, BTreeMap<&str, Vec<f64>>)| {
         // Ids sort by time.
-        let (run, tps) = runs.into_iter().rfind(|(_, tps)| tps.len() >= stats::MIN_RUNS)?;
-        let figures = stats::Cell::new(&tps)?;
-        Some(CellNoise { cell: cell.clone(), run: run.to_owned(), log_sd: figures.log_sd?, figures })
+        let (run, figures) = runs.into_iter().rfind(|(_, figures)| figures.len() >= stats::MIN_RUNS)?;
+        let merit = Merit::of(cell);
+        let figures = stats::Cell::new(&figures)?.with_spread(Metric::of(merit).spread());
+        Some(CellNoise { cell: cell.clone(), run: run.to_owned(), merit, log_sd: figures.log_sd?, figures })
     };
     by_cell.into_iter().filter_map(noise).collect()
 }

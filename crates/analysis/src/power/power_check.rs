@@ -1,6 +1,7 @@
 //! Whether a campaign can detect its intended effect at the known noise.
 
 use model::cell::{Cell, RecordedCell};
+use model::merit::Merit;
 use model::plan::{Plan, Repeats};
 use serde::Serialize;
 use stats::TwoStages;
@@ -45,13 +46,16 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     let (mut short, mut unstable) = (0, Vec::new());
     let runs = Runs::new(&plan.run.repeats);
     for cell in &plan.cells {
-        let like: Vec<&CellNoise> = known.iter().filter(|known| is_like(&known.cell, cell)).collect();
+        // The noise of one figure says nothing about another's.
+        let merit = Merit::of(&cell.clone().into());
+        let of_merit = || known.iter().filter(move |known| known.merit == merit);
+        let like: Vec<&CellNoise> = of_merit().filter(|known| is_like(&known.cell, cell)).collect();
         let of_like = median_noise(like.iter().copied());
         if of_like.is_none() && !like.is_empty() {
             unstable.push(cell.to_string());
             continue;
         }
-        let of_kind = || median_noise(known.iter().filter(|known| is_of_kind(&known.cell, cell)));
+        let of_kind = || median_noise(of_merit().filter(|known| is_of_kind(&known.cell, cell)));
         let Some(noise) = of_like.or_else(of_kind) else { continue };
         short += usize::from(!runs.smallest_effect(noise).is_some_and(|smallest| smallest <= effect));
         worst = Some(worst.map_or(noise, |worst| worst.max(noise)));
@@ -135,8 +139,10 @@ impl PowerCheck {
                 1 => String::new(),
                 n => format!(" and {} more", n - 1),
             };
-            lines
-                .push(format!("unstable when last measured, so that no number of runs helps: {first}{more}"));
+            lines.push(format!(
+                "unstable when last measured, so that no number of runs shows a change within the noise: {first}{more}; \
+                 measured all the same, which can show a larger one (`pgdyno doctor` looks for what disturbs the machine)"
+            ));
         }
         (!lines.is_empty()).then(|| lines.join("\n"))
     }

@@ -47,7 +47,8 @@ pub(crate) struct CompareArgs {
     /// Metric to compare: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
     /// cpu_per_transaction (the server's), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
     /// blocks.hit_ratio, blocks.writes, blocks.visited, or a collected metric by its name in docs/metrics.md, as in
-    /// pg.wal.bytes or role.run_us{checkpointer}; may be repeated [default: tps]
+    /// pg.wal.bytes or role.run_us{checkpointer}; may be repeated [default: what each cell is judged by: tps; at a rate
+    /// latency.p99 with latency.mean; counted instructions; or what its workload names]
     #[arg(long = "metric", value_name = "METRIC")]
     metrics: Vec<Metric>,
 
@@ -77,12 +78,9 @@ pub(crate) struct CompareArgs {
 impl CompareArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let run = self.run.get();
-        let mut metrics = self.metrics;
-        if metrics.is_empty() {
-            metrics.push(Metric::Tps);
-        }
         let selectors = std::iter::once(self.baseline).chain(self.variants).collect();
-        let request = Request { selectors, run, metrics, gates: self.gates, margins: self.margins };
+        let request =
+            Request { selectors, run, metrics: self.metrics, gates: self.gates, margins: self.margins };
         let reading = self.store.read()?;
         let compared = compare(&reading, &request)?;
         match self.format.get() {

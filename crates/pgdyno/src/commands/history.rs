@@ -134,6 +134,7 @@ impl HistoryArgs {
             without: self.without,
             gates: self.gates,
             newest: self.newest,
+            only_own: false,
             repository: self.repository.as_deref(),
         };
         let mut history = history(&reading, &request)?;

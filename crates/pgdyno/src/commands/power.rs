@@ -16,10 +16,11 @@ use crate::store_arg::{RunArg, StoreArg};
 
 /// Compute how many runs detect a change, at the noise of this machine
 ///
-/// Noise is the spread of a cell's runs. By default, the noise is that of all cells measured on this host, each from its
+/// Noise is the spread of a cell's runs, in the metric that it is judged by: throughput, p99 at a rate. By default, the noise is that of all cells measured on this host, each from its
 /// latest run with at least three usable trials; a selector names others, and --noise gives a value. Prints, for the
-/// median and the worst cell, the runs a side that detect a change of throughput in one comparison and in two stages, and
-/// the smallest change that a number of runs detects. Unstable cells are listed: more runs do not help them.
+/// median and the worst cell, the runs a side that detect a change in one comparison and in two stages, and
+/// the smallest change that a number of runs detects. Unstable cells, which more runs do not help, are left out of these and
+/// named first.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -40,7 +41,7 @@ pub(crate) struct PowerArgs {
     #[arg(long, value_name = "SHARE", conflicts_with_all = ["selector", "RunArg"])]
     noise: Option<Share>,
 
-    /// Change of throughput to detect, up or down; may be repeated [default: 1%, 2%, 5%, 10%]
+    /// Change to detect, up or down; may be repeated [default: 1%, 2%, 5%, 10%]
     #[arg(long = "effect", value_name = "SHARE")]
     effects: Vec<Share>,
 

@@ -25,7 +25,7 @@ Examples:
   pgdyno report -o report.html               the same and more, for the browser
   pgdyno report --campaign upgrade           the latest run of a campaign
   pgdyno report --run 01KAK3 --format csv    every trial of a run in full precision
-  pgdyno report --format json | jq '.panels[].rows[] | {clients, tps: [.points[]?.median]}'
+  pgdyno report --format json | jq '.panels[].rows[] | {clients, figure: [.points[]?.mean]}'
   pgdyno report --format markdown >> notes.md")]
 pub(crate) struct ReportArgs {
     #[command(flatten)]

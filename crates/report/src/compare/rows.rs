@@ -93,8 +93,8 @@ impl<'a> Rows<'a> {
             let or_gap = |text: Option<String>| text.unwrap_or_else(|| GAP.to_owned());
             fields.extend([
                 n,
-                or_gap(median(a)),
-                or_gap(median(b)),
+                or_gap(mean(a)),
+                or_gap(mean(b)),
                 or_gap(row.ratio().map(|ratio| figures::change(ratio - 1.0))),
                 or_gap(interval(row)),
                 or_gap(judged.p_holm.map(p)),
@@ -187,8 +187,10 @@ fn marks(runs: &Runs) -> Vec<&'static str> {
     marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
 }
 
-fn median(runs: &Runs) -> Option<String> {
-    Some(figure(Sample::new(runs.values.iter().copied())?.median()))
+/// The geometric mean, whose change is shown; 0 if a figure is 0.
+fn mean(runs: &Runs) -> Option<String> {
+    let sample = Sample::new(runs.values.iter().copied())?;
+    Some(figure(sample.geometric_mean().unwrap_or(0.0)))
 }
 
 /// A figure of any size with at least three digits.

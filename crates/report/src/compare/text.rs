@@ -7,8 +7,8 @@ use stats::{Class, first_run_apart};
 use super::rows::{INVALID, Rows, SUSPECT};
 use analysis::compare::{Compared, Differences, MetricRows, Pair, Side};
 use analysis::compare::{cell_of, sentence};
-use analysis::judgement::Outcome;
 use analysis::judgement::Row;
+use analysis::judgement::{Outcome, Refusal};
 use analysis::levels::Levels;
 use analysis::levels::{in_words, part, varied};
 
@@ -40,6 +40,7 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
         lines
     });
     let mut out: String = sides.map(|line| wrapped(&line)).collect();
+    let mut said = Vec::new();
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
             let rows = Rows::new(compared, of, at);
@@ -48,6 +49,8 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
             out += &common(pair).map(|common| wrapped(&common)).unwrap_or_default();
             out += &rows.aligned(of.metric.better(), terminal);
             out += &wrapped(&sentence(of, at, &compared.pairs));
+            let cautions = cautions(compared, of, at, &mut said);
+            out += &cautions.iter().map(|line| wrapped(&format!("  {line}"))).collect::<String>();
         }
         let notes = legend(of).into_iter().chain(first_runs(compared, of));
         out += &notes.map(|line| wrapped(&format!("  {line}"))).collect::<String>();
@@ -61,12 +64,17 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
 
 fn markdown(compared: &Compared) -> String {
     let mut out = String::new();
+    let mut said = Vec::new();
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
             let (a, b) = (&compared.sides[0].selector, &compared.sides[pair.variant].selector);
             out += &format!("### `{b}` against `{a}`: {}\n\n", of.metric.in_words(of.kind));
             out += &common(pair).map(|common| format!("{common}\n\n")).unwrap_or_default();
             out += &format!("**{}**\n", sentence(of, at, &compared.pairs));
+            let cautions = cautions(compared, of, at, &mut said);
+            if !cautions.is_empty() {
+                out += &format!("\n{}\n", cautions.join("  \n"));
+            }
             let rows = Rows::new(compared, of, at);
             let [changed, undecided, equivalent] = rows.split();
             if !changed.rows.is_empty() {
@@ -159,15 +167,23 @@ fn legend(of: &MetricRows) -> Vec<String> {
         (
             true,
             match tested {
-                0 | 1 => "medians; change: ratio of geometric means".to_owned(),
+                0 | 1 => "geometric means and their change".to_owned(),
                 _ => {
-                    format!("medians; change: ratio of geometric means; p: by Holm over {tested} comparisons")
+                    format!("geometric means and their change; p: by Holm over {tested} comparisons")
                 }
             },
         ),
         (
             any(&|row| has_class(row, Class::Wide) || has_class(row, Class::Modes)),
             "WIDE, MODES: unstable; no single figure represents such runs: inspect them".to_owned(),
+        ),
+        (
+            any(&|row| row.judged.outcome == Outcome::Refused(Refusal::Driver)),
+            format!("NO VERDICT: {}", Refusal::Driver.in_words()),
+        ),
+        (
+            any(&|row| row.judged.outcome == Outcome::Refused(Refusal::Scheduled)),
+            format!("NO VERDICT: {}", Refusal::Scheduled.in_words()),
         ),
         (name_has("*"), "*: clear, although a side is unstable".to_owned()),
         (name_has("EQUIVALENT"), within(of)),
@@ -192,6 +208,25 @@ fn legend(of: &MetricRows) -> Vec<String> {
     ];
     let lines = lines.into_iter().filter_map(|(is_shown, line)| is_shown.then_some(line));
     lines.chain(notes(of.rows.iter().map(|row| row.a.acceleration)).into_iter().map(str::to_owned)).collect()
+}
+
+/// What has to be known of the trials of a pair's cells, next to their verdicts, unless it was said of another metric.
+fn cautions(compared: &Compared, of: &MetricRows, at: usize, said: &mut Vec<String>) -> Vec<String> {
+    let pair = &compared.pairs[at];
+    let mut lines = Vec::new();
+    for row in of.rows.iter().filter(|row| row.pair == at) {
+        for caution in row.cautions() {
+            let side = compared.sides[[0, pair.variant][caution.side]].name;
+            let cell =
+                if pair.cells.len() > 1 { format!(" at {}", cell_of(row, pair)) } else { String::new() };
+            let line = format!("{side}{cell}: {}", caution.text);
+            if !said.contains(&line) {
+                said.push(line.clone());
+                lines.push(line);
+            }
+        }
+    }
+    lines
 }
 
 /// Cells whose first run is unlike the others.

@@ -114,6 +114,7 @@ fn head(history: &History) -> Vec<String> {
     }
     let left_out = [
         (trials.without_step, format!("without a {over}, left out")),
+        (trials.scheduled, format!("at a rate, which decides {}: not used", history.metric)),
         (trials.without_control, "without a control in their run, not used".to_owned()),
     ];
     lines.extend(left_out.into_iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")));

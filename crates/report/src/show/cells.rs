@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use model::merit::Merit;
 use model::record::Trial;
 use serde::Serialize;
+use store::StoreReader;
 
+use analysis::context::contexts;
 use analysis::overview;
 use analysis::overview::view::{Point, View};
 use plaintext::figures::counted;
@@ -40,14 +43,18 @@ pub struct CellLine {
     pub clients: Option<u32>,
     /// Number of trials that the figures are computed from.
     pub n: usize,
-    /// Median of their transactions per second.
-    pub median: Option<f64>,
+    /// The figure that the cell is judged by, as a metric of `compare`: `tps`, `latency.p99`.
+    pub metric: String,
+    /// Its unit here.
+    pub unit: &'static str,
+    /// Geometric mean of the trials' figures.
+    pub mean: Option<f64>,
     /// The smallest.
     pub min: Option<f64>,
     /// The largest.
     pub max: Option<f64>,
-    /// Median of the instructions for each transaction; null if they were not counted.
-    pub instructions: Option<f64>,
+    /// Geometric mean of the figure next to it, such as the mean latency; null if there is none.
+    pub beside: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
     /// The ratio of geometric means to the first server's, less 1; null for the first one.
@@ -73,13 +80,20 @@ pub struct TrialLine {
     pub validity: &'static str,
     /// The gates that decided its validity.
     pub reasons: Vec<String>,
+    /// The cell's figure.
+    pub figure: Option<f64>,
     /// Transactions per second.
     pub tps: Option<f64>,
 }
 
 impl CellsReport {
-    pub(super) fn new(trials: &[Trial]) -> Self {
-        let view = overview(trials, &BTreeMap::new());
+    pub(super) fn new(reader: &StoreReader, trials: &[&Trial]) -> Self {
+        // Only rates of blocks are not in the heads of trials.
+        let blocks: Vec<&Trial> =
+            trials.iter().copied().filter(|trial| Merit::of(&trial.cell) == Merit::Blocks).collect();
+        let contexts = contexts(reader, &blocks);
+        let trials: Vec<Trial> = trials.iter().copied().cloned().collect();
+        let view = overview(&trials, &contexts);
         let mut lines = Vec::new();
         for (at, panel) in view.panels.iter().enumerate() {
             for row in &panel.rows {
@@ -96,10 +110,12 @@ impl CellsReport {
                         conditions: panel.conditions.clone(),
                         clients: row.clients,
                         n: point.n,
-                        median: point.median,
+                        metric: panel.figure.metric.clone(),
+                        unit: panel.figure.unit,
+                        mean: point.mean,
                         min: point.min,
                         max: point.max,
-                        instructions: point.instructions,
+                        beside: point.beside,
                         class: point.class.clone(),
                         change: verdict.and_then(|verdict| verdict.change),
                         ci95_low: verdict.and_then(|verdict| verdict.ci95_low),
@@ -125,6 +141,7 @@ fn trials_of(point: &Point) -> Vec<TrialLine> {
         repeat: trial.repeat,
         validity: trial.validity,
         reasons: reasons(trial),
+        figure: trial.figure,
         tps: trial.tps,
     };
     point.runs.iter().map(trial).collect()

@@ -1,4 +1,4 @@
-//! Several cells as text: one line each, with a bar of its median on a terminal.
+//! Several cells as text: one line each, with a bar of its mean on a terminal.
 
 use super::cells::{CellLine, CellsReport};
 use crate::chart::{Terminal, bar, ranged_bar};
@@ -21,17 +21,17 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
         };
     }
     for lines in cells.lines.chunk_by(|a, b| a.panel == b.panel) {
-        let median = match lines.iter().all(|line| line.n == lines[0].n) {
-            true => format!(", median of {}", counted(lines[0].n, "run")),
-            false => ", median of n runs".to_owned(),
+        let mean = match lines.iter().all(|line| line.n == lines[0].n) {
+            true => format!(", mean of {}", counted(lines[0].n, "run")),
+            false => ", mean of n runs".to_owned(),
         };
-        out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &median), width));
+        out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &mean), width));
         out += &panel(cells, lines, terminal);
     }
     match cells.lines.as_slice() {
         [only] => out += &format!("\n{}", trials(only, terminal)),
         _ if out.contains('█') => {
-            out += "\n  █ up to the smallest run, ▓ to the median, ░ to the largest\n";
+            out += "\n  █ up to the smallest run, ▓ to the mean, ░ to the largest\n";
         }
         _ => {}
     }
@@ -48,9 +48,9 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
     heads.extend(several.then_some("server"));
     let with_n = lines.iter().any(|line| line.n != lines[0].n);
     heads.extend(with_n.then_some("#n"));
-    let counted = lines.iter().any(|line| line.instructions.is_some());
-    heads.extend(["#median", "#min – max"]);
-    heads.extend(counted.then_some("#instructions"));
+    let beside = cells.view.panels[lines[0].panel].figure.beside.map(|beside| format!("#{beside}"));
+    heads.extend(["#mean", "#min – max"]);
+    heads.extend(beside.as_deref());
     heads.push("class");
     heads.extend(several.then_some("#change"));
     let mut table = Table::new(heads);
@@ -58,14 +58,14 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
         let mut row = vec![line.clients.map_or_else(|| GAP.to_owned(), |clients| clients.to_string())];
         row.extend(several.then(|| short(&line.server).filter(|_| all_short).unwrap_or(line.server.clone())));
         row.extend(with_n.then(|| line.n.to_string()));
-        row.push(line.median.map_or(GAP.to_owned(), figures::tps));
+        row.push(line.mean.map_or(GAP.to_owned(), figures::tps));
         let range = line.min.zip(line.max);
         row.push(
             range.map_or(GAP.to_owned(), |(min, max)| {
                 format!("{} – {}", figures::tps(min), figures::tps(max))
             }),
         );
-        row.extend(counted.then(|| line.instructions.map_or(GAP.to_owned(), figures::tps)));
+        row.extend(beside.as_ref().map(|_| line.beside.map_or(GAP.to_owned(), figures::tps)));
         let class = line.class.as_deref().map(|class| class.trim_start_matches("UNSTABLE-"));
         row.push(class.unwrap_or(GAP).to_owned());
         row.extend(several.then(|| line.change.map(figures::change).unwrap_or_default()));
@@ -78,9 +78,9 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
     if let Some(width) = terminal.and_then(|terminal| terminal.width_left(used)).filter(|_| top > 0.0) {
         table.columns.push(Column { name: String::new(), numeric: false });
         for (row, line) in table.rows.iter_mut().zip(lines) {
-            let ends = line.min.zip(line.median).zip(line.max);
+            let ends = line.min.zip(line.mean).zip(line.max);
             let bar =
-                ends.map(|((min, median), max)| ranged_bar([min, median, max].map(|tps| tps / top), width));
+                ends.map(|((min, mean), max)| ranged_bar([min, mean, max].map(|figure| figure / top), width));
             row.push(bar.unwrap_or_default());
         }
     }
@@ -115,24 +115,25 @@ fn colour(verdict: &str) -> &'static str {
 
 /// The trials of the only cell.
 fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
-    let mut table = Table::new(["trial", "#repeat", "#tps", "validity"]);
+    let unit = format!("#{}", line.unit);
+    let mut table = Table::new(["trial", "#repeat", &unit, "validity"]);
     for trial in &line.trials {
         let reasons =
             if trial.reasons.is_empty() { String::new() } else { format!(": {}", trial.reasons.join(", ")) };
         table.push(vec![
             trial.id.clone(),
             trial.repeat.to_string(),
-            trial.tps.map_or(GAP.to_owned(), figures::tps),
+            trial.figure.map_or(GAP.to_owned(), figures::tps),
             format!("{}{reasons}", trial.validity),
         ]);
     }
-    let top = line.trials.iter().filter_map(|trial| trial.tps).fold(0.0, f64::max);
+    let top = line.trials.iter().filter_map(|trial| trial.figure).fold(0.0, f64::max);
     if let Some(width) =
         terminal.and_then(|terminal| terminal.width_left(table.width() + BETWEEN)).filter(|_| top > 0.0)
     {
         table.columns.push(Column { name: String::new(), numeric: false });
         for (row, trial) in table.rows.iter_mut().zip(&line.trials) {
-            row.push(bar(trial.tps.unwrap_or(0.0) / top, width));
+            row.push(bar(trial.figure.unwrap_or(0.0) / top, width));
         }
     }
     table.render(Format::Table)
@@ -149,7 +150,9 @@ pub(super) fn long(cells: &CellsReport) -> Table {
         "conditions",
         "#clients",
         "#n",
-        "#median",
+        "metric",
+        "unit",
+        "#mean",
         "#min",
         "#max",
         "class",
@@ -171,7 +174,9 @@ pub(super) fn long(cells: &CellsReport) -> Table {
             line.conditions.join(", "),
             text(&line.clients),
             line.n.to_string(),
-            text(&line.median),
+            line.metric.clone(),
+            line.unit.to_owned(),
+            text(&line.mean),
             text(&line.min),
             text(&line.max),
             text(&line.class),

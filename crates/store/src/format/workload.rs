@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::merit::NamedFigure;
 use model::units::{Rate, Span};
 use model::workload::{self, Workload};
 use serde::{Deserialize, Serialize};
@@ -38,6 +39,9 @@ pub struct WorkloadContent {
     /// Whether the start and the end of each transaction were stored.
     #[serde(default, skip_serializing_if = "is_default")]
     pub spans: bool,
+    /// Name of the figure that cells are judged by; null for the default.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub figure: Option<String>,
     /// Background workloads.
     #[serde(default, skip_serializing_if = "is_default")]
     #[serde(rename = "beside")]
@@ -102,6 +106,7 @@ impl From<&workload::Custom> for WorkloadContent {
             stagger_us: custom.stagger.us(),
             iterations: custom.iterations,
             spans: custom.spans,
+            figure: custom.figure.0.map(|figure| figure.as_str().to_owned()),
             background: custom.background.iter().map(BackgroundWorkload::from).collect(),
         }
     }
@@ -151,6 +156,8 @@ impl WorkloadContent {
             stagger: Span::from_us(self.stagger_us),
             iterations: self.iterations,
             spans: self.spans,
+            // One of a later release is shown by the default.
+            figure: NamedFigure(self.figure.and_then(|figure| figure.parse().ok())),
             background: self.background.into_iter().map(BackgroundWorkload::into_model).collect(),
         }))
     }

@@ -168,6 +168,31 @@ trials: number,
 columns: Array<number>, };
 
 /**
+ * The figure that cells are judged by: charts, tables and verdicts are about it.
+ */
+export type Figure = { 
+/**
+ * Its name as a metric of `compare`, which may have another unit: `tps`, `latency.p99`.
+ */
+metric: string, 
+/**
+ * Description with its unit.
+ */
+label: string, 
+/**
+ * Its unit.
+ */
+unit: string, 
+/**
+ * The direction in which it improves.
+ */
+better: 'higher' | 'lower', 
+/**
+ * Description of the figure next to it ([`Point::beside`]); null if there is none.
+ */
+beside: string | null, };
+
+/**
  * The finding of a validity gate.
  */
 export type Finding = { 
@@ -307,6 +332,10 @@ database_bytes: number | null,
  */
 memory_bytes: number | null, 
 /**
+ * The figure that its cells are judged by.
+ */
+figure: Figure, 
+/**
  * Ascending by clients.
  */
 rows: Array<Row>, 
@@ -349,21 +378,21 @@ export type Point = {
  */
 n: number, 
 /**
- * Median of their TPS.
+ * Geometric mean of the panel's figure, which verdicts compare; null if a trial has zero.
  */
-median: number | null, 
+mean: number | null, 
 /**
- * Smallest TPS.
+ * Smallest figure.
  */
 min: number | null, 
 /**
- * Largest TPS.
+ * Largest figure.
  */
 max: number | null, 
 /**
- * Median of their instructions per transaction; null if these were not counted.
+ * Geometric mean of the figure next to it; null if there is none.
  */
-instructions: number | null, 
+beside: number | null, 
 /**
  * `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
  */
@@ -507,7 +536,7 @@ trials: number,
 plan: PlanFacts | null, };
 
 /**
- * Throughput by number of clients, from the medians.
+ * Throughput by number of clients, from the geometric means.
  */
 export type Scalability = { 
 /**
@@ -711,6 +740,10 @@ validity: 'valid' | 'suspect' | 'invalid',
  */
 findings: Array<Finding>, 
 /**
+ * The panel's figure.
+ */
+figure: number | null, 
+/**
  * Transactions per second in the measured window.
  */
 tps: number | null, 
@@ -799,7 +832,11 @@ p_holm: number | null,
 /**
  * The largest ratio at which two cells are equivalent, such as 1.05.
  */
-margin: number, };
+margin: number, 
+/**
+ * What has to be known of the trials of both sides next to it, such as crashes.
+ */
+cautions: Array<string>, };
 
 /**
  * Contents of a report.

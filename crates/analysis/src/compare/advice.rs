@@ -1,0 +1,89 @@
+//! What would decide the cells that a comparison leaves undecided: a number of runs, with its command and its time.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::record::Trial;
+use plaintext::figures::duration;
+use stats::{MIN_RUNS, STAGE, runs_for_effect};
+
+use crate::judgement::{Outcome, Row, is_usable};
+use crate::power::{ALPHA, POWER};
+
+/// Beyond this, a number of runs is no advice.
+const MAX_RUNS: usize = 1000;
+/// The most runs that are named.
+const MAX_NAMED: usize = 2;
+
+/// Advice on the undecided cells among some rows; `None` if all are decided, or no number of runs is missing. `trials` are all
+/// that are known: those of the rows' runs tell how long a trial takes, and how many there are.
+pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial]) -> Option<String> {
+    let undecided: Vec<&Row> = rows
+        .filter(|row| {
+            matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
+        })
+        .collect();
+    let ids: BTreeSet<&str> = undecided
+        .iter()
+        .flat_map(|row| row.a.trials.iter().chain(&row.b.trials))
+        .map(String::as_str)
+        .collect();
+    let runs: BTreeSet<&str> = trials
+        .iter()
+        .filter(|trial| ids.contains(trial.id.as_str()) && trial.imported.is_none())
+        .map(|trial| trial.run.id.as_str())
+        .collect();
+    if undecided.is_empty() || runs.is_empty() {
+        return None;
+    }
+    let margin =
+        undecided.iter().filter_map(|row| Some(row.judged.comparison.as_ref()?.margin)).reduce(f64::min);
+    let effect = format!("{}%", ((margin? - 1.0) * 1e4).round() / 1e2);
+    let wanted = undecided.iter().filter_map(|row| wanted(row)).max()?;
+    if wanted > MAX_RUNS {
+        return Some(format!(
+            "At this noise, more than {MAX_RUNS} runs a side would decide whether it changed by {effect}: see what disturbs the \
+             machine (pgdyno doctor), or set a wider --margin"
+        ));
+    }
+    let seconds = seconds_to_reach(wanted, &runs, trials);
+    let time = seconds.map(|seconds| format!(", about {} more", duration(seconds))).unwrap_or_default();
+    let mut commands: Vec<String> = runs
+        .iter()
+        .take(MAX_NAMED)
+        .map(|run| format!("pgdyno resume --run {run} --set repeats={wanted}"))
+        .collect();
+    commands.extend((runs.len() > MAX_NAMED).then(|| "…".to_owned()));
+    Some(format!(
+        "{wanted} runs a side would decide whether it changed by {effect}{time}: {}",
+        commands.join("; ")
+    ))
+}
+
+/// Runs a side that find a change of a row's margin at its noise, more than it has; `None` if its figures can't be compared.
+fn wanted(row: &Row) -> Option<usize> {
+    let n = row.a.values.len().min(row.b.values.len());
+    let comparison = row.judged.comparison.as_ref()?;
+    let variance = |cell: &stats::Cell| cell.log_sd.map(|sd| sd * sd);
+    let Some(noise) = variance(&comparison.a).zip(variance(&comparison.b)).filter(|_| n >= MIN_RUNS) else {
+        // Too few runs to know the noise.
+        return Some(STAGE.max(n + 1));
+    };
+    let noise = ((noise.0 + noise.1) / 2.0).sqrt();
+    Some(runs_for_effect(noise, comparison.margin - 1.0, ALPHA, POWER).unwrap_or(usize::MAX).max(n + 1))
+}
+
+/// Time that the trials take which the cells of these runs lack for a number of repeats, as long as their trials took.
+fn seconds_to_reach(wanted: usize, runs: &BTreeSet<&str>, trials: &[&Trial]) -> Option<f64> {
+    let of_runs = || trials.iter().filter(|trial| runs.contains(trial.run.id.as_str()));
+    let seconds: Vec<f64> = of_runs()
+        .filter_map(|trial| Some(trial.ended?.duration_since(trial.started?).as_secs_f64()))
+        .filter(|seconds| *seconds > 0.0)
+        .collect();
+    let mean = (!seconds.is_empty()).then(|| seconds.iter().sum::<f64>() / seconds.len() as f64)?;
+    let mut cells: BTreeMap<_, usize> = BTreeMap::new();
+    for trial in of_runs() {
+        *cells.entry((trial.run.id.as_str(), &trial.cell)).or_default() += usize::from(is_usable(trial));
+    }
+    let missing: usize = cells.values().map(|n| wanted.saturating_sub(*n)).sum();
+    Some(missing as f64 * mean)
+}

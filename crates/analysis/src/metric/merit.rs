@@ -1,0 +1,116 @@
+//! Metrics of the figures of merit, and how they are shown.
+
+use model::cell::RecordedCell;
+use model::merit::Merit;
+use model::metrics::Better;
+use model::record::{Trial, TrialRecord};
+use model::units::Rate;
+use stats::Spread;
+
+use super::{BlockFigure, LatencyFigure, Metric, Window};
+
+/// How a figure of merit is shown.
+pub(crate) struct Presentation {
+    /// Description with its unit.
+    pub(crate) label: &'static str,
+    /// The unit alone.
+    pub(crate) unit: &'static str,
+    /// Factor from the metric's own unit to this one.
+    pub(crate) factor: f64,
+    /// Description of the figure next to it.
+    pub(crate) beside: Option<&'static str>,
+}
+
+impl Metric {
+    /// The metric that a figure of merit is.
+    pub const fn of(merit: Merit) -> Self {
+        match merit {
+            Merit::Throughput => Self::Tps,
+            Merit::Latency => Self::Latency(LatencyFigure::P99),
+            Merit::Length => Self::Latency(LatencyFigure::Mean),
+            Merit::Blocks => Self::Blocks(BlockFigure::Visited),
+            Merit::Instructions => Self::Instructions,
+        }
+    }
+
+    /// The metric that is compared next to a figure of merit.
+    pub const fn beside(merit: Merit) -> Option<Self> {
+        match merit {
+            Merit::Latency => Some(Self::Latency(LatencyFigure::Mean)),
+            Merit::Blocks => Some(Self::Blocks(BlockFigure::PhysicalReads)),
+            Merit::Throughput | Merit::Length | Merit::Instructions => None,
+        }
+    }
+
+    /// Whether a cell's rate decides it: the throughput of an open loop is the schedule's.
+    pub fn is_scheduled(&self, cell: &RecordedCell) -> bool {
+        *self == Self::Tps && cell.rate.known().is_some_and(|rate| *rate != Rate::MAX)
+    }
+
+    /// Whether a saturated driver decides it.
+    pub const fn depends_on_driver(&self) -> bool {
+        use BlockFigure::HitRatio;
+        matches!(self, Self::Tps | Self::Latency(_) | Self::Background { .. } | Self::Blocks(_))
+            && !matches!(self, Self::Blocks(HitRatio))
+    }
+
+    /// The spreads at which its runs are noisy and wide.
+    pub const fn spread(&self) -> Spread {
+        match self {
+            Self::Latency(LatencyFigure::P95)
+            | Self::Background { latency: Some(LatencyFigure::P95), .. } => Spread::P95,
+            Self::Latency(LatencyFigure::P99)
+            | Self::Background { latency: Some(LatencyFigure::P99), .. } => Spread::P99,
+            _ => Spread::MEAN,
+        }
+    }
+}
+
+/// How a figure of merit is shown.
+pub(crate) const fn presentation(merit: Merit) -> Presentation {
+    let (label, unit, factor, beside) = match merit {
+        Merit::Throughput => ("transactions per second", "TPS", 1.0, None),
+        Merit::Latency => ("99th percentile of latency, ms", "ms", 1e-3, Some("mean, ms")),
+        Merit::Length => ("mean length of a transaction, s", "s", 1e-6, Some("× 1 client")),
+        Merit::Blocks => ("blocks per second", "blocks/s", 1.0, Some("read/s")),
+        Merit::Instructions => ("instructions per transaction", "instructions", 1.0, None),
+    };
+    Presentation { label, unit, factor, beside }
+}
+
+/// Word for the better direction.
+pub(crate) const fn better(merit: Merit) -> &'static str {
+    match merit.better() {
+        Better::Higher => "higher",
+        _ => "lower",
+    }
+}
+
+/// Blocks that a trial's server visited and read.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BlockRates {
+    /// Visited per second.
+    pub visited: Option<f64>,
+    /// Read per second, as they were not in shared buffers.
+    pub read: Option<f64>,
+}
+
+impl BlockRates {
+    /// Rates in the window of a trial whose metrics were read.
+    pub(crate) fn new(record: &TrialRecord) -> Self {
+        let Some(window) = Window::from_record(record) else { return Self::default() };
+        let value = |figure: BlockFigure| figure.value(record, window.from_us, window.to_us);
+        Self { visited: value(BlockFigure::Visited), read: value(BlockFigure::PhysicalReads) }
+    }
+}
+
+/// The figure of merit of a trial and the one next to it, in their metrics' units; `blocks` are its rates, if known.
+pub(crate) fn figures(merit: Merit, trial: &Trial, blocks: Option<BlockRates>) -> [Option<f64>; 2] {
+    match merit {
+        Merit::Blocks => {
+            let blocks = blocks.unwrap_or_default();
+            [blocks.visited, blocks.read]
+        }
+        _ => [Some(Metric::of(merit)), Metric::beside(merit)].map(|metric| metric?.head_value(trial)),
+    }
+}
