@@ -236,7 +236,7 @@ pub struct Runs {
 pub struct GateCount {
     /// The gate.
     pub gate: String,
-    /// Whether it made them invalid or suspect.
+    /// Whether it made them invalid or suspect, or noted something.
     pub status: Status,
     /// Number of trials.
     pub trials: usize,
@@ -251,6 +251,11 @@ impl Runs {
     /// Whether a gate found something in at least half of the trials that are used.
     fn has_mostly(&self, gate: &str) -> bool {
         self.suspect_trials(gate) * 2 >= self.trials.len().max(1)
+    }
+
+    /// Whether a gate found something in a used trial, if only to note it.
+    fn has_any(&self, gate: &str) -> bool {
+        self.findings.iter().any(|of| of.gate == gate && of.status != Status::Invalid)
     }
 
     /// Number of used trials that a gate made suspect.
@@ -382,8 +387,7 @@ pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
         };
         runs.suspect += usize::from(trial.validity.status == Status::Suspect);
         runs.behind += usize::from(runs.rate.is_some_and(|rate| is_behind(trial, rate)));
-        let suspect = trial.validity.findings.iter().filter(|finding| finding.status == Status::Suspect);
-        suspect.for_each(|finding| runs.add(finding));
+        trial.validity.findings.iter().for_each(|finding| runs.add(finding));
         runs.trials.push(trial.id.clone());
         runs.values.push(value);
     }

@@ -387,6 +387,28 @@ mod tests {
         assert_eq!(progress, Progress { usable: 6, ..Progress::default() });
     }
 
+    /// The throughput of an open loop is the schedule's: its runs agree however much latency spreads.
+    #[test]
+    fn repeats_at_a_rate_follow_latency() {
+        let plan = plan("rate = [100]\n", "repeats = { min = 5, max = 8 }\n");
+        let host = host();
+        let repeats = |spread: f64| {
+            let mut trials: Vec<Trial> = Vec::new();
+            while let Some(next) = schedule(&plan, &host, &trials).next() {
+                assert!(trials.len() < 100, "it never ends");
+                let mut ended = trial(&plan, &next, Ok(100.0));
+                let p99_us = 7000.0 * (1.0 + spread * f64::from(next.trial.repeat % 3));
+                let latency = model::record::Latency { p99_us: Some(p99_us), ..Default::default() };
+                ended.summary.as_mut().unwrap().latency = Some(latency);
+                trials.push(ended);
+            }
+            trials.len()
+        };
+        // A spread of 8% would be wide for a throughput.
+        assert_eq!(repeats(0.1), 10);
+        assert_eq!(repeats(0.5), 16);
+    }
+
     #[test]
     fn invalid_trials_are_run_again_after_the_others_up_to_a_limit() {
         let plan = plan("", "repeats = 2\nretries = 2\n");

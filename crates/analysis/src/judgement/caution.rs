@@ -18,8 +18,8 @@ const OF_SERVER: [&str; 5] =
     ["server-exited", "server-restarted", "out-of-memory", "client-died", "transactions-failed"];
 
 /// Cautions about two sides: trials that the server ended, those of both, although no figure has them; a schedule that
-/// was not kept; and a gate that made at least half of one side's trials suspect and none of the other's, which differ in
-/// that, too.
+/// was not kept; and a gate that made at least half of one side's trials suspect and found nothing in the other's, which
+/// differ in that, too.
 pub(super) fn cautions(sides: [&Runs; 2]) -> Vec<Caution> {
     let mut cautions = Vec::new();
     for (side, runs) in sides.into_iter().enumerate() {
@@ -35,7 +35,7 @@ pub(super) fn cautions(sides: [&Runs; 2]) -> Vec<Caution> {
         }
         let other = sides[1 - side];
         for of in runs.findings.iter().filter(|of| of.status == Status::Suspect) {
-            if runs.has_mostly(&of.gate) && other.suspect_trials(&of.gate) == 0 && !other.trials.is_empty() {
+            if runs.has_mostly(&of.gate) && !other.has_any(&of.gate) && !other.trials.is_empty() {
                 let n = runs.trials.len();
                 add(format!(
                     "{} in {} of {n} trials, and in none of the other side: a confound",
@@ -84,6 +84,8 @@ mod tests {
         // On both sides, or in a trial by chance, it is none.
         assert_eq!(texts(&stolen, &runs(5, &[("cpu-steal", Status::Suspect, 1)])), []);
         assert_eq!(texts(&clean, &runs(5, &[("cpu-steal", Status::Suspect, 2)])), []);
+        // The same on the other side, where it did less harm.
+        assert_eq!(texts(&stolen, &runs(5, &[("cpu-steal", Status::Valid, 1)])), []);
         let behind = Runs { behind: 3, ..runs(3, &[]) };
         assert_eq!(texts(&clean, &behind), [(1, "behind its schedule in 3 of 3 trials".to_owned())]);
     }

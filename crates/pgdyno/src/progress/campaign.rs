@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use model::merit::Merit;
 use model::message::Interval;
 use model::record::{Status, Trial};
 use model::units::Span;
-use plaintext::figures::duration;
+use plaintext::figures::{self, duration};
 use plaintext::printable;
 use runner::observer::{Event, Observer};
 
@@ -125,14 +126,17 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     if terminal && status == Status::Valid {
         return None;
     }
-    let throughput = match &trial.summary {
-        // Transactions may be scans, which take seconds.
-        Some(summary) if summary.tps < 10.0 => format!("{:.2} tps", summary.tps),
-        Some(summary) => format!("{:.0} tps", summary.tps),
-        None => "no load".to_owned(),
-    };
+    let merit = Merit::of(&trial.cell);
+    let figure = trial.summary.as_ref().map(|summary| match (merit, merit.value(summary)) {
+        (_, None) => format!("no {}", merit.as_str()),
+        (Merit::Throughput | Merit::Blocks, Some(tps)) => format!("{} tps", figures::tps(tps)),
+        (Merit::Latency, Some(us)) => format!("p99 {} ms", figures::tps(us / 1e3)),
+        (Merit::Length, Some(us)) => format!("{} s each", figures::tps(us / 1e6)),
+        (Merit::Instructions, Some(n)) => format!("{} instructions each", figures::tps(n)),
+    });
+    let figure = figure.unwrap_or_else(|| "no load".to_owned());
     if status == Status::Valid {
-        return Some(format!("  {throughput}"));
+        return Some(format!("  {figure}"));
     }
     let reasons: Vec<&str> = trial
         .validity
@@ -141,7 +145,7 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
         .filter(|finding| finding.status != Status::Valid)
         .map(|finding| finding.evidence.as_str())
         .collect();
-    Some(format!("  {} ({throughput}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
+    Some(format!("  {} ({figure}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
 }
 
 /// The template is a constant; an invalid one would fall back to indicatif's default.

@@ -162,6 +162,11 @@ fn legend(of: &MetricRows) -> Vec<String> {
             [&comparison.a, &comparison.b].into_iter().any(|cell| cell.class() == Some(wanted))
         })
     };
+    // If all are refused, the sentence has the reason.
+    let is_refused = |refusal: Refusal| {
+        any(&|row| row.judged.outcome == Outcome::Refused(refusal))
+            && any(&|row| row.judged.outcome != Outcome::Refused(refusal))
+    };
     let name_has = |end: &str| any(&|row| row.judged.outcome.name(of.metric.better()).ends_with(end));
     let lines = [
         (
@@ -177,14 +182,8 @@ fn legend(of: &MetricRows) -> Vec<String> {
             any(&|row| has_class(row, Class::Wide) || has_class(row, Class::Modes)),
             "WIDE, MODES: unstable; no single figure represents such runs: inspect them".to_owned(),
         ),
-        (
-            any(&|row| row.judged.outcome == Outcome::Refused(Refusal::Driver)),
-            format!("NO VERDICT: {}", Refusal::Driver.in_words()),
-        ),
-        (
-            any(&|row| row.judged.outcome == Outcome::Refused(Refusal::Scheduled)),
-            format!("NO VERDICT: {}", Refusal::Scheduled.in_words()),
-        ),
+        (is_refused(Refusal::Driver), format!("NO VERDICT: {}", Refusal::Driver.in_words())),
+        (is_refused(Refusal::Scheduled), format!("NO VERDICT: {}", Refusal::Scheduled.in_words())),
         (name_has("*"), "*: clear, although a side is unstable".to_owned()),
         (name_has("EQUIVALENT"), within(of)),
         (
