@@ -342,7 +342,7 @@ pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
 fn refusal(CellPair { a, b, metric, .. }: &CellPair) -> Option<Refusal> {
     if [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg) {
         Some(Refusal::Emulated)
-    } else if *metric == Metric::Tps && a.rate.is_some() && b.rate.is_some() {
+    } else if metric.is_throughput() && a.rate.is_some() && b.rate.is_some() {
         Some(Refusal::Scheduled)
     } else if metric.depends_on_driver() && a.has_mostly(DRIVER_SATURATED) && b.has_mostly(DRIVER_SATURATED) {
         Some(Refusal::Driver)

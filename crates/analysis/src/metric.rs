@@ -2,6 +2,7 @@
 
 mod blocks;
 mod merit;
+mod script;
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +14,7 @@ use model::record::{Latency, Trial, TrialRecord};
 pub use blocks::BlockFigure;
 pub use merit::BlockRates;
 pub(crate) use merit::{better, figures, presentation};
+pub(crate) use script::scripts;
 
 /// A metric with one figure per trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -31,6 +33,13 @@ pub enum Metric {
     Background {
         /// The workload's name.
         workload: String,
+        /// A latency; `None` for its transactions per second.
+        latency: Option<LatencyFigure>,
+    },
+    /// Figure of one script of the measured workload.
+    Script {
+        /// The script's name.
+        script: String,
         /// A latency; `None` for its transactions per second.
         latency: Option<LatencyFigure>,
     },
@@ -64,7 +73,7 @@ pub enum LatencyFigure {
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
      instructions, cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
      blocks.writes, blocks.visited, each of the first five of a background workload, such as \
-     beside.latency.p99{{scans}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
+     beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
@@ -88,6 +97,8 @@ const NAMED: [(&str, Metric); 13] = [
 
 /// Prefix of the metrics of background workloads.
 const BACKGROUND_PREFIX: &str = "beside.";
+/// Prefix of the metrics of scripts.
+const SCRIPT_PREFIX: &str = "script.";
 
 impl FromStr for Metric {
     type Err = MetricError;
@@ -107,6 +118,16 @@ impl FromStr for Metric {
                 (Some(Self::Tps), Some(workload)) => Ok(Self::Background { workload, latency: None }),
                 (Some(Self::Latency(latency)), Some(workload)) => {
                     Ok(Self::Background { workload, latency: Some(latency) })
+                }
+                _ => Err(MetricError(text.to_owned())),
+            };
+        }
+        if let Some(figure) = name.strip_prefix(SCRIPT_PREFIX) {
+            let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
+            return match (figure, of) {
+                (Some(Self::Tps), Some(script)) => Ok(Self::Script { script, latency: None }),
+                (Some(Self::Latency(latency)), Some(script)) => {
+                    Ok(Self::Script { script, latency: Some(latency) })
                 }
                 _ => Err(MetricError(text.to_owned())),
             };
@@ -133,6 +154,10 @@ impl fmt::Display for Metric {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 f.pad(&format!("{BACKGROUND_PREFIX}{figure}{{{workload}}}"))
             }
+            (Self::Script { script, latency }, _) => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                f.pad(&format!("{SCRIPT_PREFIX}{figure}{{{script}}}"))
+            }
             (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
             (Self::Collected { name, .. }, _) => f.pad(name),
             _ => Ok(()),
@@ -144,13 +169,16 @@ impl Metric {
     /// Direction in which it improves; for collected metrics, from the catalogue.
     pub fn better(&self) -> Better {
         match self {
-            Self::Tps | Self::Background { latency: None, .. } => Better::Higher,
+            Self::Tps | Self::Background { latency: None, .. } | Self::Script { latency: None, .. } => {
+                Better::Higher
+            }
             Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
                 Better::Higher
             }
             Self::Blocks(BlockFigure::PhysicalReads | BlockFigure::Writes) => Better::Neither,
             Self::Latency(_)
             | Self::Background { .. }
+            | Self::Script { .. }
             | Self::Instructions
             | Self::CpuPerTransaction
             | Self::WalBytesPerTransaction => Better::Lower,
@@ -172,6 +200,10 @@ impl Metric {
             Self::Background { workload, latency } => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 format!("{} of {workload}, a background workload", figure.in_words(None))
+            }
+            Self::Script { script, latency } => {
+                let figure = latency.map_or(Self::Tps, Self::Latency);
+                format!("{} of the script {script}", figure.in_words(None))
             }
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { name, .. } => {
@@ -227,6 +259,7 @@ impl Metric {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;
                 window.per_transaction(bytes)
             }
+            Self::Script { script, latency } => script::value(record, script, *latency, &window),
             Self::Blocks(figure) => figure.value(record, window.from_us, window.to_us),
             Self::Collected { name, of } => match of {
                 Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),
@@ -364,6 +397,8 @@ mod tests {
             "disk.write_bytes{vda}",
             "beside.tps{queue}",
             "beside.latency.p99{a b.sql}",
+            "script.tps{a.sql}",
+            "script.latency.mean{a b.sql}",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }

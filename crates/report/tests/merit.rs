@@ -10,14 +10,18 @@ use analysis::compare::{Compared, Request, compare};
 use analysis::overview;
 use analysis::overview::view::{Panel, Verdict};
 use analysis::select::{RunSelection, Selector};
+use base64::Engine as _;
 use bundles::{Bundles, cell, emulated, on, record, with_metric, with_validity};
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use model::cell::Cell;
 use model::machine::Acceleration;
 use model::merit::{Merit, NamedFigure};
+use model::message::ScriptInterval;
 use model::metrics::Kind;
 use model::record::{Status, TrialRecord};
 use model::units::Rate;
-use model::workload::{Custom, Workload};
+use model::workload::{Custom, WeightedScript, Workload};
 use plaintext::table::Format;
 use report::compare::text;
 use report::tables;
@@ -297,4 +301,53 @@ fn without_a_verdict_the_first_line_says_what_to_do() {
     decided.runs(&cell("18", 1), &RUNS.map(|run| 500.0 * run));
     let page = in_one_line(&compared(&decided, &[], &[]));
     assert!(!page.contains("pgdyno resume"), "{page}");
+}
+
+/// The intervals of a trial whose scripts have these latencies, in microseconds, each a hundred times.
+fn with_scripts(mut record: TrialRecord, latencies_us: [(&str, f64); 2]) -> TrialRecord {
+    let script = |(script, us): (&str, f64)| {
+        let mut histogram = Histogram::<u64>::new(3).unwrap();
+        histogram.record_n((us * 1e3) as u64, 100).unwrap();
+        let mut bytes = Vec::new();
+        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
+        ScriptInterval {
+            script: script.to_owned(),
+            transactions: 100,
+            failed: Some(0),
+            latency_ns: base64::engine::general_purpose::STANDARD.encode(bytes),
+            service_ns: None,
+        }
+    };
+    record.intervals[0].scripts = latencies_us.map(script).into();
+    record
+}
+
+#[test]
+fn each_script_of_a_mix_is_judged_next_to_the_whole() {
+    let script = |name: &str| WeightedScript { name: name.to_owned(), weight: 1, text: String::new() };
+    let mut bundles = Bundles::new();
+    for (server, write) in [("17", 1.0), ("18", 1.4)] {
+        for run in RUNS {
+            let mix =
+                custom("mix", server, 4, |mix| mix.scripts = vec![script("read.sql"), script("write.sql")]);
+            let latencies = [("read.sql", 200.0 * run), ("write.sql", 1000.0 * run * write)];
+            bundles.write(with_scripts(record(mix, 1000.0 * run), latencies));
+        }
+    }
+    let found = compared(&bundles, &[], &[]);
+    let expected = [
+        ("tps", "EQUIVALENT"),
+        ("script.latency.mean{read.sql}", "EQUIVALENT"),
+        ("script.latency.mean{write.sql}", "REGRESSION"),
+    ];
+    assert_eq!(verdicts(&found), expected.map(|(metric, verdict)| (metric.to_owned(), vec![verdict])));
+    // Both scripts are one family: the smaller p is doubled.
+    let row = &found.metrics[2].rows[0];
+    let p = row.judged.comparison.as_ref().unwrap().welch.unwrap().p;
+    assert!((row.judged.p_holm.unwrap() / p - 2.0).abs() < 1e-9);
+    let p = found.metrics[0].rows[0].judged.comparison.as_ref().unwrap().welch.unwrap().p;
+    assert_eq!(found.metrics[0].rows[0].judged.p_holm, Some(p));
+    // Throughputs by script are there if they are asked for.
+    let found = compared(&bundles, &["script.tps{read.sql}"], &[]);
+    assert_eq!(found.metrics[0].rows[0].a.values, [10.0; 5]);
 }

@@ -11,9 +11,9 @@ use store::StoreReader;
 use super::advice::advice;
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
-use crate::judgement::{CellPair, is_usable, judge_cells, runs};
+use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
 use crate::margin::{Effects, MetricMargin};
-use crate::metric::{Metric, metrics_like};
+use crate::metric::{LatencyFigure, Metric, metrics_like, scripts};
 
 /// Figures of a trial by metric, with the kinds found for these.
 type Figures = HashMap<Metric, (Option<f64>, Option<Kind>)>;
@@ -39,6 +39,12 @@ impl<'r> FiguresCache<'r> {
             let merit = Merit::of(cell);
             metrics.push(Metric::of(merit));
             metrics.extend(Metric::beside(merit));
+            let latency = if merit == Merit::Latency { LatencyFigure::P99 } else { LatencyFigure::Mean };
+            metrics.extend(
+                scripts(cell)
+                    .into_iter()
+                    .map(|script| Metric::Script { script: script.to_owned(), latency: Some(latency) }),
+            );
         }
         metrics.extend(self.request.gates.iter().map(|gate| gate.metric.clone()));
         let mut distinct: Vec<Metric> = Vec::new();
@@ -76,8 +82,9 @@ impl<'r> FiguresCache<'r> {
         }
     }
 
-    /// The rows of all metrics, each a separate matrix, in these cells of each pair of sides.
-    /// `trials` are all in the store.
+    /// The rows of all metrics, in these cells of each pair of sides. Each metric is a matrix of its own, but those of
+    /// scripts are one: none of them is what the cell is judged by, and each is one more chance of a false alarm. `trials` are all
+    /// in the store.
     pub(super) fn rows(
         self,
         shared: &[&[Shared<'_>]],
@@ -89,30 +96,77 @@ impl<'r> FiguresCache<'r> {
                 metrics.push(metric);
             }
         }
+        let (mut scripts, mut others) = (Vec::new(), Vec::new());
         let mut effects = Effects::default();
-        metrics.into_iter().map(|metric| self.of_metric(metric, shared, trials, &mut effects)).collect()
+        for metric in metrics {
+            if self.is_missing(&metric) {
+                if self.is_asked_for(&metric, shared) {
+                    let collected: Vec<String> = self.collected.iter().cloned().collect();
+                    return Err(CompareError::NoFigure { known: metrics_like(&metric, &collected), metric });
+                }
+                continue;
+            }
+            let cells = self.cells(&metric, shared, &mut effects);
+            match metric {
+                Metric::Script { .. } => scripts.push((metric, cells)),
+                _ => others.push(vec![(metric, cells)]),
+            }
+        }
+        others.push(scripts);
+        Ok(others.into_iter().flat_map(|family| self.judge(family, shared.len(), trials)).collect())
     }
 
-    fn of_metric<'a>(
+    /// Whether no trial has it.
+    fn is_missing(&self, metric: &Metric) -> bool {
+        let all = || self.figures.values().filter_map(|figures| figures.get(metric));
+        all().next().is_some() && all().all(|(figure, _)| figure.is_none())
+    }
+
+    /// Whether it is named by the request, or is what a cell is judged by.
+    fn is_asked_for(&self, metric: &Metric, shared: &[&[Shared<'_>]]) -> bool {
+        let mut cells = shared.iter().copied().flatten();
+        self.request.metrics.contains(metric)
+            || self.request.gates.iter().any(|gate| gate.metric == *metric)
+            || cells.any(|cell| Metric::of(Merit::of(cell.level())) == *metric)
+    }
+
+    /// The rows of metrics that are one matrix.
+    fn judge(
         &self,
-        metric: Metric,
-        shared: &[&'a [Shared<'_>]],
+        family: Vec<(Metric, Vec<CellPair>)>,
+        pairs: usize,
         trials: &[&Trial],
+    ) -> Vec<MetricRows> {
+        let (metrics, cells): (Vec<Metric>, Vec<Vec<CellPair>>) = family.into_iter().unzip();
+        let numbers: Vec<usize> = cells.iter().map(Vec::len).collect();
+        let mut judged = judge_cells(cells.into_iter().flatten().collect()).into_iter();
+        let rows = |(metric, n): (Metric, usize)| {
+            let rows: Vec<Row> = judged.by_ref().take(n).collect();
+            let of_pair = |pair| advice(rows.iter().filter(|row| row.pair == pair), trials);
+            MetricRows {
+                kind: self.figures.values().find_map(|figures| figures.get(&metric)?.1),
+                advice: (0..pairs).map(of_pair).collect(),
+                rows,
+                metric,
+            }
+        };
+        metrics.into_iter().zip(numbers).map(rows).collect()
+    }
+
+    /// The cells that a metric is compared in.
+    fn cells<'a>(
+        &self,
+        metric: &Metric,
+        shared: &[&'a [Shared<'_>]],
         effects: &mut Effects<'a>,
-    ) -> Result<MetricRows, CompareError> {
-        let all = || self.figures.values().filter_map(|figures| figures.get(&metric));
-        if all().next().is_some() && all().all(|(figure, _)| figure.is_none()) {
-            let collected: Vec<String> = self.collected.iter().cloned().collect();
-            return Err(CompareError::NoFigure { known: metrics_like(&metric, &collected), metric });
-        }
-        let kind = all().find_map(|(_, kind)| *kind);
-        let figure = |trial: &Trial| self.figures.get(&trial.id)?.get(&metric)?.0;
-        let gates = self.request.gates.iter().filter(|gate| gate.metric == metric);
-        let margin = MetricMargin::new(&metric, &self.request.margins, gates.map(|gate| gate.bound));
+    ) -> Vec<CellPair> {
+        let figure = |trial: &Trial| self.figures.get(&trial.id)?.get(metric)?.0;
+        let gates = self.request.gates.iter().filter(|gate| gate.metric == *metric);
+        let margin = MetricMargin::new(metric, &self.request.margins, gates.map(|gate| gate.bound));
         let mut cells = Vec::new();
         for (pair, of_pair) in shared.iter().enumerate() {
             for (cell, shared) in of_pair.iter().enumerate() {
-                if !self.metrics(shared.level()).contains(&metric) {
+                if !self.metrics(shared.level()).contains(metric) {
                     continue;
                 }
                 let (a, b) = (runs(&shared.a, figure), runs(&shared.b, figure));
@@ -121,8 +175,6 @@ impl<'r> FiguresCache<'r> {
                 cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone() });
             }
         }
-        let rows = judge_cells(cells);
-        let of_pair = |pair| advice(rows.iter().filter(|row| row.pair == pair), trials);
-        Ok(MetricRows { kind, advice: (0..shared.len()).map(of_pair).collect(), rows, metric })
+        cells
     }
 }

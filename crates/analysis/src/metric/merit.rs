@@ -42,25 +42,34 @@ impl Metric {
         }
     }
 
+    /// Whether it is the throughput of the measured workload, or of one of its scripts.
+    pub const fn is_throughput(&self) -> bool {
+        matches!(self, Self::Tps | Self::Script { latency: None, .. })
+    }
+
     /// Whether a cell's rate decides it: the throughput of an open loop is the schedule's.
     pub fn is_scheduled(&self, cell: &RecordedCell) -> bool {
-        *self == Self::Tps && cell.rate.known().is_some_and(|rate| *rate != Rate::MAX)
+        self.is_throughput() && cell.rate.known().is_some_and(|rate| *rate != Rate::MAX)
     }
 
     /// Whether a saturated driver decides it.
     pub const fn depends_on_driver(&self) -> bool {
         use BlockFigure::HitRatio;
-        matches!(self, Self::Tps | Self::Latency(_) | Self::Background { .. } | Self::Blocks(_))
-            && !matches!(self, Self::Blocks(HitRatio))
+        matches!(
+            self,
+            Self::Tps | Self::Latency(_) | Self::Background { .. } | Self::Script { .. } | Self::Blocks(_)
+        ) && !matches!(self, Self::Blocks(HitRatio))
     }
 
     /// The spreads at which its runs are noisy and wide.
     pub const fn spread(&self) -> Spread {
         match self {
             Self::Latency(LatencyFigure::P95)
-            | Self::Background { latency: Some(LatencyFigure::P95), .. } => Spread::P95,
+            | Self::Background { latency: Some(LatencyFigure::P95), .. }
+            | Self::Script { latency: Some(LatencyFigure::P95), .. } => Spread::P95,
             Self::Latency(LatencyFigure::P99)
-            | Self::Background { latency: Some(LatencyFigure::P99), .. } => Spread::P99,
+            | Self::Background { latency: Some(LatencyFigure::P99), .. }
+            | Self::Script { latency: Some(LatencyFigure::P99), .. } => Spread::P99,
             _ => Spread::MEAN,
         }
     }
