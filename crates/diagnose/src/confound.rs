@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use model::cell::{Cell, RecordedCell};
 use model::factor::Factor;
 use model::plan::Plan;
-use model::record::Setting;
+
+use crate::settings::canonical_name;
 
 /// Known facts about a cell's server and machine, by name: `setting work_mem`, `build CFLAGS`. Unknown ones are absent.
 pub type Facts = BTreeMap<String, String>;
@@ -27,35 +28,6 @@ pub struct Confound {
     pub after: String,
 }
 
-/// Settings that identify a server and do not affect its behaviour.
-const INSTANCE_SETTINGS: [&str; 15] = [
-    "cluster_name",
-    "config_file",
-    "data_directory",
-    "external_pid_file",
-    "hba_file",
-    "ident_file",
-    "in_hot_standby",
-    "lc_messages",
-    "listen_addresses",
-    "log_file_mode",
-    "log_line_prefix",
-    "log_timezone",
-    "port",
-    "server_version_num",
-    "unix_socket_directories",
-];
-/// Settings that the server derives from others, such as `shared_buffers`, unless they are set.
-const DERIVED_SETTINGS: [&str; 8] = [
-    "autovacuum_worker_slots",
-    "commit_timestamp_buffers",
-    "io_max_concurrency",
-    "shared_memory_size",
-    "shared_memory_size_in_huge_pages",
-    "subtransaction_buffers",
-    "transaction_buffers",
-    "wal_buffers",
-];
 /// The server's version: either compared, or a different one at the same level of the factor `server`.
 const VERSION_SETTING: &str = "server_version";
 
@@ -92,39 +64,6 @@ fn options(list: &str) -> Vec<&str> {
     } else {
         list.split_whitespace().collect()
     }
-}
-
-/// The facts in settings, without those that only identify the instance.
-pub fn facts_of_settings(settings: &[Setting]) -> Facts {
-    settings
-        .iter()
-        .filter(|setting| !INSTANCE_SETTINGS.contains(&setting.name.as_str()))
-        .map(|setting| {
-            let unit = setting.unit.as_deref().unwrap_or_default();
-            (format!("setting {}", setting.name), in_unit(&setting.value, unit))
-        })
-        .collect()
-}
-
-/// A value with its unit. Majors use different units for one setting (`8kB`, `B`): sizes are in the largest unit that
-/// leaves no fraction.
-fn in_unit(value: &str, unit: &str) -> String {
-    const SIZES: [&str; 5] = ["B", "kB", "MB", "GB", "TB"];
-    let mut name = unit.trim_start_matches(|c: char| c.is_ascii_digit());
-    let times = unit.strip_suffix(name).and_then(|digits| digits.parse::<i64>().ok()).unwrap_or(1);
-    // Negative numbers have special meanings, and no unit of size.
-    let Some(mut number) = value.parse::<i64>().ok().filter(|number| *number > 0) else {
-        return format!("{value}{name}");
-    };
-    number = number.saturating_mul(times);
-    let place = SIZES.iter().position(|size| *size == name).unwrap_or(SIZES.len());
-    for size in SIZES.iter().skip(place + 1) {
-        if number % 1024 != 0 {
-            break;
-        }
-        (number, name) = (number / 1024, size);
-    }
-    format!("{number}{name}")
 }
 
 /// The confounds of a plan's comparison: differences of each level of the compared factor from the first level, all
@@ -313,9 +252,11 @@ fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &Record
     }
     let Some(setting) = what.strip_prefix("setting ") else { return false };
     let set = |cell: &RecordedCell| {
-        cell.settings.known().is_some_and(|settings| settings.values.contains_key(setting))
+        cell.settings
+            .known()
+            .is_some_and(|settings| settings.values.keys().any(|name| canonical_name(name) == setting))
     };
-    (factor == Factor::Settings && (set(before) || set(after) || DERIVED_SETTINGS.contains(&setting)))
+    (factor == Factor::Settings && (set(before) || set(after)))
         || (factor == Factor::Server && setting == VERSION_SETTING)
 }
 
@@ -361,21 +302,11 @@ mod tests {
     fn only_compared_settings_may_differ() {
         let text =
             "settings = ['default', 'big']\n[run]\ncompare = 'settings'\n[settings.big]\nwork_mem = '1GB'\n";
-        let small =
-            facts(&[("setting work_mem", "4096kB"), ("setting jit", "on"), ("setting wal_buffers", "1")]);
-        let big =
-            facts(&[("setting work_mem", "1048576kB"), ("setting jit", "off"), ("setting wal_buffers", "2")]);
+        let small = facts(&[("setting work_mem", "4096kB"), ("setting jit", "on")]);
+        let big = facts(&[("setting work_mem", "1048576kB"), ("setting jit", "off")]);
         let found =
             confounds(&plan(text), |cell| Some(if cell.settings.name == "big" { &big } else { &small }));
         assert_eq!(found.iter().map(|confound| confound.what.as_str()).collect::<Vec<_>>(), ["setting jit"]);
-    }
-
-    #[test]
-    fn values_are_converted_to_comparable_units() {
-        assert_eq!(in_unit("128", "16MB"), "2GB");
-        assert_eq!(in_unit("2048", "MB"), "2GB");
-        assert_eq!(in_unit("2048", "8kB"), in_unit("16777216", "B"));
-        assert_eq!((in_unit("-1", "8kB").as_str(), in_unit("on", "").as_str()), ("-1kB", "on"));
     }
 
     #[test]

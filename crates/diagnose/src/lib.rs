@@ -15,10 +15,10 @@ mod kernel_options;
 pub mod profile;
 mod run_statistics;
 mod spread;
+mod settings;
 
 pub use confound::{
-    Confound, Facts, Undeclared, confounds, facts_of_settings, in_words, is_kernel_fact, kernel_differences,
-    undeclared,
+    Confound, Facts, Undeclared, confounds, in_words, is_kernel_fact, kernel_differences, undeclared,
 };
 pub use cpu::{CpuTime, instructions_per_transaction};
 pub use explain::{
@@ -31,3 +31,4 @@ pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;
 pub use spread::spread;
+pub use settings::{canonical_value, facts_of_settings};

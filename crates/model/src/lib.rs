@@ -42,5 +42,6 @@ pub mod units;
 pub mod validity;
 mod value;
 pub mod version;
+pub mod wait_events;
 pub mod waits;
 pub mod workload;

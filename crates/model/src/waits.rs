@@ -1,5 +1,7 @@
 //! States and wait events of the server's sessions and processes, sampled many times per second.
 
+use crate::wait_events::canonical;
+
 /// Number of times that sessions of one kind were sampled in one state, in one second.
 ///
 /// `seen` ÷ `samples` is the mean number of sessions in this state; over a window, its share of the time. Source:
@@ -26,12 +28,16 @@ pub struct Waits {
 
 impl Waits {
     /// Its activity: wait event type, `CPU` if active without waiting, or its state if not active; and the wait event,
-    /// if active and waiting.
+    /// if active and waiting. Wait events have the names of PostgreSQL 18.
     pub fn activity(&self) -> (&str, Option<&str>) {
-        match (self.state.as_deref(), self.event_type.as_deref()) {
-            (Some(state), _) if !ACTIVE_STATES.contains(&state) => (state, None),
-            (_, Some(event_type)) => (event_type, self.event.as_deref()),
-            (_, None) => ("CPU", None),
+        match (self.state.as_deref(), self.event_type.as_deref(), self.event.as_deref()) {
+            (Some(state), ..) if !ACTIVE_STATES.contains(&state) => (state, None),
+            (_, Some(event_type), Some(event)) => {
+                let (event_type, event) = canonical(event_type, event);
+                (event_type, Some(event))
+            }
+            (_, Some(event_type), None) => (event_type, None),
+            (_, None, _) => ("CPU", None),
         }
     }
 }

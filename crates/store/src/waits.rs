@@ -1,6 +1,7 @@
 //! `waits.parquet`: states and wait events of the server's sessions, one row per second, kind of session, state and
 //! wait event.
 
+use model::wait_events::canonical;
 use model::waits::{SessionKind, Waits};
 
 use crate::columns::{self, Column, Table, Text, Values};
@@ -37,7 +38,7 @@ pub(crate) fn write(trial: &str, waits: &[Waits]) -> Result<Vec<u8>, Defect> {
     columns::write(FILE, trial, &columns)
 }
 
-/// Reads the file.
+/// Reads the file. It has the server's own names of wait events; the result has those of PostgreSQL 18.
 pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let table = columns::read(FILE, file)?;
     let at_us = table.required(AT, Table::times)?;
@@ -48,16 +49,26 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let event_type = table.texts(EVENT_TYPE)?;
     let event = table.texts(EVENT)?;
     let seen = table.required(SEEN, Table::small_counts)?;
-    let owned = |text: &Option<Text>| text.as_deref().map(str::to_owned);
-    let waits = |row: usize| Waits {
-        at_us: at_us[row],
-        width_us: width_us[row],
-        samples: samples[row],
-        session: SessionKind::from_name(&session[row]),
-        state: owned(&state[row]),
-        event_type: owned(&event_type[row]),
-        event: owned(&event[row]),
-        seen: seen[row],
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    let waits = |row: usize| {
+        let (kind, event) = (event_type[row].as_deref(), event[row].as_deref());
+        let (kind, event) = match kind.zip(event) {
+            Some((kind, event)) => {
+                let (kind, event) = canonical(kind, event);
+                (Some(kind), Some(event))
+            }
+            None => (kind, event),
+        };
+        Waits {
+            at_us: at_us[row],
+            width_us: width_us[row],
+            samples: samples[row],
+            session: SessionKind::from_name(&session[row]),
+            state: owned(state[row].as_deref()),
+            event_type: owned(kind),
+            event: owned(event),
+            seen: seen[row],
+        }
     };
     Ok((0..table.rows()).map(waits).collect())
 }

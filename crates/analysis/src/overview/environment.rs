@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use diagnose::{KernelOptions, option_matters};
+use diagnose::{KernelOptions, canonical_value, option_matters};
 use model::environment::BlockDevice;
 use model::record::{self, Trial};
 use plaintext::figures;
@@ -352,11 +352,13 @@ fn is_noteworthy(setting: &Setting) -> bool {
     if LOCATION_SETTINGS.contains(&setting.name.as_str()) {
         return false;
     }
-    let mut known = setting.values.iter().flatten();
+    let known = setting.values.iter().flatten();
     let was_set = known.clone().any(|value| !value.default);
-    let first = known.next();
-    was_set
-        || known.any(|value| {
-            Some((&value.values, &value.unit)) != first.map(|first| (&first.values, &first.unit))
-        })
+    let canonical = |value: &SettingValue| -> Vec<String> {
+        let unit = value.unit.as_deref();
+        value.values.iter().map(|text| canonical_value(&setting.name, text, unit)).collect()
+    };
+    let mut canonical = known.map(canonical);
+    let first = canonical.next();
+    was_set || canonical.any(|value| Some(&value) != first.as_ref())
 }

@@ -468,3 +468,23 @@ fn each_reading_of_a_lost_session_fails() {
     }
     assert_eq!(sampler.rows(0), vec![]);
 }
+
+/// PostgreSQL lists its wait events from 17 on.
+#[test]
+fn wait_events_have_the_names_of_the_latest_major() {
+    for version in ["17", "18"] {
+        let server = server(version, &[]);
+        let mut client = connect(&server, "postgres", "names");
+        let query = "SELECT DISTINCT type || ':' || name FROM pg_wait_events";
+        let known: BTreeSet<String> = client.query::<String>(query).unwrap().into_iter().collect();
+        assert!(known.len() > 200, "{version}: {known:?}");
+        for ((old_kind, old), (kind, name)) in model::wait_events::renamed() {
+            assert!(known.contains(&format!("{kind}:{name}")), "{version} has no {kind}:{name}");
+            assert!(!known.contains(&format!("{old_kind}:{old}")), "{version} has {old_kind}:{old}");
+        }
+        for event in known {
+            let (kind, name) = event.split_once(':').unwrap();
+            assert_eq!(model::wait_events::canonical(kind, name), (kind, name), "{version}");
+        }
+    }
+}

@@ -74,7 +74,7 @@ pub(super) fn waits<'r>() -> Vec<Field<WaitRow<'r>>> {
         field(
             "wait_event_type",
             Text,
-            "wait_event_type of pg_stat_activity; null if it did not wait",
+            "wait_event_type of pg_stat_activity, as named by PostgreSQL 18; null if it did not wait",
             |row| Value::from(row.waits.event_type.as_deref()),
         ),
         field("wait_event", Text, "wait_event of pg_stat_activity; null likewise", |row| {

@@ -310,7 +310,7 @@ mod tests {
         };
         let expected = |kind: &str, event: Option<&str>| (kind.to_owned(), event.map(str::to_owned));
         assert_eq!(wait(Some("active"), None), expected("CPU", None));
-        assert_eq!(wait(Some("active"), Some(("IO", "WALSync"))), expected("IO", Some("WALSync")));
+        assert_eq!(wait(Some("active"), Some(("IO", "WALSync"))), expected("IO", Some("WalSync")));
         assert_eq!(wait(Some("idle"), Some(("Client", "ClientRead"))), expected("idle", None));
         assert_eq!(
             wait(None, Some(("Activity", "CheckpointerMain"))),
