@@ -44,6 +44,9 @@ const COLLECTORS: [(&str, Start); 8] = [
     ("profile", profile::start),
 ];
 
+const HIDDEN_PROCESSES: &str = "the server may run on this machine, but its processes were not found (in a container, for example): CPU time of other \
+     processes, which may be the server's, is not judged";
+
 /// Running collectors.
 pub struct Collection<'a> {
     context: Context<'a>,
@@ -57,6 +60,9 @@ impl<'a> Collection<'a> {
     pub fn start(subject: Subject<'a>) -> Self {
         let context = Context::new(subject);
         let (mut running, mut notes) = (Vec::new(), Vec::new());
+        if context.subject.has_hidden_processes && context.subject.collect.metrics_hz > 0.0 {
+            notes.push(HIDDEN_PROCESSES.to_owned());
+        }
         for (name, start) in COLLECTORS.into_iter().rev() {
             match start(&context) {
                 Ok(collector) => running.extend(collector.map(|collector| (name, collector))),
@@ -126,6 +132,7 @@ mod tests {
             data_directory: None,
             driver: std::process::id(),
             postmaster: None,
+            has_hidden_processes: false,
         })
     }
 

@@ -55,8 +55,11 @@ pub(crate) trait ServerUnderTest {
     /// Connection of pgdyno's own sessions with a database. The tested database counts their transactions with the load's.
     fn own_connection(&self, database: &str) -> Connection;
 
-    /// Process id of the postmaster; none for an external server.
+    /// Process id of the postmaster; none if it runs elsewhere, or is not known.
     fn pid(&self) -> Option<u32>;
+
+    /// Whether it may run on this machine with processes that are not known.
+    fn has_hidden_processes(&self) -> bool;
 
     /// Its data directory; none for an external server.
     fn data_directory(&self) -> Option<&Path>;

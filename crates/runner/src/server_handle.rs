@@ -53,7 +53,14 @@ impl ServerUnderTest for ServerHandle {
     fn pid(&self) -> Option<u32> {
         match self {
             Self::Own(server) => Some(server.pid()),
-            Self::External(_) => None,
+            Self::External(server) => server.pid(),
+        }
+    }
+
+    fn has_hidden_processes(&self) -> bool {
+        match self {
+            Self::Own(_) => false,
+            Self::External(server) => server.has_hidden_processes(),
         }
     }
 

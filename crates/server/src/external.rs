@@ -7,6 +7,7 @@
 mod connect;
 mod databases;
 mod journal;
+mod processes;
 mod restore;
 mod settings;
 
@@ -49,6 +50,8 @@ pub struct ExternalServer {
     route: Route,
     identity: Identity,
     can_change_settings: bool,
+    /// Process id of its first process, if that is on this machine and known.
+    postmaster: Option<u32>,
     journal_file: JournalFile,
     /// Settings changed by this process.
     changed: Vec<Change>,
@@ -102,6 +105,7 @@ impl ExternalServer {
         let journal = journal_file.read()?;
         let mut server = Self {
             name: name.to_owned(),
+            postmaster: processes::postmaster(&mut session),
             changed: journal.map(|journal| journal.settings).unwrap_or_default(),
             route,
             identity,
@@ -129,6 +133,7 @@ impl ExternalServer {
         self.route.control.major = check_usable(&self.route.control, &mut session)?;
         lock(&self.route.control, &mut session)?;
         self.identity.check(system_identifier(&mut session), self.display_name())?;
+        self.postmaster = processes::postmaster(&mut session);
         self.session = Some(session);
         Ok(())
     }
@@ -136,6 +141,17 @@ impl ExternalServer {
     /// Its name and address, without secrets.
     pub fn display_name(&self) -> &str {
         &self.route.control.display_name
+    }
+
+    /// Process id of its first process, if it runs on this machine and was identified.
+    pub fn pid(&self) -> Option<u32> {
+        self.postmaster
+    }
+
+    /// Whether it is reached at this machine, but its processes are not known: it may run in a container, or be
+    /// forwarded to another machine.
+    pub fn has_hidden_processes(&self) -> bool {
+        self.postmaster.is_none() && self.route.is_local()
     }
 
     /// Its `server_version`, such as `18.1`, and what `version()` prints.

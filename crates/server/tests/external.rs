@@ -218,6 +218,18 @@ fn a_copy_that_fails_is_reported_with_its_cause() {
 }
 
 #[test]
+fn processes_of_a_server_on_this_machine_are_found() {
+    for version in VERSIONS {
+        let fixture = Fixture::new(version);
+        for conninfo in [fixture.conninfo("bench"), fixture.conninfo("plain")] {
+            let external = fixture.try_connect(&conninfo, false).unwrap();
+            assert_eq!(external.pid(), Some(fixture.server.pid()), "{version}: {conninfo}");
+            assert!(!external.has_hidden_processes());
+        }
+    }
+}
+
+#[test]
 fn settings_are_in_force_and_restored_afterwards() {
     for version in VERSIONS {
         let fixture = Fixture::new(version);

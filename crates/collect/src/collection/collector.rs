@@ -61,8 +61,10 @@ pub struct Subject<'a> {
     pub data_directory: Option<&'a Path>,
     /// Process id of the driver.
     pub driver: u32,
-    /// Process id of the server's first process, if it is on this machine.
+    /// Process id of the server's first process, if it is on this machine and known.
     pub postmaster: Option<u32>,
+    /// Whether the server may be on this machine without its processes being known.
+    pub has_hidden_processes: bool,
 }
 
 /// State that collectors share during a trial.
@@ -83,6 +85,7 @@ impl<'a> Context<'a> {
         let watched = Watched {
             driver: Some(subject.driver),
             postmaster: subject.postmaster,
+            has_hidden_processes: subject.has_hidden_processes,
             profilers: Arc::default(),
             backends: Arc::default(),
         };

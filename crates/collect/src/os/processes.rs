@@ -220,7 +220,9 @@ impl Source for Processes {
             into.add(FIGURES[SYSTEM], Some(UNREAD), system);
             into.add(FIGURES[RUN], Some(UNREAD), user + system);
         }
-        if let Some((busy_us, trial_us)) = busy_us.zip(trial_us) {
+        if let Some((busy_us, trial_us)) = busy_us.zip(trial_us)
+            && !self.watched.has_hidden_processes
+        {
             let [user, system] = self.unread.max_us;
             // The kernel counts the two in different ways, so that their difference may decrease for a moment.
             let now = busy_us - trial_us - user - system;
@@ -349,6 +351,7 @@ mod tests {
             let watched = Watched {
                 driver: None,
                 postmaster: Some(POSTMASTER),
+                has_hidden_processes: false,
                 profilers: Arc::default(),
                 backends: Arc::clone(&backends),
             };
@@ -528,11 +531,16 @@ mod tests {
     #[test]
     fn a_remote_server_has_no_processes() {
         let proc = FakeProc::new();
+        proc.write("stat", "cpu  100 0 0 9 9 9 9\n");
         let mut processes = Processes::at(&Root::new(proc.0.path()), Watched::default(), OWN);
         let now = read(&mut processes);
         assert_eq!((now("role.processes", "load"), now("role.processes", "driver")), (None, None));
         assert_eq!((now("role.processes", "pgdyno"), now("role.processes", "kernel")), (Some(1.0), None));
         let gone = tempfile::tempdir().unwrap();
+        assert_eq!(now("role.run_us", "foreign"), us(100));
+        let hidden = Watched { has_hidden_processes: true, ..Watched::default() };
+        let mut processes = Processes::at(&Root::new(proc.0.path()), hidden, OWN);
+        assert_eq!(read(&mut processes)("role.run_us", "foreign"), None, "the server's may be among them");
         let mut nothing = Processes::at(&Root::new(gone.path()), Watched::default(), OWN);
         assert!(nothing.read(&mut Reading::default()).unwrap_err().to_string().contains("/proc"));
     }

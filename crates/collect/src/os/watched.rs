@@ -12,6 +12,8 @@ pub struct Watched {
     pub driver: Option<u32>,
     /// Process id of the server's first process; none if it runs elsewhere.
     pub postmaster: Option<u32>,
+    /// Whether the server may run here without its processes being known: then they can't be told from foreign ones.
+    pub has_hidden_processes: bool,
     /// Process ids of the profilers; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
     /// The server's backends that are not the load's. They may change.

@@ -83,6 +83,7 @@ pub(super) fn measure(
         data_directory: server.data_directory(),
         driver: driver.pid(),
         postmaster: server.pid(),
+        has_hidden_processes: server.has_hidden_processes(),
     });
     let load = drive(context.rig, driver, trial.load(connection), context.interrupt, |event| match event {
         LoadEvent::Connected { background } => collectors.add_background_backends(background),

@@ -6,6 +6,7 @@ use model::version::Major;
 use model::workload::Transport;
 use wire::{ConnectParams, Given, Host, TlsContext};
 
+use super::processes::is_local;
 use crate::control::{APPLICATION_NAME, CONNECT_TIMEOUT, Control};
 use crate::error::Error;
 
@@ -99,6 +100,11 @@ impl Route {
             });
         }
         Ok(self.own_connection(crate::DATABASE))
+    }
+
+    /// Whether it ends at this machine.
+    pub(super) fn is_local(&self) -> bool {
+        self.transport == Transport::Unix || is_local(&self.host)
     }
 
     /// Connection to a database as in the connection string, with a separate password.

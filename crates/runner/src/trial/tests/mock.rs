@@ -250,6 +250,10 @@ impl ServerUnderTest for MockServer {
         None
     }
 
+    fn has_hidden_processes(&self) -> bool {
+        false
+    }
+
     fn data_directory(&self) -> Option<&Path> {
         None
     }
