@@ -87,7 +87,7 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
     for cause in explanations.iter().flat_map(|explanation| &explanation.causes) {
         by_name.entry(cause.name).or_default().push(cause);
     }
-    let mut causes: Vec<Cause> = by_name
+    let causes: Vec<Cause> = by_name
         .into_values()
         .filter(|found| 2 * found.len() > explanations.len())
         .filter_map(|mut found| {
@@ -96,8 +96,7 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
             Some(middle)
         })
         .collect();
-    causes.sort_by(|a, b| b.weight().total_cmp(&a.weight()));
-    let explanation = Explanation { budget: budget.clone(), causes: causes.clone() };
+    let explanation = Explanation::new(budget, causes);
     let summaries: Vec<_> = trials.iter().filter_map(|trial| trial.summary.as_ref()).collect();
     Some(CellExplanation {
         cell: trials.first()?.cell.to_string(),
@@ -106,8 +105,8 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
         tps: summaries.iter().map(|summary| summary.tps).sum::<f64>() / summaries.len() as f64,
         verdict: explanation.verdict(),
         confidence: explanation.confidence(),
-        budget,
-        causes,
+        budget: explanation.budget,
+        causes: explanation.causes,
     })
 }
 

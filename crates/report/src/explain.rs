@@ -15,14 +15,13 @@ pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Termin
     if format != Format::Table {
         return parts.render(format);
     }
-    let mut out = fitted(&format!("{}\n{}\n\n", heading(explained), explained.verdict), terminal);
+    let mut out = fitted(&format!("{}\n{}\n\n", heading(explained), verdict(explained)), terminal);
     out += &parts.render(Format::Table);
     for cause in &explained.causes {
         let text = format!(
-            "\n{}: {:.0}% of {} (confidence: {})\n  {}\n  next: {}\n",
+            "\n{}: {} ({} confidence)\n  {}\n  next: {}\n",
             cause.name,
-            100.0 * cause.share,
-            cause.of.name(),
+            cause.sentence,
             cause.confidence.name(),
             cause.evidence.join("\n  "),
             cause.next
@@ -30,6 +29,11 @@ pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Termin
         out += &fitted(&text, terminal);
     }
     out
+}
+
+/// The verdict with its confidence, as on the page.
+fn verdict(explained: &CellExplanation) -> String {
+    format!("{} (confidence: {})", explained.verdict, explained.confidence.name())
 }
 
 /// Lines wrapped to the width of a terminal; in a file they are not wrapped.
@@ -135,9 +139,9 @@ pub fn difference_text(
     let text = format!(
         "A: {}\n   {}\n\nB: {}\n   {}\n\n{}\n\n",
         heading(before).replace('\n', "\n   "),
-        before.verdict,
+        verdict(before),
         heading(after).replace('\n', "\n   "),
-        after.verdict,
+        verdict(after),
         difference.verdict(),
     );
     fitted(&text, terminal) + &table.render(Format::Table)

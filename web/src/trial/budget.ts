@@ -93,6 +93,7 @@ function colourOf(place: string): string {
     'WAL flush': 'var(--series-5)',
     wait: 'var(--series-4)',
     'driver CPU': 'var(--series-4)',
+    'driver waits for a CPU': 'color-mix(in oklab, var(--series-4) 75%, var(--paper))',
     'driver lag': 'color-mix(in oklab, var(--series-4) 55%, var(--paper))',
   };
   return known[place] ?? 'var(--series-7)';

@@ -22,6 +22,8 @@ pub struct Budget {
     pub parts: Vec<ComponentTime>,
     /// Number of samples of the server's sessions.
     pub samples: u32,
+    /// Samples that show transactions: in an open loop, sessions are idle in the others.
+    pub effective_samples: f64,
 }
 
 /// One part of a latency.
@@ -41,8 +43,9 @@ pub struct ComponentTime {
 pub enum Component {
     /// In an open loop, the transaction waits for a free client.
     FreeClient,
-    /// A response has arrived, or a transaction is due, and the driver does not handle it: it waits for a CPU or is
-    /// busy with other clients.
+    /// A response has arrived, or a transaction is due, and the driver waits for a CPU.
+    DriverRunQueue,
+    /// The same, and the driver is busy with other clients.
     DriverLag,
     /// The driver uses CPU.
     DriverCpu,
@@ -73,6 +76,7 @@ impl Component {
     pub const fn name(self) -> &'static str {
         match self {
             Self::FreeClient => "waiting for a free client",
+            Self::DriverRunQueue => "driver waits for a CPU",
             Self::DriverLag => "driver lag",
             Self::DriverCpu => "driver CPU",
             Self::Network => "network and wake-up",
@@ -114,48 +118,45 @@ impl Budget {
         let queue_us = case.growth("role.wait_us", Some("load")).map(|us| case.per_transaction(us));
         let worked_us = cpu_us.unwrap_or_default() + queue_us.unwrap_or_default();
         let active_us = case.load_us(|waits| is_active(waits) && waits.event.is_none());
-        let named = named_waits(case);
-        let named_us: f64 = named.iter().map(|part| part.us).sum();
+        let mut named = named_waits(case);
 
         // If the kernel accounts for more work than was sampled in active sessions that do not wait, it was done by
-        // others: by those still shown as waiting for their client (waking up, reading, answering), and by those
-        // waiting for I/O, whose system calls use CPU time too.
+        // others. CPU time by those still shown as waiting for their client (waking up, reading, answering), and by those
+        // waiting for I/O, whose system calls use it; any session that has been woken up waits for a CPU while it is
+        // still shown as waiting for something else.
         let hidden_us = (worked_us - active_us).max(0.0);
         let unexplained_us = match cpu_us {
             Some(_) => (active_us - worked_us).max(0.0),
             None => active_us,
         };
         let mut in_transaction_us = case.load_us(is_idle_in_transaction);
-        let mut between_us = if open_loop {
-            // Sessions are also idle while no transaction is due.
-            (service_us - worked_us.max(active_us) - named_us - in_transaction_us + hidden_us).max(0.0)
-        } else {
-            case.load_us(is_idle)
-        };
-        let client_us = in_transaction_us + between_us;
-        let in_system_us: f64 = named
-            .iter()
-            .filter(|part| matches!(part.component, Component::Io | Component::WalFlush))
-            .map(|part| part.us)
-            .sum();
-        let hidden_in_client_us = match client_us + in_system_us {
-            0.0 => 0.0,
-            either_us => (hidden_us * client_us / either_us).min(client_us),
-        };
-        if client_us > 0.0 {
-            let kept = 1.0 - hidden_in_client_us / client_us;
-            in_transaction_us *= kept;
-            between_us *= kept;
+        let mut between_us = case.load_us(is_idle);
+        if open_loop {
+            // Sessions are also idle while no transaction is due: the clients' time without the transactions'.
+            between_us = (between_us - case.idle_clients_us(service_us)).max(0.0);
         }
+        let client_us = in_transaction_us + between_us;
+        let sum = |parts: &[ComponentTime], is_meant: fn(&ComponentTime) -> bool| -> f64 {
+            parts.iter().filter(|part| is_meant(part)).map(|part| part.us).sum()
+        };
+        let io_us = sum(&named, |part| matches!(part.component, Component::Io | Component::WalFlush));
+        let ratio = |us: f64, of_us: f64| if of_us > 0.0 { (us / of_us).min(1.0) } else { 0.0 };
+        let hidden = ratio(hidden_us, worked_us);
+        let on_cpu = ratio(hidden * cpu_us.unwrap_or_default(), client_us + io_us);
+        let queued = ratio(hidden * queue_us.unwrap_or_default(), client_us + sum(&named, |_| true));
+        let kept = (1.0 - on_cpu - queued).max(0.0);
+        in_transaction_us *= kept;
+        between_us *= kept;
+        named.iter_mut().for_each(|part| part.us *= 1.0 - queued);
         // Counted once, as part of the I/O.
-        let hidden_in_system_us = (hidden_us - hidden_in_client_us).min(in_system_us);
-        let cpu_us = cpu_us.map(|us| (us - hidden_in_system_us).max(0.0));
+        let cpu_us = cpu_us.map(|us| (us - on_cpu * io_us).max(0.0));
         let driver = Driver::new(case, in_transaction_us + between_us);
         let network_share = match in_transaction_us + between_us {
             0.0 => 0.0,
-            whole_us => 1.0 - (driver.cpu_us + driver.lag_us) / whole_us,
+            whole_us => 1.0 - (driver.cpu_us + driver.queue_us + driver.lag_us) / whole_us,
         };
         let mut add = |component, us: f64| parts.push(ComponentTime { component, of: None, us });
+        add(Component::DriverRunQueue, driver.queue_us);
         add(Component::DriverLag, driver.lag_us);
         add(Component::DriverCpu, driver.cpu_us);
         add(Component::Network, between_us * network_share);
@@ -172,7 +173,9 @@ impl Budget {
             of: None,
             us: case.latency_us - total_us,
         });
-        Self { latency_us: case.latency_us, parts, samples: case.samples }
+        let concurrent = case.transactions * service_us / case.window_us();
+        let effective_samples = f64::from(case.samples) * concurrent.min(1.0);
+        Self { latency_us: case.latency_us, parts, samples: case.samples, effective_samples }
     }
 
     /// The mean of several budgets, part by part: the budget of a cell's transaction. `None` without budgets.
@@ -183,6 +186,7 @@ impl Budget {
         for budget in rest {
             mean.latency_us += budget.latency_us;
             mean.samples += budget.samples;
+            mean.effective_samples += budget.effective_samples;
             for part in &budget.parts {
                 match mean
                     .parts
@@ -218,17 +222,16 @@ impl Budget {
         components.iter().map(|&component| self.us(component)).sum::<f64>() / self.latency_us
     }
 
-    /// Half the width of the 95 % confidence interval of a sampled share: samples are assumed to be independent, the
-    /// sessions within one sample are not.
-    pub fn half_width(&self, share: f64) -> f64 {
-        let share = share.clamp(0.0, 1.0);
-        if self.samples == 0 { 1.0 } else { 1.96 * (share * (1.0 - share) / f64::from(self.samples)).sqrt() }
+    /// Half the width of the 95 % confidence interval of a share of one half, the widest: samples are assumed to be
+    /// independent, the sessions within one sample are not.
+    pub fn half_width(&self) -> f64 {
+        if self.effective_samples > 0.0 { (1.96 * 0.5 / self.effective_samples.sqrt()).min(1.0) } else { 1.0 }
     }
 
-    /// Confidence in a share, by the number of samples and by the unexplained part.
-    pub fn confidence(&self, share: f64) -> Confidence {
+    /// Confidence in shares, by the number of samples and by the unexplained part.
+    pub fn confidence(&self) -> Confidence {
         let unexplained = (self.us(Component::Unexplained) / self.latency_us).abs();
-        match (unexplained, self.half_width(share)) {
+        match (unexplained, self.half_width()) {
             (..=0.10, ..=0.05) => Confidence::High,
             (..=0.25, ..=0.12) => Confidence::Medium,
             _ => Confidence::Low,
@@ -239,6 +242,7 @@ impl Budget {
 /// The driver's part of a client's time.
 struct Driver {
     cpu_us: f64,
+    queue_us: f64,
     lag_us: f64,
 }
 
@@ -252,9 +256,11 @@ impl Driver {
         // While a driver thread waits for a CPU, so do the clients whose responses have arrived. Responses wake up a
         // sleeping thread: the clients' time falls into the time in which it runs or waits to run.
         let starved = if run_us + wait_us > 0.0 { wait_us / (run_us + wait_us) } else { 0.0 };
-        let others_us = handling_lag_us(case) - case.per_any_transaction(run_us);
-        let lag_us = (client_us * starved).max(others_us).min(client_us - cpu_us).max(0.0);
-        Self { cpu_us, lag_us }
+        let queue_us = (client_us * starved).min(client_us - cpu_us).max(0.0);
+        // From the wake-up until each response is handled: on a CPU, waiting for one, and busy with other clients.
+        let others_us = handling_lag_us(case) - case.per_any_transaction(run_us) - queue_us;
+        let lag_us = others_us.min(client_us - cpu_us - queue_us).max(0.0);
+        Self { cpu_us, queue_us, lag_us }
     }
 }
 
@@ -305,14 +311,12 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
     parts
 }
 
-/// The component of a wait event. Names differ between majors: `WALWriteLock` became `WALWrite` in 13, and the types
-/// `LWLockNamed` and `LWLockTranche` of 9.6 became `LWLock` in 10.
+/// The component of a wait event, by its name in PostgreSQL 18.
 fn component_of(kind: &str, event: &str) -> Component {
     match (kind, event) {
-        ("IO", "WALSync" | "WALWrite" | "WalSync" | "WalWrite") => Component::WalFlush,
-        ("LWLock" | "LWLockNamed", "WALWrite" | "WALWriteLock") => Component::WalFlush,
+        ("IO", "WalSync" | "WalWrite") | ("LWLock", "WALWrite") => Component::WalFlush,
         ("Lock", _) => Component::Lock,
-        ("LWLock" | "LWLockNamed" | "LWLockTranche", _) => Component::LwLock,
+        ("LWLock", _) => Component::LwLock,
         ("IO", _) => Component::Io,
         _ => Component::OtherWait,
     }

@@ -106,6 +106,16 @@ impl<'a> Case<'a> {
         )
     }
 
+    /// Time per transaction for which clients had none, in microseconds: their number times the window, less the time of
+    /// transactions. Of the sampled sessions if the number of clients is unknown.
+    pub(crate) fn idle_clients_us(&self, service_us: f64) -> f64 {
+        let clients = self.record.trial.cell.clients.known().map_or_else(
+            || self.sessions(|waits| waits.session == SessionKind::Load),
+            |clients| f64::from(*clients),
+        );
+        (self.per_transaction(clients * self.window_us()) - service_us).max(0.0)
+    }
+
     /// An amount of the whole window, per transaction.
     pub(crate) fn per_transaction(&self, amount: f64) -> f64 {
         amount / self.transactions

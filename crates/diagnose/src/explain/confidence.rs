@@ -20,4 +20,13 @@ impl Confidence {
             Self::High => "high",
         }
     }
+
+    /// A statement of this confidence, in words.
+    pub fn worded(self, statement: &str) -> String {
+        match self {
+            Self::Low => format!("possibly: {statement}"),
+            Self::Medium => format!("probably: {statement}"),
+            Self::High => statement.to_owned(),
+        }
+    }
 }

@@ -112,6 +112,8 @@ pub struct Wait {
 pub struct CellExplanation {
     /// The limit, in a sentence.
     pub verdict: String,
+    /// Confidence in it: `high`, `medium` or `low`.
+    pub confidence: &'static str,
     /// The mean latency.
     pub latency_us: f64,
     /// Its parts, the largest first, and the unexplained part last.
@@ -188,6 +190,7 @@ impl TrialReport {
             unexplained: explanation.as_ref().err().map(ToString::to_string),
             explained: explanation.ok().map(|explanation| CellExplanation {
                 verdict: explanation.verdict(),
+                confidence: explanation.confidence().name(),
                 latency_us: explanation.budget.latency_us,
                 parts: explanation
                     .budget

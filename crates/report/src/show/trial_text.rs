@@ -260,7 +260,7 @@ fn time(trial: &TrialReport, width: usize) -> String {
     }
     parts.extend(unexplained.iter().map(|part| shown_part(part)));
     wrap(&format!("where the time goes: {}", parts.join(" · ")), width)
-        + &wrap(&format!("  {}", explained.verdict), width)
+        + &wrap(&format!("  {} (confidence: {})", explained.verdict, explained.confidence), width)
 }
 
 fn waits(trial: &TrialReport, terminal: Option<Terminal>) -> String {
