@@ -41,6 +41,8 @@ pub struct CellExplanation {
     pub tps: f64,
     /// The mean of their budgets.
     pub budget: Budget,
+    /// The budget of each.
+    pub budgets: Vec<Budget>,
     /// The causes that most of them share, with the means of their shares.
     pub causes: Vec<Cause>,
     /// One sentence.
@@ -106,6 +108,7 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
         verdict: explanation.verdict(),
         confidence: explanation.confidence(),
         budget: explanation.budget,
+        budgets,
         causes: explanation.causes,
     })
 }

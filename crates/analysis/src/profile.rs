@@ -16,7 +16,7 @@ use store::{Part, StoreError, StoreReader};
 use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 
 pub use description::{description, off_cpu_description};
-pub use difference::{Change, Difference};
+pub use difference::{Change, Difference, has_spread};
 pub use groups_file::parse_groups;
 pub use tree::{Frame, tree};
 
@@ -135,6 +135,8 @@ pub struct Profile {
     pub us_per_sample: f64,
     /// Stacks by role, the most samples first; functions as named by `normalize_names`.
     pub stacks: Vec<Stacks>,
+    /// Transactions and stacks of each trial, likewise.
+    pub by_trial: Vec<(Option<f64>, Vec<Stacks>)>,
 }
 
 /// The profile of trials of a store; of the run `default` if the selector does not name an origin.
@@ -251,13 +253,17 @@ impl Profile {
     /// Adds up profiles of trials of one cell, of one kind and one sampling rate; `None` without trials.
     pub fn merge(parts: &[TrialProfile]) -> Option<Self> {
         let first = parts.first()?;
+        let by_trial: Vec<(Option<f64>, Vec<Stacks>)> = parts
+            .iter()
+            .map(|part| (part.transactions, part.stacks.iter().map(normalize_names).collect()))
+            .collect();
         let mut by_role: BTreeMap<&str, Stacks> = BTreeMap::new();
-        for stacks in parts.iter().flat_map(|part| &part.stacks) {
+        for stacks in by_trial.iter().flat_map(|(_, stacks)| stacks) {
             let sum = by_role
                 .entry(stacks.role.as_str())
                 .or_insert_with(|| Stacks { role: stacks.role.clone(), ..Stacks::default() });
-            for (stack, samples) in normalize_names(stacks).samples {
-                *sum.samples.entry(stack).or_default() += samples;
+            for (stack, samples) in &stacks.samples {
+                *sum.samples.entry(stack.clone()).or_default() += samples;
             }
         }
         let mut stacks: Vec<Stacks> = by_role.into_values().collect();
@@ -279,6 +285,7 @@ impl Profile {
                 Kind::OffCpu => 1.0,
             },
             stacks,
+            by_trial,
         })
     }
 

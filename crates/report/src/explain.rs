@@ -3,7 +3,7 @@
 use analysis::explain::{CellExplanation, ExplanationView};
 use diagnose::{Component, Difference};
 use model::record::Status;
-use plaintext::table::{self, Column, Format, Table};
+use plaintext::table::{self, Column, Format, GAP, Table};
 use plaintext::wrap;
 use serde::Serialize;
 
@@ -108,21 +108,22 @@ pub fn difference_text(
     format: Format,
     terminal: Option<Terminal>,
 ) -> String {
-    let difference = Difference::new(&before.budget, &after.budget);
-    let mut table = Table::new(["where the time goes", "#A ms", "#B ms", "#B − A ms", "#% of A"]);
-    let mut row = |name: String, a: f64, b: f64| {
+    let Some(difference) = Difference::new(&before.budgets, &after.budgets) else { return String::new() };
+    let mut table = Table::new(["where the time goes", "#A ms", "#B ms", "#B − A ms", "#±", "#% of A"]);
+    let mut row = |name: String, a: f64, b: f64, margin: Option<f64>| {
         table.push(vec![
             name,
             format!("{:.4}", a / 1e3),
             format!("{:.4}", b / 1e3),
             format!("{:+.4}", (b - a) / 1e3),
+            margin.map_or_else(|| GAP.to_owned(), |margin| format!("{:.4}", margin / 1e3)),
             format!("{:+.1}", 100.0 * (b - a) / difference.before_us),
         ]);
     };
     for change in &difference.changes {
-        row(change.name(), change.before_us, change.after_us);
+        row(change.name(), change.before_us, change.after_us, change.margin_us);
     }
-    row("mean latency".to_owned(), difference.before_us, difference.after_us);
+    row("mean latency".to_owned(), difference.before_us, difference.after_us, difference.margin_us);
     if format != Format::Table {
         return table.render(format);
     }
@@ -160,6 +161,8 @@ pub struct Document {
 struct DifferenceDocument {
     verdict: String,
     more_us: f64,
+    /// Half of its 95 % interval, by the spread between trials; null with one trial on a side.
+    margin_us: Option<f64>,
     parts: Vec<ChangeDocument>,
 }
 
@@ -169,16 +172,18 @@ struct ChangeDocument {
     of: Option<String>,
     before_us: f64,
     after_us: f64,
+    margin_us: Option<f64>,
 }
 
 impl Document {
     /// Document of one explanation, or of two with their difference.
     pub fn new(first: &CellExplanation, second: Option<&CellExplanation>) -> Self {
-        let difference = second.map(|second| {
-            let difference = Difference::new(&first.budget, &second.budget);
-            DifferenceDocument {
+        let difference = second.and_then(|second| {
+            let difference = Difference::new(&first.budgets, &second.budgets)?;
+            Some(DifferenceDocument {
                 verdict: difference.verdict(),
                 more_us: difference.increase_us(),
+                margin_us: difference.margin_us,
                 parts: difference
                     .changes
                     .iter()
@@ -187,9 +192,10 @@ impl Document {
                         of: change.of.clone(),
                         before_us: change.before_us,
                         after_us: change.after_us,
+                        margin_us: change.margin_us,
                     })
                     .collect(),
-            }
+            })
         });
         let explained = std::iter::once(first).chain(second).map(ExplanationView::new).collect();
         Self { schema: 1, explained, difference }

@@ -208,6 +208,7 @@ fn a_difference_is_per_transaction_with_its_sampling_error() {
     assert_eq!(load.functions.iter().map(|change| change.after_us).sum::<f64>(), 800.0);
     let text = difference_text(&before, &after, &differences, Format::Table);
     assert_eq!(row(&text, "load  "), "load 400.000 800.000 +400.000 135.793 +100%");
+    assert!(text.contains("±: sampling error only"), "{text}");
     assert!(row(&text, "lock").starts_with("lock 0.000 460.000 +460.000"), "{text}");
     assert!(row(&text, "LWLockAcquire").ends_with("new"), "{text}");
     assert!(row(&text, "buffer").starts_with("buffer 60.000 0.000 -60.000"), "{text}");
@@ -220,6 +221,32 @@ fn a_difference_is_per_transaction_with_its_sampling_error() {
     let without = shown(&bundles, &id).unwrap();
     let error = Difference::between(&without, &after, &groups).unwrap_err().to_string();
     assert!(error.contains(&format!("trial {id} has no transactions")), "{error}");
+}
+
+#[test]
+fn a_difference_has_the_spread_between_trials_and_new_functions_first() {
+    let mut bundles = Bundles::new();
+    let sorted = "postgres;PostgresMain;ExecutorRun;ExecSort 60\n";
+    // Trials of the first side differ by a third, although each is sampled well.
+    for samples in [900, 1100, 1300] {
+        bundles.write(profiled(
+            "17",
+            &format!("{sorted}postgres;PostgresMain;ExecutorRun;hash_search {samples}\n"),
+        ));
+    }
+    for samples in [1000, 1000, 1000] {
+        bundles.write(profiled("18", &format!("postgres;PostgresMain;ExecutorRun;hash_search {samples}\n")));
+    }
+    let (before, after) = (shown(&bundles, "server=17").unwrap(), shown(&bundles, "server=18").unwrap());
+    let differences = Difference::between(&before, &after, &Groups::default()).unwrap();
+    let functions = &differences[0].functions;
+    let names: Vec<_> = functions.iter().filter_map(|change| change.of.as_deref()).collect();
+    assert_eq!(names, ["ExecSort", "hash_search"]);
+    // 4 µs a sample: t(2 df, 95 %) = 4.303 times 800 / √3, and not 1.96 · 4 · √(3300 + 3000) / 3.
+    assert!((functions[1].margin_us - 1987.3).abs() < 1.0, "{:?}", functions[1]);
+    assert!(functions[1].increase_us().abs() < functions[1].margin_us && functions[0].margin_us < 240.0);
+    let text = difference_text(&before, &after, &differences, Format::Table);
+    assert!(text.contains("±: 95% interval, with the spread between trials"), "{text}");
 }
 
 #[test]

@@ -59,5 +59,5 @@ pub use sweep::{Step, Sweep, Usl};
 pub use synchronized_ends::{Task, synchronized_ends};
 pub use trend::Trend;
 pub use warmup::warmup_cut;
-pub use welch::Welch;
+pub use welch::{Welch, mean_difference_half_width};
 pub use window::{WindowMean, effective_sample_size};

@@ -51,6 +51,26 @@ impl Welch {
     }
 }
 
+/// Half the width of the confidence interval of the difference of two means, by Welch's test of the values themselves,
+/// which may be zero or negative. `None` with fewer than two values on a side.
+///
+/// Sources: as of [`Welch`].
+pub fn mean_difference_half_width(a: &[f64], b: &[f64], level: f64) -> Option<f64> {
+    let squared_error = |values: &[f64]| {
+        let count = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / count;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+        (values.len() >= 2).then_some((variance / count, count - 1.0))
+    };
+    let ((of_a, freedom_a), (of_b, freedom_b)) = (squared_error(a)?, squared_error(b)?);
+    let sum = of_a + of_b;
+    if sum == 0.0 {
+        return Some(0.0);
+    }
+    let freedom = sum * sum / (of_a * of_a / freedom_a + of_b * of_b / freedom_b);
+    Some(student::upper_quantile((1.0 - level) / 2.0, freedom) * sum.sqrt())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,5 +115,14 @@ mod tests {
         for level in [0.0, 1.0, 95.0, f64::NAN] {
             assert_eq!(welch.confidence_interval(level), None, "{level}");
         }
+    }
+
+    /// SciPy 1.x: `ttest_ind([10, 12, 11], [15, 14, 19, 16], equal_var=False).confidence_interval()` is −8.27719 to −1.72281.
+    #[test]
+    fn the_interval_of_a_difference_of_means_is_that_of_scipy() {
+        let half = mean_difference_half_width(&[10.0, 12.0, 11.0], &[15.0, 14.0, 19.0, 16.0], 0.95).unwrap();
+        assert!((half - 3.27719).abs() < 1e-5, "{half}");
+        assert_eq!(mean_difference_half_width(&[0.0; 3], &[0.0; 2], 0.95), Some(0.0));
+        assert_eq!(mean_difference_half_width(&[1.0], &[1.0, 2.0], 0.95), None);
     }
 }

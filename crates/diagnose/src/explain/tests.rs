@@ -236,16 +236,36 @@ fn locks_held_by_others_are_distinguished_from_the_loads_own() {
 
 #[test]
 fn a_cells_budget_is_the_mean_and_a_difference_names_the_component() {
-    let before = explain(&record(("IO", "WalSync"))).unwrap().budget;
-    let mut slower = record(("IO", "WalSync"));
-    slower.trial.summary.as_mut().unwrap().latency = Some(latency(2500.0));
-    slower.waits[1].seen += 100;
-    let after = explain(&slower).unwrap().budget;
-    let difference = Difference::new(&before, &after);
+    let budget = |latency_us: f64, flushes: u32| {
+        let mut record = record(("IO", "WalSync"));
+        record.trial.summary.as_mut().unwrap().latency = Some(latency(latency_us));
+        record.waits[1].seen = flushes;
+        explain(&record).unwrap().budget
+    };
+    let (before, after) = (budget(2000.0, 100), budget(2500.0, 200));
+    let whole = "a transaction takes 0.500 ms longer (2.000 → 2.500 ms, +25.0%)";
+    let part = "0.500 ms of it (100%) is WAL flush (WalSync)";
+    let one = Difference::new(std::slice::from_ref(&before), std::slice::from_ref(&after)).unwrap();
     assert_eq!(
-        difference.verdict(),
-        "a transaction takes 0.500 ms longer (2.000 → 2.500 ms, +25.0%); 0.500 ms of it (100%) is WAL flush (WalSync)"
+        one.verdict(),
+        format!("{whole}; {part}; with one trial on a side, how much trials differ is unknown")
     );
+    assert_eq!(one.changes[0].margin_us, None);
+
+    // Trials that are alike, and trials that are not.
+    let alike = Difference::new(&[before.clone(), before.clone()], &[after.clone(), after.clone()]).unwrap();
+    assert_eq!(alike.verdict(), format!("{whole}, ± 0.000 ms between trials; {part}"));
+    let spread = [budget(1000.0, 100), budget(3000.0, 100)];
+    let unlike = Difference::new(&spread, &[after.clone(), after.clone()]).unwrap();
+    assert!(
+        unlike.verdict().starts_with(&format!("not decided: {whole}, but trials differ by as much (± 12.7")),
+        "{}",
+        unlike.verdict()
+    );
+    // A part that does not vary is known all the same.
+    assert_eq!((unlike.changes[0].increase_us(), unlike.changes[0].margin_us), (500.0, Some(0.0)));
+    assert!(Difference::new(&[], std::slice::from_ref(&after)).is_none());
+
     let mean = Budget::mean(&[before, after]).unwrap();
     assert!((mean.latency_us - 2250.0).abs() < 1e-9);
     assert!((mean.us(Component::WalFlush) - 750.0).abs() < 1e-9);

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 
-use analysis::profile::{Change, Difference, Kind, Profile, ProfileError, description, off_cpu_description};
+use analysis::profile::{
+    Change, Difference, Kind, Profile, ProfileError, description, has_spread, off_cpu_description,
+};
 use diagnose::profile::{Groups, callers, frames, functions};
 use model::profile::{NO_STACK, PREEMPTED, Stacks};
 use plaintext::figures;
@@ -123,7 +125,13 @@ pub fn difference_text(
     if format == Format::Table {
         let _ = writeln!(out, "A: {}\n", heading(before).replace('\n', "\n   "));
         let _ = writeln!(out, "B: {}\n", heading(after).replace('\n', "\n   "));
-        let _ = writeln!(out, "CPU time of one transaction in microseconds; ±: sampling error\n");
+        let margin = match has_spread(before, after) {
+            true => "95% interval, with the spread between trials",
+            false => {
+                "sampling error only; trials differ by more, which several trials on both sides would show"
+            }
+        };
+        let _ = writeln!(out, "CPU time of one transaction in microseconds; ±: {margin}\n");
     }
     if differences.len() > 1 {
         let mut roles = table("role");
