@@ -20,6 +20,7 @@ use model::message::Interval;
 use model::outage::Outage;
 use model::plan::Plan;
 use model::record::{Log, TrialRecord};
+use model::units::Size;
 use model::waits::Waits;
 use server::guest::{guest_server, is_runtime_file};
 use store::Store;
@@ -41,6 +42,9 @@ const MEMORY_BYTES: u64 = 1 << 30;
 /// Granularity of a guest's memory.
 const MEMORY_STEP_BYTES: u64 = 64 << 20;
 
+/// Maximum size of the files of a trial from a guest, which are in memory until it ends.
+const MAX_INCOMING_BYTES: usize = 1 << 30;
+
 /// The kernels of a campaign and the emulator that boots them.
 pub(crate) struct Machines {
     emulator: String,
@@ -53,6 +57,26 @@ struct Failure {
     /// The outage of the host that is the reason, if it is one.
     outage: Option<Outage>,
     console: Option<Log>,
+}
+
+/// Files that a guest sent, by their paths.
+#[derive(Default)]
+struct Incoming {
+    files: BTreeMap<String, Vec<u8>>,
+    bytes: usize,
+}
+
+impl Incoming {
+    /// Adds a part of a file.
+    fn add(&mut self, path: String, part: Vec<u8>) -> Result<(), VmError> {
+        self.bytes += path.len() + part.len();
+        if self.bytes > MAX_INCOMING_BYTES {
+            let limit = Size::from_bytes(MAX_INCOMING_BYTES as u64);
+            return Err(VmError::Guest(format!("its files are larger than {limit}, the limit for a trial")));
+        }
+        self.files.entry(path).or_default().extend(part);
+        Ok(())
+    }
 }
 
 impl Machines {
@@ -162,27 +186,30 @@ impl Machines {
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &cell.kernel_args)?;
         machine.command_line = vm.command_line().to_vec();
-        let mut incoming = BTreeMap::new();
+        let mut incoming = Incoming::default();
         let mut failed = None;
         let started = Instant::now();
         let elapsed_us = || u64::try_from(started.elapsed().as_micros()).ok();
-        let code = vm.run(&|| context.interrupt.load(Ordering::Relaxed), |frame| match frame {
-            Frame::Up => machine.up_after_us = elapsed_us(),
-            Frame::Ready => machine.ready_after_us = elapsed_us(),
-            Frame::Interval(json) => {
-                if let Ok(interval) = serde_json::from_slice(&json) {
-                    on_interval(&interval, None);
+        let code = vm.run(&|| context.interrupt.load(Ordering::Relaxed), |frame| {
+            match frame {
+                Frame::Up => machine.up_after_us = elapsed_us(),
+                Frame::Ready => machine.ready_after_us = elapsed_us(),
+                Frame::Interval(json) => {
+                    if let Ok(interval) = serde_json::from_slice(&json) {
+                        on_interval(&interval, None);
+                    }
                 }
+                Frame::File(path, bytes) => incoming.add(path, bytes)?,
+                Frame::Failed(why) => failed = Some(why),
+                _ => {}
             }
-            Frame::File(path, bytes) => incoming.entry(path).or_insert_with(Vec::new).extend(bytes),
-            Frame::Failed(why) => failed = Some(why),
-            _ => {}
+            Ok(())
         });
         let console = Log { name: "console".to_owned(), text: vm.console() };
         let result = match (code, failed) {
             (Err(error), _) => Err(error.to_string()),
             (Ok(_), Some(why)) => Err(format!("in the virtual machine: {why}")),
-            (Ok(0), None) => read_bundle(cache, &incoming).map_err(|error| error.to_string()),
+            (Ok(0), None) => read_bundle(cache, &incoming.files).map_err(|error| error.to_string()),
             (Ok(code), None) => Err(format!("pgdyno in the virtual machine ended with {code}")),
         };
         match result {
@@ -360,6 +387,18 @@ mod tests {
             sysctl_file("/sys/block/vda/queue/scheduler"),
             Path::new("/sys/block/vda/queue/scheduler")
         );
+    }
+
+    #[test]
+    fn files_of_a_guest_are_limited() {
+        let mut incoming = Incoming::default();
+        incoming.add("result/a".to_owned(), b"one".to_vec()).unwrap();
+        incoming.add("result/a".to_owned(), b" two".to_vec()).unwrap();
+        assert_eq!(incoming.files["result/a"], b"one two");
+        incoming.bytes = MAX_INCOMING_BYTES - 10;
+        incoming.add("b".to_owned(), vec![0; 9]).unwrap();
+        let error = incoming.add("b".to_owned(), vec![0]).unwrap_err();
+        assert!(error.to_string().contains("larger than 1GB"), "{error}");
     }
 
     #[test]

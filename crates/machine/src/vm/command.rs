@@ -110,11 +110,14 @@ impl VmCommand {
         };
         let mut vm = Vm::boot(&kernel.image, root, hardware, &self.kernel_args)?;
         let mut failed = None;
-        let code = vm.run(is_interrupted, |frame| match frame {
-            Frame::Stdout(bytes) => on_output(CommandOutput::Stdout(&bytes)),
-            Frame::Stderr(bytes) => on_output(CommandOutput::Stderr(&bytes)),
-            Frame::Failed(reason) => failed = Some(reason),
-            _ => {}
+        let code = vm.run(is_interrupted, |frame| {
+            match frame {
+                Frame::Stdout(bytes) => on_output(CommandOutput::Stdout(&bytes)),
+                Frame::Stderr(bytes) => on_output(CommandOutput::Stderr(&bytes)),
+                Frame::Failed(reason) => failed = Some(reason),
+                _ => {}
+            }
+            Ok(())
         })?;
         match failed {
             Some(reason) => Err(VmError::Guest(reason)),

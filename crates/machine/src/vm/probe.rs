@@ -87,7 +87,7 @@ fn try_boot(cache: &Cache, kernel: &Path, program: &Path) -> Result<(), ProbeErr
         host_files: false,
         silence_timeout: Some(BOOT_TIMEOUT),
     };
-    match Vm::boot(kernel, root, hardware, "")?.run(&|| false, |_| ())? {
+    match Vm::boot(kernel, root, hardware, "")?.run(&|| false, |_| Ok(()))? {
         0 => Ok(()),
         code => Err(ProbeError::Exit(code)),
     }

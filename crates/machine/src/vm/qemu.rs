@@ -26,6 +26,8 @@ use host::process::{inherit_fd, spawn, withhold_variables};
 pub(crate) const DEFAULT_SILENCE_TIMEOUT: Duration = Duration::from_secs(180);
 /// Interval between checks for an interruption.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Messages of a guest that are read before the earlier ones are handled.
+const MAX_WAITING_FRAMES: usize = 64;
 /// Lines of the console that an error quotes.
 const CONSOLE_LINES: usize = 25;
 
@@ -125,7 +127,7 @@ impl Vm {
         withhold_variables(&mut command, is_secret_name);
         command.args(&arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = spawn(command, Signal::KILL).map_err(not_started)?;
-        let (sender, frames) = mpsc::channel();
+        let (sender, frames) = mpsc::sync_channel(MAX_WAITING_FRAMES);
         if let Some(mut output) = child.stdout.take() {
             thread::spawn(move || {
                 loop {
@@ -156,11 +158,11 @@ impl Vm {
     /// Passes on the guest's messages up to its exit; returns the exit code. `interrupted` is polled.
     ///
     /// # Errors
-    /// [`VmError`]: it ended before, hangs, or was interrupted.
+    /// [`VmError`]: it ended before, hangs, was interrupted, or `on_frame` fails.
     pub fn run(
         &mut self,
         interrupted: &dyn Fn() -> bool,
-        mut on_frame: impl FnMut(Frame),
+        mut on_frame: impl FnMut(Frame) -> Result<(), VmError>,
     ) -> Result<u8, VmError> {
         let mut when = BEFORE_START;
         let mut last_output = Instant::now();
@@ -178,7 +180,7 @@ impl Vm {
                 Ok(Ok(frame)) => {
                     last_output = Instant::now();
                     when = "while it was running";
-                    on_frame(frame);
+                    on_frame(frame)?;
                 }
                 Ok(Err(error)) => {
                     // The link is broken. QEMU may have ended by itself.
