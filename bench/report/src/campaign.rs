@@ -68,6 +68,7 @@ pub(crate) fn fill(
             campaign: plan.campaign.clone(),
             campaign_toml: campaign_toml.clone(),
             seed: Some(plan.run.seed),
+            processors: plan.run.processors,
             pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
             tags: Vec::new(),
             notes: None,

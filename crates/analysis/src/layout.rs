@@ -161,7 +161,7 @@ pub(crate) fn plan(trials: &[&Trial]) -> Option<Plan> {
     for name in levels.chain(campaign.workloads.keys().map(|name| name.get_ref())) {
         workloads.0.entry(name.clone()).or_insert_with(|| Workload::Named(name.clone()));
     }
-    Plan::with_workloads(&campaign, run.seed?, &workloads).ok()
+    Plan::with_workloads(&campaign, run.basis()?, &workloads).ok()
 }
 
 /// Levels of the factors that are columns: a trial's server and kernel.

@@ -100,6 +100,7 @@ mod tests {
             campaign: "c".to_owned(),
             campaign_toml: format!("name = 'c'\n[factors]\nserver = ['18']\n[run]\n{effect}\n"),
             seed: None,
+            processors: None,
             pgdyno_version: String::new(),
             tags: Vec::new(),
             notes: None,

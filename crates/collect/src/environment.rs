@@ -18,8 +18,8 @@ mod sysctl;
 mod virtualization;
 
 use std::path::Path;
-use std::thread;
 
+use host::usable_cpus;
 use model::environment::Environment;
 use model::record::Log;
 
@@ -106,9 +106,4 @@ impl Host {
         ];
         logs.into_iter().flatten().collect()
     }
-}
-
-/// CPUs that this process may use by its affinity and control group.
-fn usable_cpus() -> Option<u32> {
-    thread::available_parallelism().ok()?.get().try_into().ok()
 }

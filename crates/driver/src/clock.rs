@@ -13,6 +13,11 @@ pub(crate) fn process_cpu_us() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) / 1_000
 }
 
+/// CPU time of this thread so far, user and system, in nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ThreadCPUTime))
+}
+
 /// Wall clock, in microseconds since the Unix epoch.
 pub(crate) fn unix_us() -> i64 {
     (nanoseconds(clock_gettime(ClockId::Realtime)) / 1_000) as i64

@@ -32,7 +32,7 @@ pub struct Record {
     pub send_lag: Lag,
     /// Time spent waiting for sockets; of one thread.
     pub(crate) waited_ns: u64,
-    /// Share of the time not spent waiting; of several threads, the largest.
+    /// Share of the time spent on work: not waiting, or on a CPU, also in the kernel; of several threads, the largest.
     pub busy: f64,
     /// Connections opened after the start, and the time from the request until ready.
     pub connects: Moments,

@@ -1,11 +1,13 @@
 //! Counts of one thread, in the record of the current interval, which is handed over at the interval's end.
 
+use std::mem;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender};
 
 use model::message::Phase;
 
 use crate::client::Failure;
+use crate::clock;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
@@ -23,6 +25,8 @@ pub(crate) struct Recorder {
     record: Box<Record>,
     shapes: Arc<[Shape]>,
     late_ns: u64,
+    /// CPU time of the thread at the start of the current interval.
+    cpu_ns: u64,
     /// Those that were to start in the window, by script of the main group; empty in a closed loop.
     intended: Vec<Intended>,
     /// Receives records for reuse.
@@ -68,6 +72,7 @@ impl Recorder {
             record,
             shapes,
             late_ns,
+            cpu_ns: clock::thread_cpu_ns(),
             intended,
             spare,
             events,
@@ -281,16 +286,21 @@ impl Recorder {
             Ok(record) => record,
             Err(_) => Box::new(Record::new(&self.shapes)?),
         };
-        let mut record = std::mem::replace(&mut self.record, empty);
+        let mut record = mem::replace(&mut self.record, empty);
         record.end_ns = end_ns.max(record.start_ns);
         let width_ns = record.end_ns - record.start_ns;
-        if width_ns > 0 {
-            record.busy = (1.0 - record.waited_ns as f64 / width_ns as f64).clamp(0.0, 1.0);
-        }
+        let cpu_ns = mem::replace(&mut self.cpu_ns, clock::thread_cpu_ns());
+        record.busy = busy(width_ns, record.waited_ns, self.cpu_ns - cpu_ns);
         // Fails only if the process is about to end.
         let _ = self.events.send(Event::Record { thread: self.thread, record });
         Ok(())
     }
+}
+
+/// Share of an interval that a thread spent on work. io_uring sends in the wait for events: that is CPU time.
+fn busy(width_ns: u64, waited_ns: u64, cpu_ns: u64) -> f64 {
+    let worked_ns = width_ns.saturating_sub(waited_ns).max(cpu_ns).min(width_ns);
+    worked_ns as f64 / width_ns.max(1) as f64
 }
 
 impl ScriptRecord {
@@ -310,8 +320,8 @@ mod tests {
 
     const ORIGIN_NS: u64 = 1_000_000;
 
-    /// A record as handed over: number, phase, start, end, transactions, and busy share in percent.
-    type HandedOver = (u64, Phase, u64, u64, u64, i32);
+    /// A record as handed over: number, phase, start, end, transactions, and time spent waiting.
+    type HandedOver = (u64, Phase, u64, u64, u64, u64);
 
     /// Records of a recorder with 20 ns of warm-up, a window of 30 ns and intervals of 10 ns, after `count`.
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
@@ -327,7 +337,7 @@ mod tests {
             .map(|event| match event {
                 Event::Record { record: r, .. } => {
                     let transactions = r.scripts[0].latency.len();
-                    (r.number, r.phase, r.start_ns, r.end_ns, transactions, (r.busy * 100.0).round() as i32)
+                    (r.number, r.phase, r.start_ns, r.end_ns, transactions, r.waited_ns)
                 }
                 _ => panic!("not a record"),
             })
@@ -366,8 +376,15 @@ mod tests {
             recorder.waited(ORIGIN_NS + 5, ORIGIN_NS + 22).unwrap();
             recorder.finish(ORIGIN_NS + 30).unwrap();
         });
-        let busy: Vec<_> = records.iter().map(|r| (r.0, r.5)).collect();
-        assert_eq!(busy, [(0, 50), (1, 0), (2, 80), (3, 0)]);
+        let waited: Vec<_> = records.iter().map(|r| (r.0, r.5)).collect();
+        assert_eq!(waited, [(0, 5), (1, 10), (2, 2), (3, 0)]);
+    }
+
+    #[test]
+    fn cpu_time_of_a_wait_is_work() {
+        assert_eq!(busy(100, 80, 5), 0.2, "it waits for a CPU, too");
+        assert_eq!(busy(100, 97, 70), 0.7, "the kernel sends in the wait");
+        assert_eq!((busy(100, 0, 120), busy(0, 0, 3)), (1.0, 0.0));
     }
 
     #[test]

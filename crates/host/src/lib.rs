@@ -2,6 +2,7 @@
 //! servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
 
 mod cache;
+mod cpus;
 mod error;
 pub mod files;
 pub mod git;
@@ -14,6 +15,7 @@ mod turn;
 mod user;
 
 pub use cache::Cache;
+pub use cpus::usable_cpus;
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;

@@ -102,6 +102,7 @@ impl Import {
                 campaign: request.name.unwrap_or_else(|| self.default_name()),
                 campaign_toml: description,
                 seed: None,
+                processors: None,
                 pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
                 tags: request.tags,
                 notes: None,

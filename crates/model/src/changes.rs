@@ -40,8 +40,18 @@ impl Changes {
             kept: new.cells.iter().filter(|cell| old.cells.contains(cell)).count(),
             ..Self::default()
         };
-        let RunSettings { repeats, order, seed, compare, effect, retries, vacuum, checkpoint, settle } =
-            new.run;
+        let RunSettings {
+            repeats,
+            order,
+            seed,
+            compare,
+            effect,
+            retries,
+            vacuum,
+            checkpoint,
+            settle,
+            processors: _,
+        } = new.run;
         note_change(&mut changes.allowed, "repeats", &old.run.repeats, &repeats);
         note_change(&mut changes.allowed, "order", &old.run.order, &order);
         note_change(&mut changes.allowed, "compare", &old.run.compare, &compare);

@@ -38,7 +38,11 @@ pub(crate) fn check_campaign_name(name: &Spanned<String>) -> Result<(), SpecErro
 
 impl<'a> CheckedCampaign<'a> {
     /// Checks everything except levels of factors, used or not.
-    pub(crate) fn new(campaign: &'a Campaign, workloads: &'a Workloads) -> Result<Self, SpecError> {
+    pub(crate) fn new(
+        campaign: &'a Campaign,
+        workloads: &'a Workloads,
+        processors: Option<u32>,
+    ) -> Result<Self, SpecError> {
         check_campaign_name(&campaign.name)?;
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
@@ -47,7 +51,8 @@ impl<'a> CheckedCampaign<'a> {
         let defaults = Defaults {
             duration: duration.unwrap_or(DEFAULT_DURATION),
             warmup: run.warmup.as_ref().map(|given| *given.get_ref()),
-            threads: threads.transpose()?.unwrap_or(1),
+            threads: threads.transpose()?,
+            processors,
         };
         for tag in &campaign.tags {
             check_name(tag, "tag")?;

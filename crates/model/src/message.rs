@@ -192,7 +192,7 @@ pub struct Interval {
     pub background: Vec<ScriptInterval>,
     /// Transactions that ended, of workloads that record spans; in no order.
     pub spans: Vec<TransactionSpan>,
-    /// Share of the time that the busiest driver thread was not waiting for its sockets, 0 to 1; none if unknown.
+    /// Share of the time that the busiest driver thread worked, also in the kernel, 0 to 1; none if unknown.
     pub busy: Option<f64>,
     /// Largest driver lag (wake-up → response handled), in microseconds; none as above.
     pub lag_max_us: Option<f64>,

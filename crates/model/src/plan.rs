@@ -8,7 +8,7 @@ use crate::cell::Cell;
 use crate::check::CheckedCampaign;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::profile::Profile;
-pub use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+pub use crate::run::{Basis, Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
@@ -60,12 +60,12 @@ pub struct PlannedTrial {
 impl Plan {
     /// Checks a campaign and lays out its cells and trials.
     ///
-    /// `drawn_seed` is used if the campaign has no seed; the plan records the one used.
+    /// `seed` is used if the campaign has none; the plan records the one used. CPUs are unknown.
     ///
     /// # Errors
     /// A value out of range or an unknown name, with its place in the campaign's text.
-    pub fn new(campaign: &Campaign, drawn_seed: u64) -> Result<Self, SpecError> {
-        Self::with_workloads(campaign, drawn_seed, &Workloads::default())
+    pub fn new(campaign: &Campaign, seed: u64) -> Result<Self, SpecError> {
+        Self::with_workloads(campaign, Basis { seed, processors: None }, &Workloads::default())
     }
 
     /// Like [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.
@@ -74,12 +74,12 @@ impl Plan {
     /// As [`Plan::new`].
     pub fn with_workloads(
         campaign: &Campaign,
-        drawn_seed: u64,
+        basis: Basis,
         workloads: &Workloads,
     ) -> Result<Self, SpecError> {
-        let checked = CheckedCampaign::new(campaign, workloads)?;
+        let checked = CheckedCampaign::new(campaign, workloads, basis.processors)?;
         let cells = matrix::cells(campaign, &checked.definitions, checked.defaults)?;
-        let run = checked.run_settings(&cells, drawn_seed)?;
+        let run = checked.run_settings(&cells, basis)?;
         let servers = checked.servers(&cells)?;
         checked.check_server_support(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;
@@ -271,6 +271,26 @@ mod tests {
             assert_eq!(sorted, (0..12).collect::<Vec<_>>());
         }
         assert_ne!(blocks[0], blocks[1]);
+    }
+
+    #[test]
+    fn threads_follow_from_clients_and_cpus() {
+        let threads = |text: &str, processors| {
+            let basis = Basis { seed: 1, processors };
+            let campaign = Campaign::parse(text).unwrap();
+            let plan = Plan::with_workloads(&campaign, basis, &Workloads::default()).unwrap();
+            assert_eq!(plan.run.basis(), Basis { seed: 7, processors });
+            plan.cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()
+        };
+        let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\n\
+                    clients = [1, 3, 4, 16, 64]\n[run]\nseed = 7\n";
+        assert_eq!(threads(text, None), [1, 1, 1, 1, 1], "runs of releases that did not record the CPUs");
+        assert_eq!(threads(text, Some(1)), [1, 1, 1, 1, 1]);
+        assert_eq!(threads(text, Some(2)), [1, 1, 2, 2, 2]);
+        assert_eq!(threads(text, Some(16)), [1, 1, 2, 8, 16]);
+        assert_eq!(threads(&format!("{text}threads = 3\n"), Some(16)), [3, 3, 3, 3, 3]);
+        let pinned = text.replace("clients", "pin = ['p']\nclients") + "[pins.p]\ndriver = '0,4-5'\n";
+        assert_eq!(threads(&pinned, Some(16)), [1, 1, 2, 3, 3]);
     }
 
     #[test]

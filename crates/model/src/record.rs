@@ -15,6 +15,7 @@ pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
 use crate::profile::{ProfileSummary, Stacks};
+use crate::run::Basis;
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
 
@@ -246,12 +247,21 @@ pub struct Run {
     pub campaign_toml: String,
     /// Seed of the order of trials and of the driver's random numbers; none if imported.
     pub seed: Option<u64>,
+    /// CPUs that the driver could use, from which its default number of threads follows; none if unknown, as in bundles of before.
+    pub processors: Option<u32>,
     /// The release of pgdyno that ran it.
     pub pgdyno_version: String,
     /// Words to select it by.
     pub tags: Vec<String>,
     /// Notes for people.
     pub notes: Option<String>,
+}
+
+impl Run {
+    /// With this, the campaign's text has the run's cells and trials; none if it was imported.
+    pub fn basis(&self) -> Option<Basis> {
+        Some(Basis { seed: self.seed?, processors: self.processors })
+    }
 }
 
 /// Results of a load. If pgdyno measured it, all are known except as noted; if it was imported, perhaps only the
@@ -278,7 +288,7 @@ pub struct Summary {
     pub connect_us: Option<u64>,
     /// CPU time of the driver process during the load, user and system, in microseconds.
     pub driver_cpu_us: Option<u64>,
-    /// Largest share of an interval of the window in which a driver thread was busy, 0 to 1.
+    /// Largest share of an interval of the window in which a driver thread worked, also in the kernel, 0 to 1.
     pub driver_busy_max: Option<f64>,
     /// Largest driver lag in the window, in microseconds.
     pub driver_lag_max_us: Option<f64>,

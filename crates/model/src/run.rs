@@ -8,6 +8,15 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use crate::factor::Factor;
 use crate::units::Span;
 
+/// What a run's cells and trials follow from, in addition to its campaign's text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// The seed, if the campaign has none.
+    pub seed: u64,
+    /// CPUs that the driver may use; none if unknown.
+    pub processors: Option<u32>,
+}
+
 /// Run settings of a plan's trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct RunSettings {
@@ -17,6 +26,9 @@ pub struct RunSettings {
     pub order: Order,
     /// Seed of the order and of the scripts' random numbers.
     pub seed: u64,
+    /// CPUs that the driver may use, from which its default number of threads follows; none if unknown.
+    #[serde(skip)]
+    pub processors: Option<u32>,
     /// The factor whose levels are compared with its first; none if there is nothing to compare.
     pub compare: Option<Factor>,
     /// The change of throughput that the comparison should detect, as a share.
@@ -29,6 +41,13 @@ pub struct RunSettings {
     pub checkpoint: bool,
     /// Pause between the preparation of a trial and its load.
     pub settle: Span,
+}
+
+impl RunSettings {
+    /// With this, the campaign's text has the same cells and trials again.
+    pub fn basis(&self) -> Basis {
+        Basis { seed: self.seed, processors: self.processors }
+    }
 }
 
 /// Metrics collected during each load.

@@ -8,8 +8,8 @@ mod transport;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use host::Cache;
-use model::plan::Plan;
+use host::{Cache, usable_cpus};
+use model::plan::{Basis, Plan};
 use model::record::{Run, Trial};
 use model::server::Source;
 use model::spec::{Campaign, Matrix, Point, SpecError};
@@ -35,8 +35,8 @@ impl CampaignFile {
     ///
     /// # Errors
     /// The text is not a campaign.
-    pub fn parse(path: &Path, text: String, seed: Option<u64>) -> Result<Self, CampaignFileError> {
-        Self::parse_with(path, text, seed, &Workloads::default())
+    pub fn parse(path: &Path, text: String, basis: Option<Basis>) -> Result<Self, CampaignFileError> {
+        Self::parse_with(path, text, basis, &Workloads::default())
     }
 
     /// As [`CampaignFile::parse`], with workloads whose files need not be read.
@@ -46,12 +46,12 @@ impl CampaignFile {
     pub fn parse_with(
         path: &Path,
         text: String,
-        seed: Option<u64>,
+        basis: Option<Basis>,
         known: &Workloads,
     ) -> Result<Self, CampaignFileError> {
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known)?;
-            let plan = Plan::with_workloads(&campaign, seed.unwrap_or_else(draw_seed), &workloads)?;
+            let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;
             workload::check(&plan.cells)?;
             Ok((campaign, plan))
         });
@@ -109,16 +109,17 @@ impl CampaignFile {
             campaign: self.plan.campaign.clone(),
             campaign_toml: self.text.clone(),
             seed: Some(self.plan.run.seed),
+            processors: self.plan.run.processors,
             pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
             tags: self.plan.tags.iter().chain(tags).cloned().collect(),
             notes: self.plan.notes.clone(),
         }
     }
 
-    /// The campaign with one override, and the same seed.
+    /// The campaign with one override, and the same basis.
     fn with_setting(self, setting: &str) -> Result<Self, CampaignFileError> {
         let text = overrides::apply(&self.text, &[setting.to_owned()])?;
-        Self::parse(&self.path, text, Some(self.plan.run.seed))
+        Self::parse(&self.path, text, Some(self.plan.run.basis()))
     }
 
     fn invalid(&self, error: SpecError) -> CampaignFileError {
@@ -155,6 +156,11 @@ pub fn workloads_of<'t>(trials: impl Iterator<Item = &'t Trial>) -> Workloads {
 /// Directory of a campaign file.
 pub fn directory(file: &Path) -> &Path {
     file.parent().unwrap_or(Path::new(""))
+}
+
+/// The basis of a new run on this machine.
+pub fn new_basis() -> Basis {
+    Basis { seed: draw_seed(), processors: usable_cpus() }
 }
 
 /// A new seed, short enough to be copied by hand.

@@ -52,7 +52,7 @@ pub fn run_job(guest: &Guest, id: &str, cache: &Cache) -> Result<(), JobError> {
     let trial = jobs.head(id)?;
     let known = workloads_of(jobs.trials()?.iter());
     let text = trial.run.campaign_toml.clone();
-    let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.seed, &known)?;
+    let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.basis(), &known)?;
     let cell = trial.cell.to_cell().ok_or(JobError::UnknownLevel)?;
     let job = TrialJob { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
     let record = job.run(&|| guest.send_frame(&Frame::Ready), |interval| {

@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use host::{Cache, Scratch};
+use host::{Cache, Scratch, usable_cpus};
 use jiff::Timestamp;
 use machine::Kernel;
 use machine::vm::guest::{GuestConfig, Job};
@@ -301,8 +301,7 @@ fn has_disk(cell: &Cell) -> bool {
 
 /// Processors of a cell's guest; by default as many as the host has.
 fn cpus(cell: &Cell) -> u32 {
-    let host_cpus = || std::thread::available_parallelism().map_or(1, usize::from);
-    cell.cpus.unwrap_or_else(|| u32::try_from(host_cpus()).unwrap_or(1))
+    cell.cpus.or_else(usable_cpus).unwrap_or(1)
 }
 
 /// Memory of a cell's guest. The default holds its file system, of which there are two copies while it is unpacked, and the

@@ -122,8 +122,7 @@ impl ResumeError {
 pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeError> {
     let all = store.trials()?;
     let name = match request.file {
-        // The name does not depend on the seed.
-        Some((path, text)) => Some(CampaignFile::parse(path, text.to_owned(), Some(0))?.plan.campaign),
+        Some((path, text)) => Some(CampaignFile::parse(path, text.to_owned(), None)?.plan.campaign),
         None => None,
     };
     let mut run = newest(&all, name.as_deref(), request.run, store.root())?.clone();
@@ -139,7 +138,7 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         .map_or_else(|| store.root().with_file_name("campaign.toml"), |(path, _)| path.to_owned());
     // Bundles have the workloads that ran, even if their files have changed.
     let original =
-        CampaignFile::parse_with(&path, run.campaign_toml.clone(), run.seed, &workloads_of(trials.iter()))?;
+        CampaignFile::parse_with(&path, run.campaign_toml.clone(), run.basis(), &workloads_of(trials.iter()))?;
     let file = match request.file {
         None if request.overrides.is_empty() => {
             return Ok(Resumption { file: original, path, run, trials, changes: Changes::default() });
@@ -147,9 +146,9 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         None => {
             let text =
                 overrides::apply(&run.campaign_toml, request.overrides).map_err(CampaignFileError::from)?;
-            CampaignFile::parse_with(&path, text, run.seed, &workloads_of(trials.iter()))?
+            CampaignFile::parse_with(&path, text, run.basis(), &workloads_of(trials.iter()))?
         }
-        Some((_, text)) => CampaignFile::parse(&path, text.to_owned(), run.seed)?,
+        Some((_, text)) => CampaignFile::parse(&path, text.to_owned(), run.basis())?,
     };
     let changes = Changes::between(&original.plan, &file.plan);
     if !changes.conflicting.is_empty() {

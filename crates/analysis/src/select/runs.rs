@@ -103,6 +103,7 @@ mod tests {
                 campaign: campaign.to_owned(),
                 campaign_toml: String::new(),
                 seed: Some(1),
+                processors: None,
                 pgdyno_version: "0.1.0".to_owned(),
                 tags: Vec::new(),
                 notes: None,

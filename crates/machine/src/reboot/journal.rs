@@ -54,6 +54,9 @@ pub struct Campaign {
     pub text: String,
     /// Seed of the run.
     pub seed: Option<u64>,
+    /// CPUs of the run.
+    #[serde(default)]
+    pub processors: Option<u32>,
     /// Tags of the run.
     pub tags: Vec<String>,
     /// Notes.

@@ -62,6 +62,7 @@ impl Fixture {
             file: "/campaign.toml".into(),
             text: "name = 'kernels'".to_owned(),
             seed: Some(7),
+            processors: Some(2),
             tags: Vec::new(),
             notes: None,
             pgdyno_version: "1".to_owned(),

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
 use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
-use crate::run::{Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::run::{Basis, Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
@@ -21,7 +21,7 @@ const DEFAULT_EFFECT: f64 = 0.05;
 
 impl CheckedCampaign<'_> {
     /// Run settings, with defaults for those left out.
-    pub(crate) fn run_settings(&self, cells: &[Cell], drawn_seed: u64) -> Result<RunSettings, SpecError> {
+    pub(crate) fn run_settings(&self, cells: &[Cell], basis: Basis) -> Result<RunSettings, SpecError> {
         let run = &self.campaign.run;
         let varied = Factor::varied(cells);
         let compare = match &run.compare {
@@ -57,9 +57,10 @@ impl CheckedCampaign<'_> {
                 Some(given) => word(given, "order")?,
             },
             seed: match &run.seed {
-                None => drawn_seed,
+                None => basis.seed,
                 Some(given) => integer(given, "seed", 0, i64::MAX)? as u64,
             },
+            processors: basis.processors,
             compare,
             effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
             retries: match &run.retries {

@@ -13,7 +13,8 @@ use std::path::Path;
 use anyhow::Context;
 use bench::{Conclusion, Interrupt, LiveView, Outcome, Plan, Report, Request};
 use clap::Args;
-use host::Turn;
+use host::{Turn, usable_cpus};
+use model::factor::threads::default_threads;
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
@@ -132,7 +133,9 @@ impl BenchArgs {
             connection: connection.resolve()?,
             scripts: workload.into(),
             clients: load.clients,
-            threads: load.threads,
+            threads: load
+                .threads
+                .unwrap_or_else(|| default_threads(load.clients, usable_cpus().unwrap_or(1))),
             duration: load.duration,
             transactions: load.transactions,
             warmup: load.warmup,

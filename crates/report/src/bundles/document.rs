@@ -129,6 +129,7 @@ struct RunDocument<'a> {
     campaign: &'a str,
     campaign_toml: &'a str,
     seed: Option<u64>,
+    processors: Option<u32>,
     pgdyno_version: &'a str,
     tags: &'a [String],
     notes: Option<&'a str>,
@@ -354,8 +355,17 @@ impl<'a> ImportedDocument<'a> {
 
 impl<'a> RunDocument<'a> {
     fn new(run: &'a Run) -> Self {
-        let Run { id, campaign, campaign_toml, seed, pgdyno_version, tags, notes } = run;
-        Self { id, campaign, campaign_toml, seed: *seed, pgdyno_version, tags, notes: notes.as_deref() }
+        let Run { id, campaign, campaign_toml, seed, processors, pgdyno_version, tags, notes } = run;
+        Self {
+            id,
+            campaign,
+            campaign_toml,
+            seed: *seed,
+            processors: *processors,
+            pgdyno_version,
+            tags,
+            notes: notes.as_deref(),
+        }
     }
 }
 

@@ -130,7 +130,7 @@ pub(super) fn intervals<'r>() -> Vec<Field<IntervalRow<'r>>> {
         field(
             "driver_busy_share",
             Real,
-            "share of it in which the busiest driver thread did not wait, 0 to 1",
+            "share of it in which the busiest driver thread worked, also in the kernel, 0 to 1",
             |row: &IntervalRow<'r>| Value::from(row.interval.busy),
         ),
         field("driver_lag_mean_us", Real, "mean driver lag", |row: &IntervalRow<'r>| {

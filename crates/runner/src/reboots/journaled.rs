@@ -37,7 +37,7 @@ impl JournaledRun {
         // Those that are stored without their secrets are read from their files again.
         known.0.retain(|_, workload| workload.custom().is_none_or(|custom| custom.masked_parts().is_empty()));
         let text = self.run.campaign_toml.clone();
-        CampaignFile::parse_with(&self.journal.campaign.file, text, self.run.seed, &known)
+        CampaignFile::parse_with(&self.journal.campaign.file, text, self.run.basis(), &known)
     }
 }
 
@@ -55,6 +55,7 @@ pub fn journaled_run(store: &Path, run: Option<&str>) -> Result<Option<Journaled
         campaign: campaign.name.clone(),
         campaign_toml: campaign.text.clone(),
         seed: campaign.seed,
+        processors: campaign.processors,
         pgdyno_version: campaign.pgdyno_version.clone(),
         tags: campaign.tags.clone(),
         notes: campaign.notes.clone(),

@@ -78,7 +78,8 @@ impl Reboots<'_> {
             let path = std::path::absolute(path)?;
             Ok(path.canonicalize().unwrap_or(path))
         };
-        let Run { id, campaign, campaign_toml, seed, pgdyno_version, tags, notes } = self.run.clone();
+        let Run { id, campaign, campaign_toml, seed, processors, pgdyno_version, tags, notes } =
+            self.run.clone();
         Ok(machine::reboot::Campaign {
             store: absolute(self.root)?,
             run: id,
@@ -86,6 +87,7 @@ impl Reboots<'_> {
             file: absolute(file)?,
             text: campaign_toml,
             seed,
+            processors,
             tags,
             notes,
             pgdyno_version,

@@ -144,6 +144,9 @@ pub struct Run {
     pub campaign: String,
     /// Seed of the order of trials and of the driver's random numbers.
     pub seed: Option<u64>,
+    /// CPUs that the driver could use, from which its default number of threads follows; null in older bundles.
+    #[serde(default)]
+    pub processors: Option<u32>,
     /// The release of pgdyno that ran or imported it.
     pub pgdyno_version: String,
     /// Tags to find the run by.
@@ -337,6 +340,7 @@ impl From<&Model> for Trial {
                 id: trial.run.id.clone(),
                 campaign: trial.run.campaign.clone(),
                 seed: trial.run.seed,
+                processors: trial.run.processors,
                 pgdyno_version: trial.run.pgdyno_version.clone(),
                 tags: trial.run.tags.clone(),
                 notes: trial.run.notes.clone(),
@@ -378,6 +382,7 @@ impl Trial {
                 campaign: self.run.campaign,
                 campaign_toml,
                 seed: self.run.seed,
+                processors: self.run.processors,
                 pgdyno_version: self.run.pgdyno_version,
                 tags: self.run.tags,
                 notes: self.run.notes,

@@ -94,6 +94,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 campaign: "upgrade".to_owned(),
                 campaign_toml: "name = 'upgrade' # ünïcode\r\n\n[factors]\n".to_owned(),
                 seed: Some(u64::MAX),
+                processors: Some(64),
                 pgdyno_version: "0.1.0".to_owned(),
                 tags: vec!["nightly".to_owned()],
                 notes: Some("after the new disk".to_owned()),

@@ -13,9 +13,9 @@ pub(super) struct LoadArgs {
     #[arg(short, long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) clients: u32,
 
-    /// Threads of the driver; one is enough unless a warning asks for more
-    #[arg(short = 'j', long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) threads: u32,
+    /// Threads of the driver [default: one for each two clients, and at most one for each CPU]
+    #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(super) threads: Option<u32>,
 
     /// Length of the measured window: 30s, 500ms, 5min; a plain number is seconds [default: 10s; the sum of the stages;
     /// 5s a step of --find-max]

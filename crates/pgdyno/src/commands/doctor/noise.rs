@@ -4,12 +4,13 @@ use std::path::Path;
 
 use analysis::power::aa_cells;
 use clap::Args;
-use host::{Cache, Scratch};
+use host::{Cache, Scratch, usable_cpus};
+use model::plan::Basis;
 use model::units::Span;
 use plaintext::table::Format;
 use report::noise::{Document, text};
 use report::plan::headline;
-use runner::campaign_file::CampaignFile;
+use runner::campaign_file::{CampaignFile, new_basis};
 use store::Store;
 
 use crate::campaign_run::CampaignRun;
@@ -38,7 +39,11 @@ pub(crate) struct NoiseArgs {
 
 impl NoiseArgs {
     pub(super) fn run(&self, format: Format) -> anyhow::Result<Exit> {
-        let file = CampaignFile::parse(Path::new("--noise"), self.campaign(), Some(1))?;
+        let file = CampaignFile::parse(
+            Path::new("--noise"),
+            self.campaign(),
+            Some(Basis { seed: 1, ..new_basis() }),
+        )?;
         // Only the figures are kept.
         let directory = Scratch::new(&Cache::open()?)?;
         let store = Store::open(directory.path())?;
@@ -59,7 +64,7 @@ impl NoiseArgs {
     }
 
     fn campaign(&self) -> String {
-        let cpus = std::thread::available_parallelism().map_or(1, usize::from);
+        let cpus = usable_cpus().unwrap_or(1);
         format!(
             "name = \"noise\"\ndescription = \"A/A: the same cells repeatedly\"\n[factors]\n\
              server = [\"{}\"]\nworkload = [\"select-only\", \"tpcb-like\"]\nscale = [10]\nclients = [{cpus}]\n\
