@@ -286,11 +286,11 @@ mod tests {
                     clients = [1, 3, 4, 16, 64]\n[run]\nseed = 7\n";
         assert_eq!(threads(text, None), [1, 1, 1, 1, 1], "runs of releases that did not record the CPUs");
         assert_eq!(threads(text, Some(1)), [1, 1, 1, 1, 1]);
-        assert_eq!(threads(text, Some(2)), [1, 1, 2, 2, 2]);
-        assert_eq!(threads(text, Some(16)), [1, 1, 2, 8, 16]);
+        assert_eq!(threads(text, Some(2)), [1, 3, 4, 2, 2]);
+        assert_eq!(threads(text, Some(16)), [1, 3, 4, 16, 16]);
         assert_eq!(threads(&format!("{text}threads = 3\n"), Some(16)), [3, 3, 3, 3, 3]);
         let pinned = text.replace("clients", "pin = ['p']\nclients") + "[pins.p]\ndriver = '0,4-5'\n";
-        assert_eq!(threads(&pinned, Some(16)), [1, 1, 2, 3, 3]);
+        assert_eq!(threads(&pinned, Some(16)), [1, 3, 4, 3, 3]);
     }
 
     #[test]

@@ -10,10 +10,10 @@ use crate::value::{Spanned, SpecError, integer};
 /// Maximum number of driver threads.
 pub(crate) const MAX_THREADS: i64 = 1024;
 
-/// Default number of the driver's threads, for so many clients on so many CPUs: one for each CPU, and at least two clients
-/// for each thread. docs/bench.md has the measurements.
+/// Default number of the driver's threads, for so many clients on so many CPUs: one for each client if there are at most two
+/// clients for each CPU, else one for each CPU. docs/bench.md has the measurements.
 pub fn default_threads(clients: u32, processors: u32) -> u32 {
-    (clients / 2).clamp(1, processors.max(1))
+    if clients <= processors.saturating_mul(2) { clients } else { processors }.max(1)
 }
 
 /// The factor `threads`.

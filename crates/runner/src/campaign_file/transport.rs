@@ -60,7 +60,7 @@ mod tests {
              [servers.socket]\ndsn = 'host=/run/postgresql port=5999 user=me'\n"
         );
         let file =
-            CampaignFile::parse(Path::new("n.toml"), text, Some(1)).map_err(|error| error.to_string())?;
+            CampaignFile::parse(Path::new("n.toml"), text, None).map_err(|error| error.to_string())?;
         Ok(file.plan.cells.iter().map(|cell| cell.transport).collect())
     }
 

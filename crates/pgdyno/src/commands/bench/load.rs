@@ -13,7 +13,7 @@ pub(super) struct LoadArgs {
     #[arg(short, long, value_name = "N", default_value = "8", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(super) clients: u32,
 
-    /// Threads of the driver [default: one for each two clients, and at most one for each CPU]
+    /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) threads: Option<u32>,
 
