@@ -14,8 +14,8 @@ mod gates;
 mod kernel_options;
 pub mod profile;
 mod run_statistics;
-mod spread;
 mod settings;
+mod spread;
 
 pub use confound::{
     Confound, Facts, Undeclared, confounds, in_words, is_kernel_fact, kernel_differences, undeclared,
@@ -30,5 +30,5 @@ pub use gates::{INTERRUPTED, Observation, judge, other_pgdynos};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;
-pub use spread::spread;
 pub use settings::{canonical_value, facts_of_settings};
+pub use spread::spread;

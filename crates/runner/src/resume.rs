@@ -137,8 +137,12 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         .file
         .map_or_else(|| store.root().with_file_name("campaign.toml"), |(path, _)| path.to_owned());
     // Bundles have the workloads that ran, even if their files have changed.
-    let original =
-        CampaignFile::parse_with(&path, run.campaign_toml.clone(), run.basis(), &workloads_of(trials.iter()))?;
+    let original = CampaignFile::parse_with(
+        &path,
+        run.campaign_toml.clone(),
+        run.basis(),
+        &workloads_of(trials.iter()),
+    )?;
     let file = match request.file {
         None if request.overrides.is_empty() => {
             return Ok(Resumption { file: original, path, run, trials, changes: Changes::default() });

@@ -59,8 +59,7 @@ mod tests {
              [servers.tcp]\ndsn = 'host=127.0.0.1 port=5999 user=me'\n\
              [servers.socket]\ndsn = 'host=/run/postgresql port=5999 user=me'\n"
         );
-        let file =
-            CampaignFile::parse(Path::new("n.toml"), text, None).map_err(|error| error.to_string())?;
+        let file = CampaignFile::parse(Path::new("n.toml"), text, None).map_err(|error| error.to_string())?;
         Ok(file.plan.cells.iter().map(|cell| cell.transport).collect())
     }
 
