@@ -27,6 +27,14 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Gives its wait event the name that it has in PostgreSQL 18.
+    pub fn rename_event(&mut self) {
+        if let (Some(event_type), Some(event)) = (&mut self.event_type, &mut self.event) {
+            let (new_type, new) = canonical(event_type, event);
+            (*event_type, *event) = (new_type.to_owned(), new.to_owned());
+        }
+    }
+
     /// Its activity: wait event type, `CPU` if active without waiting, or its state if not active; and the wait event,
     /// if active and waiting. Wait events have the names of PostgreSQL 18.
     pub fn activity(&self) -> (&str, Option<&str>) {

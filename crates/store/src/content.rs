@@ -8,6 +8,7 @@ use model::message::Interval;
 use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
+use model::waits::Waits;
 
 use crate::compressed::{Unpacker, pack, shortened};
 use crate::error::{Defect, StoreError};
@@ -53,6 +54,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     }
     expected.stacks.sort_by(|a, b| a.role.cmp(&b.role));
     expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
+    expected.waits.iter_mut().for_each(Waits::rename_event);
     expected.metrics.0.retain(|series| !series.points.is_empty());
     if decode(files.clone()).map_err(not_storable)? != expected {
         // For example, a figure that is NaN, or two logs of the same name.

@@ -1,7 +1,6 @@
 //! `waits.parquet`: states and wait events of the server's sessions, one row per second, kind of session, state and
 //! wait event.
 
-use model::wait_events::canonical;
 use model::waits::{SessionKind, Waits};
 
 use crate::columns::{self, Column, Table, Text, Values};
@@ -51,24 +50,19 @@ pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Waits>, Defect> {
     let seen = table.required(SEEN, Table::small_counts)?;
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let waits = |row: usize| {
-        let (kind, event) = (event_type[row].as_deref(), event[row].as_deref());
-        let (kind, event) = match kind.zip(event) {
-            Some((kind, event)) => {
-                let (kind, event) = canonical(kind, event);
-                (Some(kind), Some(event))
-            }
-            None => (kind, event),
-        };
-        Waits {
+        let mut waits = Waits {
             at_us: at_us[row],
             width_us: width_us[row],
             samples: samples[row],
             session: SessionKind::from_name(&session[row]),
             state: owned(state[row].as_deref()),
-            event_type: owned(kind),
-            event: owned(event),
+            event_type: owned(event_type[row].as_deref()),
+            event: owned(event[row].as_deref()),
             seen: seen[row],
-        }
+        };
+        // The bundle has the server's name.
+        waits.rename_event();
+        waits
     };
     Ok((0..table.rows()).map(waits).collect())
 }

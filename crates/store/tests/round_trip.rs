@@ -87,6 +87,19 @@ fn unknown_values_of_an_imported_trial_are_null() {
     assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
 }
 
+/// A bundle has the server's name of a wait event, and is read with that of PostgreSQL 18.
+#[test]
+fn wait_events_of_older_servers_are_stored() {
+    let (_root, store) = store();
+    let mut record = record(&new_id());
+    record.waits[1].event_type = Some("IO".to_owned());
+    record.waits[1].event = Some("WALSync".to_owned());
+    store.write(&record).unwrap();
+    let read = store.load(&record.trial.id).unwrap();
+    assert_eq!(read.waits[1].event.as_deref(), Some("WalSync"));
+    assert_eq!(read.waits.len(), record.waits.len());
+}
+
 #[test]
 fn bundles_from_before_virtual_machines_get_the_machines_levels() {
     let (_root, store) = store();
