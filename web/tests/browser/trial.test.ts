@@ -127,8 +127,8 @@ describe('by keyboard', () => {
     expect(values.p50).toEqual(figure(({ load }) => load.p50_us[at], 'µs'));
     expect(values.p99).toEqual(figure(({ load }) => load.p99_us[at], 'µs'));
     expect(values.max).toEqual(figure(({ load }) => load.max_us[at], 'µs'));
-    const sync = (detail: Detail) => detail.waits?.series.find(({ event }) => event === 'WALSync')?.sessions[detail.waits.start_us.indexOf(at * 1e6)];
-    expect(values['IO WALSync']).toEqual(figure(sync, ''));
+    const sync = (detail: Detail) => detail.waits?.series.find(({ event }) => event === 'WalSync')?.sessions[detail.waits.start_us.indexOf(at * 1e6)];
+    expect(values['IO WalSync']).toEqual(figure(sync, ''));
     await page.keyboard.press('Escape');
     expect((await readout(page)).Throughput).toEqual(['–', '–']);
   });
