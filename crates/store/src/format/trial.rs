@@ -144,8 +144,8 @@ pub struct Run {
     pub campaign: String,
     /// Seed of the order of trials and of the driver's random numbers.
     pub seed: Option<u64>,
-    /// CPUs that the driver could use, from which its default number of threads follows; null in older bundles.
-    #[serde(default)]
+    /// CPUs that the driver could use, from which its default number of threads follows; absent in older bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub processors: Option<u32>,
     /// The release of pgdyno that ran or imported it.
     pub pgdyno_version: String,
