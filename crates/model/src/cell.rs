@@ -5,6 +5,8 @@ use std::fmt;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::factor::pin::cpu_list;
+use crate::factor::threads::default_threads;
 use crate::factor::{self, Axis, Factor, Figure, LevelError, Place};
 use crate::factors;
 use crate::limits::Limits;
@@ -254,6 +256,15 @@ impl Cell {
         Limits { memory: self.memory, disk: self.disk.clone() }
     }
 
+    /// Number of threads of its driver, which may use so many CPUs if it is neither pinned nor in a virtual machine.
+    pub fn driver_threads(&self, processors: u32) -> u32 {
+        let pinned = || Some(cpu_list(self.pin.driver.as_deref()?)?.len() as u32);
+        let threads = self
+            .threads
+            .unwrap_or_else(|| default_threads(self.clients, pinned().or(self.cpus).unwrap_or(processors)));
+        threads.min(self.clients)
+    }
+
     /// Number of clients of its workload and of its background workloads.
     pub fn all_clients(&self) -> u32 {
         let background = self.workload.custom().map_or(&[][..], |custom| &custom.background);
@@ -268,13 +279,15 @@ impl RecordedCell {
         Factor::ALL.into_iter().filter(|factor| !kept(*factor)).fold(self, Self::without)
     }
 
-    /// Whether a level is neither the default nor implied by the acceleration: a virtual machine has its data in memory
+    /// Whether a level is neither the default, nor that of earlier releases, nor implied by the acceleration: a virtual machine has its data in memory
     /// unless a disk is requested, and one that counts instructions has one CPU.
     pub fn is_noteworthy(&self, factor: Factor) -> bool {
         let Some(level) = self.known_level(factor) else { return false };
         let follows = match factor {
             Factor::Cpus => self.acceleration == Acceleration::Icount,
             Factor::Storage => self.storage == Storage::Memory,
+            // The default of releases before `auto`.
+            Factor::Threads => self.threads == Some(1),
             _ => false,
         };
         factor.default_level().is_some_and(|default| default != level) && !follows

@@ -10,7 +10,7 @@ use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
 use crate::spec::Campaign;
 use crate::units::Span;
-use crate::value::{Spanned, SpecError, check_name};
+use crate::value::{Spanned, SpecError, check_name, integer};
 use crate::workload::{Workload, Workloads};
 
 /// A campaign whose tables and defaults have been checked.
@@ -47,12 +47,16 @@ impl<'a> CheckedCampaign<'a> {
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
         let duration = run.duration.as_ref().map(duration::check).transpose()?;
-        let threads = run.threads.as_ref().map(|given| factor::threads::Threads::check(given, &definitions));
+        let threads =
+            run.threads.as_ref().map(|given| integer(given, "threads", 1, factor::threads::MAX_THREADS));
         let defaults = Defaults {
             duration: duration.unwrap_or(DEFAULT_DURATION),
             warmup: run.warmup.as_ref().map(|given| *given.get_ref()),
-            threads: threads.transpose()?,
-            processors,
+            threads: match threads.transpose()? {
+                Some(threads) => Some(threads as u32),
+                // As in releases that did not record the CPUs.
+                None => processors.is_none().then_some(1),
+            },
         };
         for tag in &campaign.tags {
             check_name(tag, "tag")?;

@@ -5,7 +5,6 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
@@ -186,35 +185,6 @@ impl SysctlVariant {
     /// No parameters.
     pub fn none() -> Self {
         Self { name: Self::DEFAULT.to_owned(), values: BTreeMap::new() }
-    }
-}
-
-/// CPUs of a virtual machine as campaigns write them: a number, or `"host"` for as many as the machine has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cpus(pub Option<i64>);
-
-impl<'de> Deserialize<'de> for Cpus {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Either;
-        impl de::Visitor<'_> for Either {
-            type Value = Cpus;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number of processors, or \"host\" for as many as the machine has")
-            }
-
-            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Cpus, E> {
-                Ok(Cpus(Some(number)))
-            }
-
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Cpus, E> {
-                match text {
-                    HOST => Ok(Cpus(None)),
-                    _ => Err(E::invalid_value(de::Unexpected::Str(text), &self)),
-                }
-            }
-        }
-        deserializer.deserialize_any(Either)
     }
 }
 

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use crate::cell::Cell;
 use crate::definitions::Definitions;
-use crate::factor::pin::cpu_list;
 use crate::factor::{self, Axis, Factor};
 use crate::factors;
 use crate::machine::{Acceleration, Storage, SysctlVariant};
@@ -19,10 +18,8 @@ pub(crate) struct Defaults {
     pub(crate) duration: Span,
     /// Load before the window; none for a share of the window.
     pub(crate) warmup: Option<Span>,
-    /// Threads of the driver; none for a number that depends on clients and CPUs.
+    /// Threads of the driver; none for a number that follows from clients and CPUs.
     pub(crate) threads: Option<u32>,
-    /// CPUs that the driver may use; none if unknown.
-    pub(crate) processors: Option<u32>,
 }
 
 /// Lengths given in a workload's table.
@@ -358,9 +355,9 @@ fn resolve(
         draft.settings = Some(factor::settings::default_settings(definitions)?);
     }
     restrict_to_machine(&mut draft);
-    if draft.threads.is_none() {
-        draft.threads = Some(default_threads(&draft, defaults));
-    }
+    // A number of the run's settings is limited to the CPUs of a virtual machine.
+    let at_most = |threads: u32| draft.cpus.flatten().map_or(threads, |cpus| threads.min(cpus));
+    draft.threads.get_or_insert(defaults.threads.map(at_most));
     // The window of a workload with iterations lasts until they end, up to a limit.
     let has_iterations = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
     // A workload's own lengths take precedence over the factors', which apply to all workloads.
@@ -376,22 +373,6 @@ fn resolve(
         Span::from_us(duration.us() / 10)
     }));
     Ok(draft.complete())
-}
-
-/// Threads of a cell's driver if its campaign has no factor for them.
-fn default_threads(draft: &Draft, defaults: Defaults) -> u32 {
-    let cpus = draft.cpus.flatten();
-    let pinned = draft.pin.as_ref().and_then(|pin| cpu_list(pin.driver.as_deref()?));
-    let usable = pinned.map(|pinned| pinned.len() as u32).or(cpus);
-    match (defaults.threads, defaults.processors) {
-        // A driver in a virtual machine has at most as many as CPUs.
-        (Some(threads), _) => cpus.map_or(threads, |cpus| threads.min(cpus)),
-        (None, Some(processors)) => {
-            factor::threads::default_threads(draft.clients.unwrap_or(1), usable.unwrap_or(processors))
-        }
-        // As in releases that did not record the CPUs.
-        (None, None) => 1,
-    }
 }
 
 /// Restricts a cell to levels that apply to its machine: those of virtual machines and of other kernels do not apply to

@@ -280,7 +280,7 @@ mod tests {
             let campaign = Campaign::parse(text).unwrap();
             let plan = Plan::with_workloads(&campaign, basis, &Workloads::default()).unwrap();
             assert_eq!(plan.run.basis(), Basis { seed: 7, processors });
-            plan.cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()
+            plan.cells.iter().map(|cell| cell.driver_threads(processors.unwrap_or(1))).collect::<Vec<_>>()
         };
         let text = "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\n\
                     clients = [1, 3, 4, 16, 64]\n[run]\nseed = 7\n";
@@ -288,7 +288,11 @@ mod tests {
         assert_eq!(threads(text, Some(1)), [1, 1, 1, 1, 1]);
         assert_eq!(threads(text, Some(2)), [1, 3, 4, 2, 2]);
         assert_eq!(threads(text, Some(16)), [1, 3, 4, 16, 16]);
-        assert_eq!(threads(&format!("{text}threads = 3\n"), Some(16)), [3, 3, 3, 3, 3]);
+        assert_eq!(
+            threads(&format!("{text}threads = 3\n"), Some(16)),
+            [1, 3, 3, 3, 3],
+            "never more than clients"
+        );
         let pinned = text.replace("clients", "pin = ['p']\nclients") + "[pins.p]\ndriver = '0,4-5'\n";
         assert_eq!(threads(&pinned, Some(16)), [1, 3, 4, 3, 3]);
     }

@@ -174,7 +174,7 @@ pub struct Run {
     /// Seed of the order and of the scripts' random numbers (default: drawn, and recorded).
     #[cfg_attr(test, schemars(range(min = 0)))]
     pub seed: Option<Spanned<i64>>,
-    /// Threads of the driver (default: one for each client if there are at most two for each CPU, else one for each CPU).
+    /// Threads of the driver, never more than clients (default: one for each client if there are at most two for each CPU, else one for each CPU).
     #[cfg_attr(test, schemars(range(min = 1, max = factor::threads::MAX_THREADS)))]
     pub threads: Option<Spanned<i64>>,
     /// Factor whose levels are compared; its first level is the baseline (default: the first of `server`, `settings`,

@@ -115,6 +115,36 @@ pub(crate) fn in_range<T>(
     ))
 }
 
+/// A number, or a word for a number that follows from the machine.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq)]
+#[serde(untagged, expecting = "a number or a word")]
+pub enum CountOrWord {
+    /// The number.
+    Count(i64),
+    /// The word.
+    Word(String),
+}
+
+impl CountOrWord {
+    /// The number, from 1 to `max`; none for this word.
+    pub(crate) fn check(
+        given: &Spanned<Self>,
+        what: &str,
+        word: &str,
+        max: i64,
+    ) -> Result<Option<u32>, SpecError> {
+        match given.get_ref() {
+            Self::Count(number) => in_range(given, *number, what, 1, max).map(|number| Some(number as u32)),
+            Self::Word(text) if text == word => Ok(None),
+            Self::Word(text) => Err(SpecError::at(
+                given,
+                format!("{what} = \"{text}\" is not a number"),
+                format!("expected a whole number from 1 to {max}, or \"{word}\""),
+            )),
+        }
+    }
+}
+
 /// Values named by a fixed list of words in campaigns and bundles.
 pub(crate) trait Word: Copy + Into<&'static str> + FromStr + VariantArray {}
 

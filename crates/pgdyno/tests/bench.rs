@@ -192,7 +192,7 @@ fn counts_of_report_intervals_scripts_statements_and_log_are_the_same() {
 fn a_number_of_transactions_is_kept_and_in_the_table() {
     let bench = Bench::new();
     bench.script("one.sql", "\\set n :x + 1\nSELECT :n;\n");
-    let ended = bench.run("one.sql -c 3 -t 50 -D x=1 -o report.txt");
+    let ended = bench.run("one.sql -c 3 -j 1 -t 50 -D x=1 -o report.txt");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{}", ended.all());
     let report = bench.read("report.txt");
     for text in

@@ -45,7 +45,7 @@ fn a_rate_pins_threads_and_a_cold_cache_are_measured_as_asked() {
         assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
         assert_eq!(
             (trial.run.tags.as_slice(), trial.cell.threads),
-            (&["nightly".to_owned()][..], Level::Known(2))
+            (&["nightly".to_owned()][..], Level::Known(Some(2)))
         );
         assert!(trial.server_build.as_deref().is_some_and(|build| build.starts_with("18.")));
         let log = fs::read_to_string(bundle(&bench, &trial.id).join("latency.hlog")).unwrap();

@@ -11,6 +11,7 @@ use std::time::Duration;
 use model::plan::Plan;
 use model::record::{Status, Trial};
 use model::spec::Campaign;
+use model::workload::Workloads;
 use support::{Bench, signal, text};
 
 /// Xorshift generator of the times to kill at, the same for the same seed.
@@ -44,7 +45,9 @@ fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {
     let (code, stderr) = bench.start_with(&[if begun { "resume" } else { "run" }, "campaign.toml"]).end();
     assert_eq!(code, Some(0), "seed {seed}: {stderr}");
 
-    let plan = Plan::new(&Campaign::parse(campaign).unwrap(), 0).unwrap();
+    let basis = bench.trials()[0].run.basis().unwrap();
+    let plan =
+        Plan::with_workloads(&Campaign::parse(campaign).unwrap(), basis, &Workloads::default()).unwrap();
     let mut usable: BTreeMap<(String, u32), usize> = BTreeMap::new();
     for trial in bench.trials() {
         if trial.validity.status != Status::Invalid {

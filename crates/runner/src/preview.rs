@@ -52,7 +52,10 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
     let profile = plan.profile.as_ref().and_then(|profile| Perf::find(profile).err());
     let here = plan.cells.iter().filter(|cell| !cell.acceleration.is_virtual());
     let files = here.max_by_key(|cell| cell.all_clients());
-    let files = files.and_then(|cell| driver::check_file_limit(cell.all_clients(), cell.threads).err());
+    let files = files.and_then(|cell| {
+        let threads = cell.driver_threads(plan.run.processors.unwrap_or(1));
+        driver::check_file_limit(cell.all_clients(), threads).err()
+    });
     let mut reasons: Vec<String> = limits
         .chain(profile.map(|error| error.to_string()))
         .chain(files.map(|error| error.to_string()))

@@ -267,7 +267,7 @@ mod tests {
     fn threads_default_to_at_most_the_processors_of_the_virtual_machine() {
         let threads = |more: &str| {
             let text = format!("{TWO_KERNELS}{more}[run]\nthreads = 4\n");
-            plan(&text).unwrap().cells.iter().map(|cell| cell.threads).collect::<Vec<_>>()
+            plan(&text).unwrap().cells.iter().map(|cell| cell.threads.unwrap()).collect::<Vec<_>>()
         };
         assert_eq!(threads(""), [4, 1]);
         assert_eq!(threads("acceleration = ['kvm']\ncpus = [2]\n"), [4, 2]);

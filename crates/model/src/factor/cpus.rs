@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
-use crate::machine::{self, HOST};
-use crate::value::{Spanned, SpecError, integer};
+use crate::machine::HOST;
+use crate::value::{CountOrWord, Spanned, SpecError};
 
 /// Maximum number of CPUs: the limit of QEMU's default machine for x86.
 const MAX_CPUS: i64 = 255;
@@ -17,7 +17,7 @@ pub struct Cpus;
 
 impl Axis for Cpus {
     type Level = Option<u32>;
-    type Written = machine::Cpus;
+    type Written = CountOrWord;
     type Stored = u32;
 
     const KEY: &'static str = "cpus";
@@ -36,10 +36,8 @@ impl Axis for Cpus {
         json!({ "anyOf": [integer_schema(MAX_CPUS), { "const": HOST }] })
     }
 
-    fn check(given: &Spanned<machine::Cpus>, _: &Definitions<'_>) -> Result<Option<u32>, SpecError> {
-        let number = given.get_ref().0.map(|number| Spanned::new(given.span(), number));
-        let number = number.map(|number| integer(&number, Self::KEY, 1, MAX_CPUS)).transpose()?;
-        Ok(number.map(|number| number as u32))
+    fn check(given: &Spanned<CountOrWord>, _: &Definitions<'_>) -> Result<Option<u32>, SpecError> {
+        CountOrWord::check(given, Self::KEY, HOST, MAX_CPUS)
     }
 
     fn parse(text: &str) -> Result<Option<u32>, LevelError> {

@@ -1,17 +1,20 @@
 //! Threads of the driver.
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Axis, Column, Figure, LevelError, Place, integer_schema, parse_count};
 use crate::definitions::Definitions;
-use crate::value::{Spanned, SpecError, integer};
+use crate::value::{CountOrWord, Spanned, SpecError};
 
 /// Maximum number of driver threads.
 pub(crate) const MAX_THREADS: i64 = 1024;
 
-/// Default number of the driver's threads, for so many clients on so many CPUs: one for each client if there are at most two
-/// clients for each CPU, else one for each CPU. docs/bench.md has the measurements.
+/// The level of a number that follows from clients and CPUs.
+const AUTO: &str = "auto";
+
+/// Number of the driver's threads if none is given, for so many clients on so many CPUs: one for each client if there are at
+/// most two clients for each CPU, else one for each CPU. docs/bench.md has the measurements.
 pub fn default_threads(clients: u32, processors: u32) -> u32 {
     if clients <= processors.saturating_mul(2) { clients } else { processors }.max(1)
 }
@@ -21,51 +24,61 @@ pub fn default_threads(clients: u32, processors: u32) -> u32 {
 pub struct Threads;
 
 impl Axis for Threads {
-    type Level = u32;
-    type Written = i64;
+    type Level = Option<u32>;
+    type Written = CountOrWord;
     type Stored = u32;
 
     const KEY: &'static str = "threads";
-    const DESCRIPTION: &'static str = "event-loop threads of the driver, never more than clients";
+    const DESCRIPTION: &'static str = "event-loop threads of the driver, never more than clients; or `auto`: by the numbers of clients and CPUs";
     const EXAMPLE: &'static str = "2";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.threads`");
     const PLACE: Place = Place::Condition;
     const IS_NUMBER: bool = true;
-    const COLUMN: Column = Column::integer("threads", "factor threads: driver threads");
+    const COLUMN: Column = Column::integer(
+        "threads",
+        "factor threads: driver threads; null if they follow from clients and CPUs",
+    );
 
     fn schema() -> Value {
-        integer_schema(MAX_THREADS)
+        json!({ "anyOf": [integer_schema(MAX_THREADS), { "const": AUTO }] })
     }
 
-    fn check(given: &Spanned<i64>, _: &Definitions<'_>) -> Result<u32, SpecError> {
-        integer(given, Self::KEY, 1, MAX_THREADS).map(|number| number as u32)
+    fn check(given: &Spanned<CountOrWord>, _: &Definitions<'_>) -> Result<Option<u32>, SpecError> {
+        CountOrWord::check(given, Self::KEY, AUTO, MAX_THREADS)
     }
 
-    fn parse(text: &str) -> Result<u32, LevelError> {
-        parse_count(Self::KEY, text)
+    fn parse(text: &str) -> Result<Option<u32>, LevelError> {
+        if text == AUTO {
+            return Ok(None);
+        }
+        parse_count(Self::KEY, text).map(Some)
     }
 
-    fn show(level: &u32) -> String {
-        level.to_string()
+    fn show(level: &Option<u32>) -> String {
+        level.map_or_else(|| AUTO.to_owned(), |threads| threads.to_string())
     }
 
-    fn default() -> Option<u32> {
-        Some(1)
+    fn default() -> Option<Option<u32>> {
+        Some(None)
     }
 
-    fn json(level: &u32) -> impl Serialize + '_ {
+    fn json(level: &Option<u32>) -> impl Serialize + '_ {
         level
     }
 
-    fn figure(level: &u32) -> Figure {
-        Figure::Integer((*level).into())
+    fn figure(level: &Option<u32>) -> Figure {
+        level.map_or(Figure::Null, |threads| Figure::Integer(threads.into()))
     }
 
-    fn to_stored(level: &u32) -> Option<u32> {
-        Some(*level)
+    fn to_stored(level: &Option<u32>) -> Option<u32> {
+        *level
     }
 
-    fn from_stored(stored: u32) -> Result<u32, LevelError> {
-        Ok(stored)
+    fn from_stored(stored: u32) -> Result<Option<u32>, LevelError> {
+        Ok(Some(stored))
+    }
+
+    fn absent() -> Option<Option<u32>> {
+        Some(None)
     }
 }

@@ -151,7 +151,7 @@ impl ActiveTrial<'_> {
             scale: cell.scale,
             protocol: cell.protocol,
             clients: cell.clients,
-            threads: cell.threads.min(cell.clients),
+            threads: cell.driver_threads(self.context.plan.run.processors.unwrap_or(1)),
             rate: cell.rate,
             cpus: cell.pin.driver.as_deref().and_then(cpu_list),
             // All cells of a block have the same seed, and so the same keys.

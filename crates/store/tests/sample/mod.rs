@@ -119,7 +119,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 },
                 cpus: Some(2),
                 storage: Storage::Virtio { cache: DiskCache::None, aio: DiskAio::Native },
-                threads: 2,
+                threads: Some(2),
                 rate: Rate::per_second(1500.5).unwrap(),
                 duration: Span::from_us(3_000_000),
                 warmup: Span::from_us(500_000),
