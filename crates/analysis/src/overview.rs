@@ -233,7 +233,7 @@ fn panel(
             label: presentation.label,
             unit: presentation.unit,
             better: better(figures.merit),
-            beside: presentation.beside,
+            secondary: presentation.secondary,
         },
         rows,
     }
@@ -313,7 +313,7 @@ fn add_ratios_to_one_client(rows: &mut [view::Row]) {
     for row in rows {
         for (point, alone) in row.points.iter_mut().zip(&alone) {
             if let Some(point) = point {
-                point.beside = point.mean.zip(*alone).map(|(mean, alone)| mean / alone);
+                point.secondary = point.mean.zip(*alone).map(|(mean, alone)| mean / alone);
             }
         }
     }
@@ -336,7 +336,7 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
         return None;
     }
     trials.sort_by(|a, b| (&a.run.id, a.repeat, a.attempt).cmp(&(&b.run.id, b.repeat, b.attempt)));
-    let [shown, beside] = [0, 1].map(|which| runs_of(&trials, |trial| figures.of(trial)[which]).values);
+    let [shown, secondary] = [0, 1].map(|which| runs_of(&trials, |trial| figures.of(trial)[which]).values);
     let spread = Metric::of(figures.merit).spread();
     let class = stats::Cell::new(&shown).and_then(|cell| cell.with_spread(spread).class());
     let first_run_apart = stats::first_run_apart(&shown);
@@ -347,7 +347,7 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
         mean: sample.as_ref().and_then(Sample::geometric_mean),
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
-        beside: Sample::new(beside).as_ref().and_then(Sample::geometric_mean),
+        secondary: Sample::new(secondary).as_ref().and_then(Sample::geometric_mean),
         class: class.map(|class| class.to_string()),
         first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,

@@ -167,7 +167,7 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     for &column in shown {
         heads.push(format!("#{}", view.columns[column].label));
         heads.push("#min – max".to_owned());
-        heads.extend(panel.figure.beside.map(|beside| format!("#{beside}")));
+        heads.extend(panel.figure.secondary.map(|secondary| format!("#{secondary}")));
         heads.extend(with_n.then(|| "#n".to_owned()));
         if column > 0 {
             heads.extend(["#Δ".to_owned(), "verdict".to_owned()]);
@@ -180,8 +180,8 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
             let point = row.points[column].as_ref();
             fields.push(mean(point, room_for_marks(panel, column)));
             fields.push(range(point));
-            let beside = || point.and_then(|point| point.beside).map_or(GAP.to_owned(), figures::tps);
-            fields.extend(panel.figure.beside.map(|_| beside()));
+            let secondary = || point.and_then(|point| point.secondary).map_or(GAP.to_owned(), figures::tps);
+            fields.extend(panel.figure.secondary.map(|_| secondary()));
             fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
             if column > 0 {
                 let verdict = point.and_then(|point| point.verdict.as_ref());

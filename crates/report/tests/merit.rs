@@ -1,4 +1,4 @@
-//! What cells are judged by, and what is said next to a verdict.
+//! What cells are judged by, and what is reported next to a verdict.
 #![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
@@ -99,7 +99,10 @@ fn open_loops_are_judged_by_latency_and_their_throughput_is_not() {
     assert_eq!((&*figure.metric, figure.unit, figure.better), ("latency.p99", "ms", "lower"));
     assert_eq!(verdict(&panels[0]).verdict, "REGRESSION");
     let new = panels[0].rows[0].points[1].as_ref().unwrap();
-    assert!((new.mean.unwrap() - 24.0).abs() < 0.01 && (new.beside.unwrap() - 6.0).abs() < 0.01, "{new:?}");
+    assert!(
+        (new.mean.unwrap() - 24.0).abs() < 0.01 && (new.secondary.unwrap() - 6.0).abs() < 0.01,
+        "{new:?}"
+    );
     assert!(panels[0].scalability.iter().all(Option::is_none));
     assert!(page.contains("99th percentile of latency, ms") && page.contains("lower is better"), "{page}");
     assert!(!page.contains("transactions per second"), "{page}");
@@ -151,8 +154,10 @@ fn scans_are_shown_in_seconds_and_as_multiples_of_the_lone_one() {
     let (panels, page) = panels(&bundles);
     assert_eq!((&*panels[0].figure.metric, panels[0].figure.unit), ("latency.mean", "s"));
     let points: Vec<_> = panels[0].rows.iter().flat_map(|row| row.points.iter().flatten()).collect();
-    let shown: Vec<_> =
-        points.iter().map(|point| [point.mean.unwrap(), point.beside.unwrap()].map(|x| x.round())).collect();
+    let shown: Vec<_> = points
+        .iter()
+        .map(|point| [point.mean.unwrap(), point.secondary.unwrap()].map(|x| x.round()))
+        .collect();
     assert_eq!(shown, [[2.0, 1.0], [4.0, 1.0], [10.0, 5.0], [20.0, 5.0]]);
     assert_eq!(verdict(&panels[0]).verdict, "REGRESSION");
     assert!(page.contains("mean length of a transaction, s"), "{page}");
@@ -183,7 +188,7 @@ fn block_reads_are_shown_and_judged_as_blocks_per_second() {
     let point = panels[0].rows[0].points[0].as_ref().unwrap();
     assert_eq!((&*panels[0].figure.metric, panels[0].figure.unit), ("blocks.visited", "blocks/s"));
     assert!((point.mean.unwrap() / (368.0 * 4096.0) - 1.0).abs() < 1e-3, "{point:?}");
-    assert!((point.beside.unwrap() / (36.8 * 4096.0) - 1.0).abs() < 1e-3, "{point:?}");
+    assert!((point.secondary.unwrap() / (36.8 * 4096.0) - 1.0).abs() < 1e-3, "{point:?}");
     assert_eq!(verdict(&panels[0]).verdict, "REGRESSION");
     assert!(page.contains("blocks per second"), "{page}");
     let of = verdicts(&compared(&bundles, &[], &[]));

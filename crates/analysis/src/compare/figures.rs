@@ -38,7 +38,7 @@ impl<'r> FiguresCache<'r> {
         if metrics.is_empty() {
             let merit = Merit::of(cell);
             metrics.push(Metric::of(merit));
-            metrics.extend(Metric::beside(merit));
+            metrics.extend(Metric::secondary(merit));
             let latency = if merit == Merit::Latency { LatencyFigure::P99 } else { LatencyFigure::Mean };
             metrics.extend(
                 scripts(cell)

@@ -18,7 +18,7 @@ pub(crate) struct Presentation {
     /// Factor from the metric's own unit to this one.
     pub(crate) factor: f64,
     /// Description of the figure next to it.
-    pub(crate) beside: Option<&'static str>,
+    pub(crate) secondary: Option<&'static str>,
 }
 
 impl Metric {
@@ -34,7 +34,7 @@ impl Metric {
     }
 
     /// The metric that is compared next to a figure of merit.
-    pub const fn beside(merit: Merit) -> Option<Self> {
+    pub const fn secondary(merit: Merit) -> Option<Self> {
         match merit {
             Merit::Latency => Some(Self::Latency(LatencyFigure::Mean)),
             Merit::Blocks => Some(Self::Blocks(BlockFigure::PhysicalReads)),
@@ -77,14 +77,14 @@ impl Metric {
 
 /// How a figure of merit is shown.
 pub(crate) const fn presentation(merit: Merit) -> Presentation {
-    let (label, unit, factor, beside) = match merit {
+    let (label, unit, factor, secondary) = match merit {
         Merit::Throughput => ("transactions per second", "TPS", 1.0, None),
         Merit::Latency => ("99th percentile of latency, ms", "ms", 1e-3, Some("mean, ms")),
         Merit::Length => ("mean length of a transaction, s", "s", 1e-6, Some("× 1 client")),
         Merit::Blocks => ("blocks per second", "blocks/s", 1.0, Some("read/s")),
         Merit::Instructions => ("instructions per transaction", "instructions", 1.0, None),
     };
-    Presentation { label, unit, factor, beside }
+    Presentation { label, unit, factor, secondary }
 }
 
 /// Word for the better direction.
@@ -120,6 +120,6 @@ pub(crate) fn figures(merit: Merit, trial: &Trial, blocks: Option<BlockRates>) -
             let blocks = blocks.unwrap_or_default();
             [blocks.visited, blocks.read]
         }
-        _ => [Some(Metric::of(merit)), Metric::beside(merit)].map(|metric| metric?.head_value(trial)),
+        _ => [Some(Metric::of(merit)), Metric::secondary(merit)].map(|metric| metric?.head_value(trial)),
     }
 }

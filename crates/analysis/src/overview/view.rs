@@ -156,8 +156,8 @@ pub struct Figure {
     /// The direction in which it improves.
     #[cfg_attr(test, ts(type = "'higher' | 'lower'"))]
     pub better: &'static str,
-    /// Description of the figure next to it ([`Point::beside`]); null if there is none.
-    pub beside: Option<&'static str>,
+    /// Description of the figure next to it ([`Point::secondary`]); null if there is none.
+    pub secondary: Option<&'static str>,
 }
 
 /// Throughput by number of clients, from the geometric means.
@@ -241,7 +241,7 @@ pub struct Point {
     /// Largest figure.
     pub max: Option<f64>,
     /// Geometric mean of the figure next to it; null if there is none.
-    pub beside: Option<f64>,
+    pub secondary: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
     pub class: Option<String>,
     /// The ratio of the first trial to the median of the others, less 1, if it is an outlier, as after a cold start.

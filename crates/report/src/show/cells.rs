@@ -54,7 +54,7 @@ pub struct CellLine {
     /// The largest.
     pub max: Option<f64>,
     /// Geometric mean of the figure next to it, such as the mean latency; null if there is none.
-    pub beside: Option<f64>,
+    pub secondary: Option<f64>,
     /// `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null with fewer than 3 trials.
     pub class: Option<String>,
     /// The ratio of geometric means to the first server's, less 1; null for the first one.
@@ -115,7 +115,7 @@ impl CellsReport {
                         mean: point.mean,
                         min: point.min,
                         max: point.max,
-                        beside: point.beside,
+                        secondary: point.secondary,
                         class: point.class.clone(),
                         change: verdict.and_then(|verdict| verdict.change),
                         ci95_low: verdict.and_then(|verdict| verdict.ci95_low),

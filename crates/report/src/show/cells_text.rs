@@ -48,9 +48,10 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
     heads.extend(several.then_some("server"));
     let with_n = lines.iter().any(|line| line.n != lines[0].n);
     heads.extend(with_n.then_some("#n"));
-    let beside = cells.view.panels[lines[0].panel].figure.beside.map(|beside| format!("#{beside}"));
+    let secondary =
+        cells.view.panels[lines[0].panel].figure.secondary.map(|secondary| format!("#{secondary}"));
     heads.extend(["#mean", "#min – max"]);
-    heads.extend(beside.as_deref());
+    heads.extend(secondary.as_deref());
     heads.push("class");
     heads.extend(several.then_some("#change"));
     let mut table = Table::new(heads);
@@ -65,7 +66,7 @@ fn panel(cells: &CellsReport, lines: &[CellLine], terminal: Option<Terminal>) ->
                 format!("{} – {}", figures::tps(min), figures::tps(max))
             }),
         );
-        row.extend(beside.as_ref().map(|_| line.beside.map_or(GAP.to_owned(), figures::tps)));
+        row.extend(secondary.as_ref().map(|_| line.secondary.map_or(GAP.to_owned(), figures::tps)));
         let class = line.class.as_deref().map(|class| class.trim_start_matches("UNSTABLE-"));
         row.push(class.unwrap_or(GAP).to_owned());
         row.extend(several.then(|| line.change.map(figures::change).unwrap_or_default()));

@@ -188,9 +188,9 @@ unit: string,
  */
 better: 'higher' | 'lower', 
 /**
- * Description of the figure next to it ([`Point::beside`]); null if there is none.
+ * Description of the figure next to it ([`Point::secondary`]); null if there is none.
  */
-beside: string | null, };
+secondary: string | null, };
 
 /**
  * The finding of a validity gate.
@@ -392,7 +392,7 @@ max: number | null,
 /**
  * Geometric mean of the figure next to it; null if there is none.
  */
-beside: number | null, 
+secondary: number | null, 
 /**
  * `STABLE`, `NOISY`, `UNSTABLE-WIDE` or `UNSTABLE-MODES`; null for fewer than 3 trials.
  */

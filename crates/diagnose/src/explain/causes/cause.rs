@@ -67,7 +67,7 @@ impl Cause {
         Self { name, share, of, sentence, evidence, next, confidence }
     }
 
-    /// An activity that went on beside the load. What it cost the load is not measured: its confidence is medium.
+    /// An activity in addition to the load. What it cost the load is not measured: its confidence is medium.
     pub(super) fn activity(
         (name, share, of): (&'static str, f64, Measure),
         sentence: String,
