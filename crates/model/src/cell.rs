@@ -279,14 +279,14 @@ impl RecordedCell {
         Factor::ALL.into_iter().filter(|factor| !kept(*factor)).fold(self, Self::without)
     }
 
-    /// Whether a level is neither the default, nor that of earlier releases, nor implied by the acceleration: a virtual machine has its data in memory
+    /// Whether a level is neither a default nor implied by the acceleration: a virtual machine has its data in memory
     /// unless a disk is requested, and one that counts instructions has one CPU.
     pub fn is_noteworthy(&self, factor: Factor) -> bool {
         let Some(level) = self.known_level(factor) else { return false };
         let follows = match factor {
             Factor::Cpus => self.acceleration == Acceleration::Icount,
             Factor::Storage => self.storage == Storage::Memory,
-            // The default of releases before `auto`.
+            // The default of earlier releases.
             Factor::Threads => self.threads == Some(1),
             _ => false,
         };

@@ -60,12 +60,12 @@ pub struct PlannedTrial {
 impl Plan {
     /// Checks a campaign and lays out its cells and trials.
     ///
-    /// `seed` is used if the campaign has none; the plan records the one used. CPUs are unknown.
+    /// `seed` is used if the campaign has none; the plan records the one used. The driver has one CPU.
     ///
     /// # Errors
     /// A value out of range or an unknown name, with its place in the campaign's text.
     pub fn new(campaign: &Campaign, seed: u64) -> Result<Self, SpecError> {
-        Self::with_workloads(campaign, Basis { seed, processors: None }, &Workloads::default())
+        Self::with_workloads(campaign, Basis { seed, processors: Some(1) }, &Workloads::default())
     }
 
     /// Like [`Plan::new`], with the workloads in addition to pgbench's that the campaign can name.

@@ -108,7 +108,7 @@ describe.each(['the file', 'pgdyno serve'])('from %s', (host) => {
     await page.locator('.verdicts').waitFor();
 
     const other = await open(`page=trial&trial=${latest}&against=${baseline}`);
-    const head = other.locator('.trial-head', { hasText: 'pgdyno run' });
+    const head = other.locator('.trial-head', { hasText: 'pgdyno resume' });
     await head.waitFor();
     const text = await head.innerText();
     for (const id of [latest, baseline]) {
