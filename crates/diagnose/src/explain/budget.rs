@@ -259,9 +259,23 @@ impl Driver {
         let queue_us = (client_us * starved).min(client_us - cpu_us).max(0.0);
         // From the wake-up until each response is handled: on a CPU, waiting for one, and busy with other clients.
         let others_us = handling_lag_us(case) - case.per_any_transaction(run_us) - queue_us;
-        let lag_us = others_us.min(client_us - cpu_us - queue_us).max(0.0);
+        let rest_us = (client_us - cpu_us - queue_us).max(0.0);
+        let lag_us = if is_saturated(case, run_us) { rest_us } else { others_us.clamp(0.0, rest_us) };
         Self { cpu_us, queue_us, lag_us }
     }
+}
+
+/// Share of the window that threads of a saturated driver run.
+const SATURATED: f64 = 0.9;
+
+/// Whether the driver's threads hardly ever sleep. A response that arrives while its thread works has no wake-up from which its
+/// lag could be measured; the thread's own time decides how many transactions there are.
+///
+/// Source: Denning, Buzen: The Operational Analysis of Queueing Network Models (1978), bottleneck analysis.
+fn is_saturated(case: &Case, run_us: f64) -> bool {
+    let Some(busiest_us) = case.growth("role.busiest_run_us", Some("driver")) else { return false };
+    let threads = (run_us / busiest_us).round().max(1.0);
+    run_us >= SATURATED * threads * case.window_us()
 }
 
 /// Driver lag of all responses of a transaction, from the thread's wake-up until each is handled.

@@ -489,6 +489,8 @@ fn a_starved_driver_is_not_the_limit_and_a_busy_one_is() {
     busy.intervals[0].responses = Some(10_000);
     busy.intervals[0].lag_mean_us = Some(1500.0);
     assert_eq!(named(&busy), ["driver"]);
+    // Responses that arrive while the thread works have no wake-up.
+    assert_eq!(named(&with_driver(9.5, 0.2, 0.2)), ["driver"]);
     // One of two clients whose thread is hardly busy: the rest is the network.
     assert_eq!(named(&with_driver(2.0, 0.1, 0.2)), ["round-trips"]);
 }
