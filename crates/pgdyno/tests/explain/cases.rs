@@ -82,9 +82,9 @@ pub(super) const CASES: [Case; 23] = [
         ..NOTHING
     },
     Case {
-        what: "CPU taken by others: eight busy processes",
+        what: "CPU taken by others: sixteen busy processes",
         campaign: "workload = ['select-only']\nclients = [4]",
-        planted: Planted::Busy { cpus: "0,1", processes: 8 },
+        planted: Planted::Busy { cpus: "0,1", processes: 16 },
         expected: Some((FOREIGN, 0.3, 1.0)),
         may_be_named: &["server-cpu"],
         ..NOTHING
