@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 
 use model::profile::{OFF_CPU_SETUP_US, OffCpu, Profile, ProfileSummary, Stacks, Unwinding};
 use model::units::Span;
+use procfs::{CurrentSI, KernelStats};
 
 pub use self::perf::Perf;
 pub(crate) use self::perf::on_path;
@@ -142,7 +143,7 @@ impl Profiler {
             let (raw, during) = recorded?;
             let between_us = during.between_us();
             let waiting =
-                read(perf, RecordingKind::Waiting { hz: 1 }, &raw, between_us, interrupt, |script| {
+                read(perf, RecordingKind::Waiting { period: 1 }, &raw, between_us, interrupt, |script| {
                     FoldedWaits::read(script, &mut roster, between_us)
                 })?;
             let off_cpu = OffCpu {
@@ -200,6 +201,25 @@ struct WindowRecorder {
     window: Window,
 }
 
+/// Context switches of the machine until now.
+struct Switches {
+    /// None if the kernel does not say.
+    count: Option<u64>,
+    at_us: i64,
+}
+
+impl Switches {
+    fn now() -> Self {
+        Self { count: KernelStats::current().ok().map(|stats| stats.ctxt), at_us: now().monotonic_us }
+    }
+
+    /// 0 if it is not known.
+    fn per_second_since(&self, before: &Self) -> f64 {
+        let count = self.count.zip(before.count).map_or(0, |(now, before)| now.saturating_sub(before));
+        count as f64 * 1e6 / (self.at_us - before.at_us).max(1) as f64
+    }
+}
+
 impl RecordingResult {
     /// CPU profile from the window's start, then off-CPU profile to its end.
     fn record(&mut self, recorder: &WindowRecorder) {
@@ -209,29 +229,32 @@ impl RecordingResult {
         let measured = Span::from_us(u64::try_from(window.to_us - window.from_us).unwrap_or_default());
         let until_us = window.from_us + span_us(profile.window(measured, *unwinding, cpus));
         self.roster.update();
+        let switches_before = Switches::now();
         let sampled = recorder.sample(&mut self.running, &mut self.roster, window.from_us, until_us);
         let is_sampled = sampled.is_ok();
         self.sampled = Some(sampled);
         let Some(length) = profile.off_cpu.filter(|_| is_sampled) else { return };
         let from_us = window.to_us - span_us(length);
-        let kind = RecordingKind::Waiting { hz: profile.switches_hz(cpus) };
-        self.waiting = Some(recorder.wait(&mut self.roster, kind, from_us));
+        self.waiting = Some(recorder.wait(&mut self.roster, switches_before, from_us));
     }
 }
 
 impl WindowRecorder {
-    /// Records an off-CPU profile to the window's end. perf records switches from its start on, so that it is started
+    /// Records an off-CPU profile to the window's end, with as many stacks as the switches since `switches_before` let
+    /// expect. perf records switches from its start on, so that it is started
     /// shortly before.
     fn wait(
         &self,
         roster: &mut Roster,
-        kind: RecordingKind,
+        switches_before: Switches,
         from_us: i64,
     ) -> Result<(File, SampledSpan), ProfileError> {
         let ready_us = from_us - OFF_CPU_SETUP_US as i64;
         if matches!(self.clock.wait_until(self.window, ready_us), Tick::Ended) {
             return Err(ProfileError::NoWaits);
         }
+        let period = self.profile.switch_period(Switches::now().per_second_since(&switches_before));
+        let kind = RecordingKind::Waiting { period };
         roster.update();
         let processes: Vec<u32> = roster.watched().collect();
         let mut recording = Recording::start(&self.perf, kind, self.unwinding, &processes, &self.profilers)?;

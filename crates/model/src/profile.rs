@@ -39,18 +39,20 @@ impl Profile {
         Span::from_us(measured.us().saturating_sub(reserved_us).min(max.us()))
     }
 
-    /// Maximum rate per second and CPU of context switches sampled with a stack in an off-CPU profile, so that there
-    /// are at most [`MAX_SWITCHES`].
-    pub fn switches_hz(&self, cpus: usize) -> u32 {
-        let us = self.off_cpu.map_or(0, Span::us).max(1) * cpus.max(1) as u64;
-        u32::try_from(MAX_SWITCHES * 1_000_000 / us).unwrap_or(u32::MAX).clamp(1, MAX_SWITCHES_HZ)
+    /// Number of context switches for each one that is sampled with a stack in an off-CPU profile, so that about
+    /// [`MAX_SWITCHES`] have one if they go on at this rate: 1, or a prime number, because threads that wake each other
+    /// leave their CPUs in turns, of which a common divisor would always sample the same.
+    pub fn switch_period(&self, switches_per_second: f64) -> u64 {
+        let expected = switches_per_second * self.off_cpu.map_or(0, Span::us) as f64 / 1e6;
+        let at_least = (expected / MAX_SWITCHES as f64).ceil() as u64;
+        let is_prime =
+            |number: &u64| (2..).take_while(|of| of * of <= *number).all(|of| !number.is_multiple_of(of));
+        (at_least.max(1)..).find(is_prime).unwrap_or(at_least)
     }
 }
 
-/// Maximum context switches sampled with a stack in a trial.
+/// Context switches sampled with a stack in a trial, if there are more.
 pub const MAX_SWITCHES: u64 = 8192;
-/// Samples per second of one CPU above which the kernel may refuse.
-const MAX_SWITCHES_HZ: u32 = 20_000;
 /// Time to prepare an off-CPU profile, during which the CPU profile has already ended.
 pub const OFF_CPU_SETUP_US: u64 = 1_000_000;
 
@@ -237,10 +239,8 @@ mod tests {
         let profile = Profile { hz: 99, callgraph: None, window: None, off_cpu };
         let measured = Span::from_us(10_000_000);
         assert_eq!(profile.window(measured, Unwinding::FramePointers, 2).us(), 7_000_000);
-        assert_eq!(profile.switches_hz(2), 2048);
-        assert_eq!(profile.switches_hz(64), 64);
-        let short = Profile { off_cpu: Some(Span::from_us(100_000)), ..profile };
-        assert_eq!(short.switches_hz(1), MAX_SWITCHES_HZ);
+        let period = |per_second| profile.switch_period(per_second);
+        assert_eq!([0.0, 4000.0, 4097.0, 16_000.0, 50_000.0].map(period), [1, 1, 2, 5, 13]);
     }
 
     #[test]

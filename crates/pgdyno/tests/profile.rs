@@ -8,7 +8,7 @@ use std::fs;
 
 use collect::Perf;
 use model::cell::Level;
-use model::profile::{Profile, Stacks, Unwinding};
+use model::profile::{MAX_SWITCHES, Profile, Stacks, Unwinding};
 use model::record::{Status, TrialRecord};
 use model::units::Span;
 use skip::skip;
@@ -180,7 +180,9 @@ fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
     let record = bench.store().load(&bench.trials()[0].id).unwrap();
     let taken = record.trial.profile.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
     let off_cpu = taken.off_cpu.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
-    assert!(off_cpu.switches > 0 && off_cpu.sampled > 0, "{off_cpu:?}");
+    // As long as there are fewer than the stacks wanted, each has one, unless its stack was taken before the start.
+    let all = off_cpu.switches.min(MAX_SWITCHES / 2);
+    assert!(off_cpu.switches > 0 && off_cpu.sampled as f64 > 0.9 * all as f64, "{off_cpu:?}");
     assert!(taken.to_us <= off_cpu.from_us && off_cpu.to_us > off_cpu.from_us, "{taken:?}");
     let load = record.off_cpu.iter().find(|stacks| stacks.role == "load");
     let load = load.unwrap_or_else(|| panic!("{:?}", record.off_cpu));
@@ -189,7 +191,9 @@ fn sessions_that_wait_for_a_row_are_off_cpu_in_the_lock() {
     assert!((0.8..1.01).contains(&waited), "{waited}: {}", load.folded());
     let locks = share(load, |function| function.starts_with("LockAcquire"));
     let sleeps = share(load, |function| function == "pg_sleep");
-    assert!(locks > 0.6 && sleeps > 0.02 && locks > sleeps, "{locks}, {sleeps}: {}", load.folded());
+    assert!(locks > 0.6, "{locks}: {}", load.folded());
+    // One of eight sleeps, except while it commits.
+    assert!((0.04..0.13).contains(&sleeps), "{sleeps}: {}", load.folded());
 
     let shown = pgdyno(&bench, &["profile", "--off-cpu"]);
     assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));

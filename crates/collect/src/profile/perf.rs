@@ -42,10 +42,11 @@ pub(super) enum RecordingKind {
         /// Per second and CPU.
         hz: u32,
     },
-    /// Every context switch, and stacks of threads leaving their CPU at a rate.
+    /// Every context switch, and stacks of threads leaving their CPU.
     Waiting {
-        /// Per second and CPU.
-        hz: u32,
+        /// Switches of a CPU for each one with a stack. Perf's own choice by a rate skips many after a few in quick
+        /// succession, even if there are few a second.
+        period: u64,
     },
 }
 
@@ -76,7 +77,7 @@ impl Perf {
             match perf.try_record(RecordingKind::Running { hz: profile.hz }, unwinding) {
                 Ok(()) if profile.off_cpu.is_none() => return Ok(perf),
                 Ok(()) => {
-                    let tried = perf.try_record(RecordingKind::Waiting { hz: 1 }, unwinding);
+                    let tried = perf.try_record(RecordingKind::Waiting { period: 1 }, unwinding);
                     return tried
                         .map(|()| perf)
                         .map_err(|output| ProfileError::NoSwitches { paranoid: paranoid(), output });
@@ -126,8 +127,8 @@ impl Perf {
             RecordingKind::Running { hz } => {
                 command.args(["--strict-freq", "-e", EVENT, "-F", &hz.to_string()])
             }
-            RecordingKind::Waiting { hz } => {
-                command.args(["--switch-events", "-e", SWITCH, "-F", &hz.to_string()])
+            RecordingKind::Waiting { period } => {
+                command.args(["--switch-events", "-e", SWITCH, "--period", "-c", &period.to_string()])
             }
         };
         match unwinding {
