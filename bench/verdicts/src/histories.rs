@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Instant;
 
-use stats::change_points;
+use stats::{change_points, change_points_of_all};
 
 use crate::random::Random;
-use crate::table::{Bound, Row};
+use crate::table::{Bound, Row, percent};
 
 /// The noise of a point: the standard deviation of logarithms.
 const NOISE: f64 = 0.02;
@@ -32,6 +32,55 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
         false_change_point("skewed", |random| random.skewed_run(NOISE)),
         false_change_point("ten different values", |random| (random.run(1.0, NOISE) / 12.0).round()),
     ];
+    for (points, last, sigmas) in
+        [(30, 15, 1.5), (30, 15, 2.5), (100, 50, 1.0), (100, 10, 1.5), (100, 10, 2.5), (100, 10, 5.0)]
+    {
+        let (mut found, mut holding, mut overstated) = (0, 0, 0.0);
+        let loss = sigmas * NOISE;
+        for _ in 0..times {
+            let level = |i: usize| if i < points - last { 1.0 } else { (-loss).exp() };
+            let series: Vec<Option<f64>> = (0..points).map(|i| Some(random.run(level(i), NOISE))).collect();
+            for change in change_points(&series).unwrap_or_default() {
+                let interval = change.effect.confidence_interval(0.95);
+                found += 1;
+                holding +=
+                    usize::from(interval.is_some_and(|interval| {
+                        interval.low <= (-loss).exp() && (-loss).exp() <= interval.high
+                    }));
+                overstated += change.effect.ratio.ln() / -loss;
+            }
+        }
+        let what = |figure: &str| {
+            format!("{figure}, {sigmas} times the noise in the last {last} of {points} points")
+        };
+        let of_found = |sum: f64| sum / f64::from(found.max(1));
+        rows.push(Row::new(
+            what("95% interval of a reported change holds it"),
+            of_found(holding as f64),
+            Bound::AtLeast(0.94),
+            percent,
+        ));
+        rows.push(Row::new(
+            what("change reported"),
+            f64::from(found) / times as f64,
+            Bound::Unbounded,
+            percent,
+        ));
+        rows.push(Row::new(
+            what("reported change over true one"),
+            of_found(overstated),
+            Bound::Unbounded,
+            percent,
+        ));
+    }
+    for cells in [1, 9, 100] {
+        let what = format!("any change point in {cells} cells of 30 points without change");
+        rows.push(Row::share(what, times.div_ceil(cells).max(400), Bound::AtMost(0.05), || {
+            let series: Vec<Vec<Option<f64>>> =
+                (0..cells).map(|_| (0..30).map(|_| Some(random.run(1.0, NOISE))).collect()).collect();
+            change_points_of_all(&series).into_iter().flatten().any(|found| !found.is_empty())
+        }));
+    }
     for last in [50, 10, 5, 3] {
         let what =
             format!("loss of 5% in the last {last} of {POINTS} points found within 2 points, noise 2%");

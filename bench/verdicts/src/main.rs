@@ -1,10 +1,11 @@
 //! Simulations that check the promises of `docs/statistics.md`, and measure their speed.
 //!
 //! `cargo run --release -p verdicts`. `random.rs` generates runs and histories with known truth, `comparisons.rs`,
-//! `cells.rs` and `histories.rs` apply the crate `stats` to them, `table.rs` prints.
+//! `conditions.rs`, `cells.rs` and `histories.rs` apply the crate `stats` to them, `table.rs` prints.
 
 mod cells;
 mod comparisons;
+mod conditions;
 mod histories;
 mod random;
 mod table;
@@ -48,6 +49,7 @@ fn main() -> io::Result<()> {
         out.flush()
     };
     show(comparisons::rows(&mut random, times))?;
+    show(conditions::rows(&mut random, times))?;
     show(cells::rows(&mut random, times))?;
     show(histories::rows(&mut random, times / 5))?;
     show(vec![comparisons::speed(&mut random, times)])?;

@@ -27,6 +27,33 @@ impl Random {
         (0..n).map(|_| self.run(ratio, noise)).collect()
     }
 
+    /// Runs of two cells in blocks, which spread and affect both alike.
+    pub(crate) fn blocks(&mut self, n: usize, ratio: f64, noise: f64, block: f64) -> Vec<(f64, f64)> {
+        (0..n)
+            .map(|_| {
+                let common = (block * self.normal()).exp();
+                (self.run(common, noise), self.run(common * ratio, noise))
+            })
+            .collect()
+    }
+
+    /// Runs of two cells in blocks of random order, on a machine that loses `slope` of its speed until the last of them and
+    /// whose noise is correlated from one run to the next.
+    pub(crate) fn machine(&mut self, n: usize, correlation: f64, slope: f64, noise: f64) -> Vec<(f64, f64)> {
+        let mut deviation = self.normal();
+        let mut run = |random: &mut Self, at: usize| {
+            let new = (1.0 - correlation * correlation).sqrt() * random.normal();
+            deviation = correlation * deviation + new;
+            random.run((noise * deviation - slope * at as f64 / (2 * n) as f64).exp(), 0.0)
+        };
+        (0..n)
+            .map(|block| {
+                let (first, second) = (run(self, 2 * block), run(self, 2 * block + 1));
+                if self.0.random_bool(0.5) { (first, second) } else { (second, first) }
+            })
+            .collect()
+    }
+
     /// A throughput that is occasionally far too low.
     pub(crate) fn skewed_run(&mut self, noise: f64) -> f64 {
         let below: f64 = self.0.sample(Exp1);

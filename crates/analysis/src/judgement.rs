@@ -13,12 +13,16 @@ mod caution;
 pub use caution::Caution;
 use caution::cautions;
 
+use crate::design::{Design, Figures};
+
+pub use crate::design::Sessions;
+
 /// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Judgement {
     /// The figures; `None` if a side has none, or one that is not positive.
     pub comparison: Option<Comparison>,
-    /// Welch's p, adjusted by Holm over the matrix; `None` for fewer than 3 runs on a side.
+    /// p, adjusted by Holm over the matrix; `None` for fewer than 3 runs on a side.
     pub p_holm: Option<f64>,
     /// The verdict.
     pub outcome: Outcome,
@@ -89,25 +93,27 @@ impl Refusal {
     }
 }
 
-/// Figures of two cells to compare, with the largest ratio that is not a relevant change, and the spreads at which the
-/// figure's runs are noisy and wide.
+/// Figures of two cells to compare, with the largest ratio that is not a relevant change, the spreads at which the
+/// figure's runs are noisy and wide, and the design of the campaigns.
 #[derive(Clone, Copy, Debug)]
-pub struct Samples<'a> {
+struct Samples<'a> {
     /// The baseline's.
-    pub a: &'a [f64],
+    a: &'a [f64],
     /// The variant's.
-    pub b: &'a [f64],
+    b: &'a [f64],
     /// The margin.
-    pub margin: f64,
+    margin: f64,
     /// The spreads.
-    pub spread: Spread,
+    spread: Spread,
+    /// The design.
+    design: &'a Design,
 }
 
 /// Compares each second sample with the first one. All pairs together are the matrix for the
 /// adjustment of p.
-pub fn judge(pairs: &[Samples<'_>]) -> Vec<Judgement> {
-    let compared = |&Samples { a, b, margin, spread }: &Samples<'_>| {
-        Some(Comparison::with_spread(a, b, spread)?.with_margin(margin))
+fn judge(pairs: &[Samples<'_>]) -> Vec<Judgement> {
+    let compared = |&Samples { a, b, margin, spread, design }: &Samples<'_>| {
+        Some(design.apply(Comparison::with_spread(a, b, spread)?.with_margin(margin)))
     };
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compared).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
@@ -130,7 +136,7 @@ pub fn judge(pairs: &[Samples<'_>]) -> Vec<Judgement> {
 /// The p that counts as tested, as in [`stats::verdicts`].
 fn p(comparison: &Comparison) -> Option<f64> {
     let least = comparison.a.n.min(comparison.b.n);
-    comparison.welch.filter(|_| least >= MIN_RUNS).map(|welch| welch.p)
+    comparison.estimate.filter(|_| least >= MIN_RUNS).map(|estimate| estimate.p)
 }
 
 impl Outcome {
@@ -203,6 +209,8 @@ pub struct Row {
     pub a: Runs,
     /// The variant's runs.
     pub b: Runs,
+    /// The sessions of both sides, if they have none in common.
+    pub sessions: Option<Sessions>,
     /// Result of the comparison.
     pub judged: Judgement,
 }
@@ -216,6 +224,8 @@ pub struct Runs {
     pub trials: Vec<String>,
     /// Their figures, in the same order.
     pub values: Vec<f64>,
+    /// Their runs' ids with the number of their repeat, in the same order.
+    pub blocks: Vec<(String, u32)>,
     /// Number of usable trials without the figure.
     pub without: usize,
     /// Number of suspect ones among the usable trials.
@@ -243,6 +253,11 @@ pub struct GateCount {
 }
 
 impl Runs {
+    /// The figures with their blocks.
+    pub(crate) fn figures(&self) -> Figures<'_> {
+        Figures { values: &self.values, blocks: &self.blocks }
+    }
+
     /// Whether their time is counted in instructions.
     pub(crate) fn is_counted(&self) -> bool {
         self.acceleration == Acceleration::Icount
@@ -278,10 +293,10 @@ impl Runs {
 }
 
 impl Row {
-    /// The ratio of geometric means; with a single run on a side, the ratio has no interval. `None` without figures.
+    /// The ratio of geometric means, or that within blocks; with a single run on a side, the ratio has no interval. `None`
+    /// without figures.
     pub fn ratio(&self) -> Option<f64> {
-        let comparison = self.judged.comparison.as_ref()?;
-        Some(comparison.b.geometric_mean / comparison.a.geometric_mean)
+        Some(self.judged.comparison.as_ref()?.ratio())
     }
 
     /// What else a reader of the verdict has to know of the trials of both sides.
@@ -305,6 +320,8 @@ pub(crate) struct CellPair {
     pub(crate) margin: f64,
     /// The compared metric.
     pub(crate) metric: Metric,
+    /// The design of their campaigns.
+    pub(crate) design: Design,
 }
 
 /// The rows of some cells. All of them together are the matrix for the adjustment of p.
@@ -315,11 +332,12 @@ pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
         None => (cell.a.values.clone(), cell.b.values.clone()),
     };
     let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
-    let pairs = samples.iter().zip(&cells).map(|((a, b), CellPair { margin, metric, .. })| Samples {
+    let pairs = samples.iter().zip(&cells).map(|((a, b), CellPair { margin, metric, design, .. })| Samples {
         a,
         b,
         margin: *margin,
         spread: metric.spread(),
+        design,
     });
     let judged = judge(&pairs.collect::<Vec<_>>());
     cells
@@ -327,13 +345,13 @@ pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
         .zip(judged)
         .map(|(pair, mut judged)| {
             let refused = refusal(&pair);
-            let CellPair { pair, cell, a, b, .. } = pair;
+            let CellPair { pair, cell, a, b, design, .. } = pair;
             if [&a, &b].into_iter().any(|runs| runs.values.is_empty() && runs.without == 0) {
                 judged.outcome = Outcome::Invalid;
             } else if let Some(refusal) = refused {
                 judged.outcome = Outcome::Refused(refusal);
             }
-            Row { pair, cell, a, b, judged }
+            Row { pair, cell, a, b, sessions: design.sessions, judged }
         })
         .collect()
 }
@@ -390,6 +408,7 @@ pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
         trial.validity.findings.iter().for_each(|finding| runs.add(finding));
         runs.trials.push(trial.id.clone());
         runs.values.push(value);
+        runs.blocks.push((trial.run.id.clone(), trial.repeat));
     }
     runs
 }
@@ -409,8 +428,8 @@ mod tests {
 
     use super::*;
 
-    fn samples<'a>(a: &'a [f64], b: &'a [f64]) -> Samples<'a> {
-        Samples { a, b, margin: MARGIN, spread: Spread::MEAN }
+    fn samples<'a>(a: &'a [f64], b: &'a [f64], design: &'a Design) -> Samples<'a> {
+        Samples { a, b, margin: MARGIN, spread: Spread::MEAN, design }
     }
 
     const STEADY: [f64; 5] = [100.0, 100.5, 99.5, 100.2, 99.8];
@@ -418,7 +437,8 @@ mod tests {
 
     #[test]
     fn outcomes_are_reversed_if_lower_is_better() {
-        let judged = judge(&[samples(&STEADY, &HALF), samples(&HALF, &STEADY)]);
+        let design = Design::default();
+        let judged = judge(&[samples(&STEADY, &HALF, &design), samples(&HALF, &STEADY, &design)]);
         let names = |better| [judged[0].outcome.name(better), judged[1].outcome.name(better)];
         assert_eq!(names(Better::Higher), ["REGRESSION", "IMPROVEMENT"]);
         assert_eq!(names(Better::Lower), ["IMPROVEMENT", "REGRESSION"]);
@@ -429,16 +449,17 @@ mod tests {
     /// Incomparable cells do not count among the comparisons that p is adjusted for.
     #[test]
     fn a_pair_without_figures_keeps_its_position() {
+        let design = Design::default();
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
         let judged = judge(&[
-            samples(&STEADY, &[0.0; 3]),
-            samples(&STEADY, &noisy),
-            samples(&[1.0], &STEADY),
-            samples(&[], &STEADY),
+            samples(&STEADY, &[0.0; 3], &design),
+            samples(&STEADY, &noisy, &design),
+            samples(&[1.0], &STEADY, &design),
+            samples(&[], &STEADY, &design),
         ]);
         let names: Vec<&str> = judged.iter().map(|judged| judged.outcome.name(Better::Higher)).collect();
         assert_eq!(names, ["NO FIGURE", "EQUIVALENT", "INSUFFICIENT", "NO FIGURE"]);
-        let alone = judged[1].comparison.as_ref().unwrap().welch.unwrap().p;
+        let alone = judged[1].comparison.as_ref().unwrap().estimate.unwrap().p;
         assert_eq!((judged[1].p_holm, judged[2].p_holm), (Some(alone), None));
     }
 }

@@ -7,6 +7,7 @@
 
 pub mod compare;
 pub mod context;
+mod design;
 mod emulation;
 pub mod explain;
 mod facts;

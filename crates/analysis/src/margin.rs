@@ -1,12 +1,8 @@
 //! Margins: the smallest change of a metric that matters.
 
-use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use model::record::Run;
-use model::spec;
 use model::units::Share;
-use stats::{COUNTED_MARGIN, MARGIN};
 
 use crate::judgement::Runs;
 use crate::metric::Metric;
@@ -64,35 +60,18 @@ impl MetricMargin {
 
     /// The margin of two cells whose campaigns are for this effect, as a ratio.
     pub(crate) fn of(self, effect: f64, a: &Runs, b: &Runs) -> f64 {
-        let counted = if a.is_counted() && b.is_counted() { COUNTED_MARGIN - 1.0 } else { f64::INFINITY };
-        1.0 + self.given.unwrap_or(effect.min(counted)).min(self.tightest)
+        let default = stats::margin(effect, a.is_counted() && b.is_counted()) - 1.0;
+        1.0 + self.given.unwrap_or(default).min(self.tightest)
     }
-}
-
-/// The effects that the campaigns of runs are for, read once each.
-#[derive(Debug, Default)]
-pub(crate) struct Effects<'a>(BTreeMap<&'a str, f64>);
-
-impl<'a> Effects<'a> {
-    /// The smallest of these runs.
-    pub(crate) fn smallest(&mut self, runs: impl Iterator<Item = &'a Run>) -> f64 {
-        let effects = runs.map(|run| *self.0.entry(&run.id).or_insert_with(|| effect(run)));
-        effects.reduce(f64::min).unwrap_or(MARGIN - 1.0)
-    }
-}
-
-/// The effect that a run's campaign is for.
-fn effect(run: &Run) -> f64 {
-    let campaign = spec::Campaign::parse(&run.campaign_toml).ok();
-    let effect = campaign.and_then(|campaign| Some(campaign.run.effect?.get_ref().0));
-    effect.unwrap_or(MARGIN - 1.0)
 }
 
 #[cfg(test)]
 mod tests {
     use model::machine::Acceleration;
+    use model::record::Run;
 
     use super::*;
+    use crate::design::Campaigns;
 
     fn run(id: &str, effect: &str) -> Run {
         Run {
@@ -112,7 +91,7 @@ mod tests {
         let runs: Vec<Run> =
             effects.iter().enumerate().map(|(at, effect)| run(&at.to_string(), effect)).collect();
         let cell = Runs { acceleration, ..Runs::default() };
-        let effect = Effects::default().smallest(runs.iter());
+        let effect = Campaigns::default().smallest_effect(runs.iter());
         let margin =
             MetricMargin::new(&Metric::Tps, &margins, bounds.iter().copied()).of(effect, &cell, &cell);
         (margin * 1e6).round() / 1e6

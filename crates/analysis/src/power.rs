@@ -1,5 +1,7 @@
 //! Statistical power: runs needed to detect a change at a given noise, and changes that a number of runs detects.
 
+use std::ops::RangeInclusive;
+
 mod aa;
 mod noise;
 mod power_check;
@@ -9,17 +11,20 @@ use std::collections::BTreeSet;
 
 use model::merit::Merit;
 use serde::Serialize;
-use stats::TwoStages;
+use stats::{Layout, SequentialPower};
 
 use crate::metric::Metric;
 
 pub use aa::{AaCell, DetectableChange, aa_cells};
 pub use noise::{CellNoise, median_noise, noise_of, noise_on};
 pub use power_check::{ALPHA, POWER, PowerCheck, power_check};
+pub(crate) use power_check::{MAX_NEEDED, sequential_runs_needed};
 pub use selected::{NoiseError, SelectedNoise};
 
 /// Numbers of runs a side for which an answer states the smallest change.
 pub const RUNS: [usize; 4] = [3, 5, 10, 20];
+/// Runs a side of a comparison that is looked at after each run: a campaign's default.
+pub const SEQUENTIAL_RUNS: RangeInclusive<usize> = 5..=20;
 /// Default effects, as shares.
 pub const DEFAULT_EFFECTS: [f64; 4] = [0.01, 0.02, 0.05, 0.1];
 
@@ -34,7 +39,7 @@ pub struct Question {
     pub alpha: f64,
 }
 
-/// The answer: `pgdyno power --format json`, schema 1.
+/// The answer: `pgdyno power --format json`, schema 2.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Answer {
     /// Version of the document.
@@ -63,8 +68,9 @@ pub struct NoiseAnswer {
     pub effects: Vec<EffectAnswer>,
     /// The smallest change for each of [`RUNS`].
     pub detectable: Vec<Detectable>,
-    /// The smallest change that a comparison in two stages detects; null if there is none.
-    pub two_stages_find: Option<f64>,
+    /// The smallest change that a comparison of up to 20 runs a side detects which ends when it shows a change; null if
+    /// there is none.
+    pub sequential_find: Option<f64>,
 }
 
 /// Runs needed to detect a change.
@@ -74,9 +80,8 @@ pub struct EffectAnswer {
     pub effect: f64,
     /// Runs a side of one comparison; null if more than a million are needed.
     pub runs: Option<usize>,
-    /// Mean number of runs a side of two stages: 5, and 5 more if their p is below 0.10; null if ten runs may not be
-    /// enough.
-    pub two_stages_runs: Option<f64>,
+    /// Mean number of runs a side, from 5, of a comparison that ends when it shows the change; null if 20 may not be enough.
+    pub sequential_runs: Option<f64>,
 }
 
 /// The smallest change that a number of runs detects.
@@ -150,29 +155,38 @@ impl Question {
     }
 
     fn answer(&self, source: String, noises: Vec<NoiseAnswer>, cells: Vec<CellAnswer>) -> Answer {
-        Answer { schema: 1, alpha: self.alpha, power: self.power, source, noises, cells }
+        Answer { schema: 2, alpha: self.alpha, power: self.power, source, noises, cells }
     }
 
     fn of_noise(&self, of: String, noise: f64) -> NoiseAnswer {
-        let detectable =
-            |runs| Detectable { runs, effect: stats::smallest_effect(noise, runs, self.alpha, self.power) };
+        let detectable = |runs| Detectable {
+            runs,
+            effect: stats::smallest_effect(noise, runs, Layout::Independent, self.alpha, self.power),
+        };
         NoiseAnswer {
             of,
             noise,
             effects: self.effects(noise),
             detectable: RUNS.map(detectable).to_vec(),
-            two_stages_find: TwoStages::smallest_effect(noise, self.alpha, self.power),
+            sequential_find: SequentialPower::smallest_effect(
+                noise,
+                *SEQUENTIAL_RUNS.end(),
+                Layout::Independent,
+                self.alpha,
+                self.power,
+            ),
         }
     }
 
     fn effects(&self, noise: f64) -> Vec<EffectAnswer> {
         let answer = |&effect: &f64| {
-            let two_stages = TwoStages::new(noise, effect, self.alpha);
-            let enough = two_stages.filter(|found| found.min_power >= self.power);
+            let layout = Layout::Independent;
+            let sequential = SequentialPower::new(noise, effect, layout, self.alpha, SEQUENTIAL_RUNS);
+            let enough = sequential.filter(|found| found.min_power >= self.power);
             EffectAnswer {
                 effect,
-                runs: stats::runs_for_effect(noise, effect, self.alpha, self.power),
-                two_stages_runs: enough.map(|found| found.mean_runs),
+                runs: stats::runs_for_effect(noise, effect, layout, self.alpha, self.power),
+                sequential_runs: enough.map(|found| found.mean_runs),
             }
         };
         self.effects.iter().map(answer).collect()

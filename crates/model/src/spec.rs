@@ -212,6 +212,21 @@ pub enum Repeats {
     },
 }
 
+/// Initial and maximum trials per cell, if their number is determined during the campaign.
+pub(crate) const DEFAULT_ADAPTIVE: (u32, u32) = (5, 20);
+
+impl Repeats {
+    /// Whether their number depends on the results.
+    pub fn is_adaptive(&self) -> bool {
+        match self {
+            Self::Fixed(_) => false,
+            Self::Adaptive { min, max, .. } => {
+                min.unwrap_or(DEFAULT_ADAPTIVE.0.into()) < max.unwrap_or(DEFAULT_ADAPTIVE.1.into())
+            }
+        }
+    }
+}
+
 /// Metrics collected during each load.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -1,6 +1,7 @@
 //! Comparisons as text, CSV and JSON.
 
 mod csv;
+mod design;
 mod document;
 pub(crate) mod rows;
 mod text;

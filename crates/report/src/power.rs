@@ -1,6 +1,6 @@
 //! Answers on power as text.
 
-use analysis::power::{Answer, EffectAnswer, RUNS};
+use analysis::power::{Answer, EffectAnswer, RUNS, SEQUENTIAL_RUNS};
 use plaintext::figures::counted;
 use plaintext::table::{Format, GAP, Table};
 
@@ -45,13 +45,12 @@ fn page(answer: &Answer, format: Format) -> String {
             n => format!(", in the {} that are not left out", counted(answer.cells.len() - n, "cell")),
         };
         part(&format!("Runs a side that find a change{of_cells}"), runs_table(answer), &[found]);
-        let stages = format!(
-            "{} runs a side, and {} more where these tell p < {:.2}: runs on average, where they are enough",
-            stats::STAGE,
-            stats::STAGE,
-            stats::SECOND_STAGE_P
+        let sequential = format!(
+            "{} to {} runs a side, until they show the change: runs on average, where these are enough",
+            SEQUENTIAL_RUNS.start(),
+            SEQUENTIAL_RUNS.end()
         );
-        part("Runs a side in two stages", stages_table(answer), &[stages]);
+        part("Runs a side, as many as needed", sequential_table(answer), &[sequential]);
         part("The smallest change that is found", smallest_table(answer), &[]);
     }
     out
@@ -109,18 +108,19 @@ fn runs_table(answer: &Answer) -> Table {
     by_effect(answer, |effect| effect.runs.map_or_else(|| GAP.to_owned(), |runs| runs.to_string()))
 }
 
-fn stages_table(answer: &Answer) -> Table {
+fn sequential_table(answer: &Answer) -> Table {
     by_effect(answer, |effect| {
-        effect.two_stages_runs.map_or_else(|| GAP.to_owned(), |runs| format!("{runs:.1}"))
+        effect.sequential_runs.map_or_else(|| GAP.to_owned(), |runs| format!("{runs:.1}"))
     })
 }
 
 fn smallest_table(answer: &Answer) -> Table {
     let heads = RUNS.map(|runs| format!("#{runs} runs"));
     let ends = ["".to_owned(), "#noise".to_owned()];
-    let mut table = Table::new(ends.into_iter().chain(heads).chain(["#two stages".to_owned()]));
+    let mut table =
+        Table::new(ends.into_iter().chain(heads).chain([format!("#up to {}", SEQUENTIAL_RUNS.end())]));
     for noise in &answer.noises {
-        let found = noise.detectable.iter().map(|found| found.effect).chain([noise.two_stages_find]);
+        let found = noise.detectable.iter().map(|found| found.effect).chain([noise.sequential_find]);
         let found = found.map(|effect| effect.map_or_else(|| GAP.to_owned(), percent));
         table.push([noise.of.clone(), percent(noise.noise)].into_iter().chain(found).collect());
     }
@@ -129,7 +129,7 @@ fn smallest_table(answer: &Answer) -> Table {
 
 fn long(answer: &Answer) -> Table {
     let mut table =
-        Table::new(["of", "noise", "class", "alpha", "power", "effect", "runs", "two_stages_runs"]);
+        Table::new(["of", "noise", "class", "alpha", "power", "effect", "runs", "sequential_runs"]);
     let noises = answer.noises.iter().map(|noise| (&noise.of, noise.noise, None, Some(&noise.effects)));
     let cells =
         answer.cells.iter().map(|cell| (&cell.cell, cell.noise, cell.class.as_ref(), cell.effects.as_ref()));
@@ -143,7 +143,7 @@ fn long(answer: &Answer) -> Table {
                 answer.power.to_string(),
                 or_empty(effect.map(|effect| effect.effect)),
                 or_empty(effect.and_then(|effect| effect.runs)),
-                or_empty(effect.and_then(|effect| effect.two_stages_runs)),
+                or_empty(effect.and_then(|effect| effect.sequential_runs)),
             ]);
         };
         match effects {

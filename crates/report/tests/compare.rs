@@ -105,9 +105,9 @@ fn the_client_sweep_of_2008_gets_the_expected_verdicts() {
             equal(expected, "ratio_med", comparison.median_ratio());
             equal(expected, "ratio_gm", row.ratio().unwrap());
             equal(expected, "p_holm", row.judged.p_holm.unwrap());
-            let welch = comparison.welch.unwrap();
-            equal(expected, "p_welch", welch.p);
-            let interval = welch.confidence_interval(0.95).unwrap();
+            let estimate = comparison.estimate.unwrap();
+            equal(expected, "p_welch", estimate.p);
+            let interval = estimate.confidence_interval(0.95).unwrap();
             equal(expected, "ci95_lo", interval.low);
             equal(expected, "ci95_hi", interval.high);
         }
@@ -187,7 +187,7 @@ fn several_variants_are_each_compared_with_the_first() {
     assert_eq!(compared.pairs[1].only_baseline.len(), 1);
     // One matrix: the largest p of three is the only one that is not multiplied.
     let rows = &compared.metrics[0].rows;
-    let p = |row: &Row| row.judged.comparison.as_ref().unwrap().welch.unwrap().p;
+    let p = |row: &Row| row.judged.comparison.as_ref().unwrap().estimate.unwrap().p;
     assert_eq!(rows[0].judged.p_holm, Some(p(&rows[0])));
     let smaller = f64::min(p(&rows[1]), p(&rows[2]));
     assert!(rows[1..].iter().any(|row| row.judged.p_holm == Some(3.0 * smaller)));

@@ -140,13 +140,13 @@ fn a_campaign_with_too_few_repeats_for_its_effect_causes_a_warning() {
     assert_eq!((three.effect, three.runs, three.cells, three.short), (0.05, 3, 4, 2));
     let warning = three.warning().unwrap();
     assert!(warning.starts_with("with 3 runs a side and 1.9% noise, only changes above 18"), "{warning}");
-    assert!(warning.ends_with("5% needs 8 (in the noisiest cell; 2 of 4 fall short)"), "{warning}");
-    assert_eq!(foreseen(&bundles, "repeats = 8").unwrap().warning(), None);
+    assert!(warning.ends_with("5% needs 9 (in the noisiest cell; 2 of 4 fall short)"), "{warning}");
+    assert_eq!(foreseen(&bundles, "repeats = 9").unwrap().warning(), None);
     assert_eq!(foreseen(&bundles, "repeats = 3\neffect = '30%'").unwrap().warning(), None);
     let adaptive = foreseen(&bundles, "repeats = { min = 5, max = 20 }").unwrap();
-    assert!(adaptive.in_two_stages && adaptive.warning().is_none(), "{adaptive:?}");
+    assert!(adaptive.is_adaptive && adaptive.warning().is_none(), "{adaptive:?}");
     let two = foreseen(&bundles, "repeats = 2").unwrap();
-    assert!(two.warning().unwrap().contains("there is no verdict; 5% needs 8"), "{two:?}");
+    assert!(two.warning().unwrap().contains("there is no verdict; 5% needs 9"), "{two:?}");
 }
 
 #[test]

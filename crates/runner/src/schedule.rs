@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::factor::Factor;
+use model::machine::Acceleration;
 use model::merit::Merit;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Run, Status, Trial};
 use model::shuffle::Shuffler;
 
 use crate::host_context::HostContext;
-use crate::repeats;
+use crate::repeats::{self, Pair};
 
 /// One attempt at a planned trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -179,35 +180,67 @@ impl<'a> Schedule<'a> {
 
     /// The cells that need another repeat, each with the reason.
     fn cells_to_repeat(&self) -> Vec<(usize, String)> {
-        let repeats = &self.plan.run.repeats;
+        let run = &self.plan.run;
+        if run.repeats.min == run.repeats.max {
+            return Vec::new();
+        }
+        let open = self.open_pairs();
         let cells = (0..self.plan.cells.len())
-            .filter(|cell| self.repeats(*cell) < repeats.max && self.host.runs(&self.plan.cells[*cell]));
+            .filter(|cell| self.repeats(*cell) < run.repeats.max && self.host.runs(&self.plan.cells[*cell]));
         cells
             .filter_map(|cell| {
-                let figures = self.figures(cell);
-                let spread = self.spread(cell);
-                let reason = repeats::reason_for_cell(&figures, spread, repeats).or_else(|| {
-                    self.compared_cells(cell).find_map(|other| {
-                        let against = self.plan.run.compare?.level(&self.plan.cells[other]);
-                        repeats::reason_for_pair(&figures, &self.figures(other), &against, repeats)
-                    })
-                });
+                let figures: Vec<f64> = self.results(cell).into_iter().map(|(_, figure)| figure).collect();
+                let reason =
+                    repeats::reason_for_cell(&figures, self.spread(cell), &run.repeats).or_else(|| {
+                        let (a, b) = open.iter().find(|(a, b)| [*a, *b].contains(&cell))?;
+                        let other = if *a == cell { *b } else { *a };
+                        let against = run.compare?.level(&self.plan.cells[other]);
+                        Some(repeats::reason_for_pair(figures.len(), &against, run))
+                    });
                 Some((cell, reason?))
             })
             .collect()
     }
 
-    /// The cells that a cell is compared with: those with the baseline's level of the compared factor or, for a baseline
-    /// cell, all other levels; every other factor has the same level.
-    fn compared_cells(&self, cell: usize) -> impl Iterator<Item = usize> {
-        let compare = self.plan.run.compare;
-        let baseline = compare.zip(self.plan.cells.first()).map(|(factor, first)| factor.level(first));
+    /// The pairs of a baseline's cell and another one that are not decided yet: those whose levels differ in the compared
+    /// factor only, and which are judged by the same figure.
+    fn open_pairs(&self) -> Vec<(usize, usize)> {
         let cells = &self.plan.cells;
-        (0..cells.len()).filter(move |&other| {
-            let (Some(compare), Some(baseline)) = (compare, &baseline) else { return false };
-            let pair = [&cells[cell], &cells[other]];
-            Factor::varied(pair) == [compare] && pair.iter().any(|cell| compare.level(cell) == *baseline)
-        })
+        let (Some(compare), Some(first)) = (self.plan.run.compare, cells.first()) else { return Vec::new() };
+        let baseline = compare.level(first);
+        let (of_baseline, others): (Vec<usize>, Vec<usize>) =
+            (0..cells.len()).partition(|cell| compare.level(&cells[*cell]) == baseline);
+        let pairs: Vec<(usize, usize)> = others
+            .into_iter()
+            .filter_map(|other| {
+                let is_same = |cell: &&usize| {
+                    Factor::varied([&cells[**cell], &cells[other]]) == [compare]
+                        && self.merit(**cell) == self.merit(other)
+                };
+                Some((*of_baseline.iter().find(is_same)?, other))
+            })
+            .collect();
+        // Only complete blocks are looked at: one that has begun is completed.
+        let results: Vec<[Vec<(u32, f64)>; 2]> = pairs
+            .iter()
+            .map(|&(a, b)| {
+                let last = self.repeats(a).min(self.repeats(b));
+                [a, b].map(|cell| self.results(cell).into_iter().filter(|(of, _)| *of <= last).collect())
+            })
+            .collect();
+        let is_counted = |cell: usize| cells[cell].acceleration == Acceleration::Icount;
+        let compared: Vec<Pair<'_>> = pairs
+            .iter()
+            .zip(&results)
+            .map(|(&(a, b), [baseline, variant])| Pair {
+                baseline,
+                variant,
+                spread: self.spread(a),
+                is_counted: is_counted(a) && is_counted(b),
+            })
+            .collect();
+        let decided = repeats::decided(&compared, &self.plan.run);
+        pairs.into_iter().zip(decided).filter(|(_, is_decided)| !is_decided).map(|(pair, _)| pair).collect()
     }
 
     /// Progress of the campaign.
@@ -285,15 +318,21 @@ impl<'a> Schedule<'a> {
         last.unwrap_or(0).max(self.plan.run.repeats.min)
     }
 
-    /// The figures of a cell's usable trials, by repeat.
-    fn figures(&self, cell: usize) -> Vec<f64> {
+    /// The figures of a cell's usable trials, with the number of the repeat.
+    fn results(&self, cell: usize) -> Vec<(u32, f64)> {
         let of_cell = self.attempts.range((cell, 0)..=(cell, u32::MAX));
-        of_cell.flat_map(|(_, attempts)| attempts.iter().filter_map(|attempt| attempt.figure)).collect()
+        let usable = |attempt: &Attempt| Some((attempt.repeat, attempt.figure?));
+        of_cell.flat_map(|(_, attempts)| attempts.iter().filter_map(usable)).collect()
+    }
+
+    /// The figure that a cell is judged by.
+    fn merit(&self, cell: usize) -> Merit {
+        Merit::of(&self.plan.cells[cell].clone().into())
     }
 
     /// The spreads at which a cell's figures are noisy and wide.
     fn spread(&self, cell: usize) -> stats::Spread {
-        diagnose::spread(Merit::of(&self.plan.cells[cell].clone().into()))
+        diagnose::spread(self.merit(cell))
     }
 }
 
@@ -404,8 +443,8 @@ mod tests {
             }
             trials.len()
         };
-        // A spread of 8% would be wide for a throughput.
-        assert_eq!(repeats(0.1), 10);
+        // A spread of 8% would be wide for a throughput. Six blocks are compared by their differences.
+        assert_eq!(repeats(0.1), 12);
         assert_eq!(repeats(0.5), 16);
     }
 
@@ -504,7 +543,7 @@ mod tests {
         });
         let runs_of =
             |server: &str| trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == server).count();
-        assert_eq!(runs_of("18"), 15);
+        assert_eq!((runs_of("17"), runs_of("18")), (20, 20), "they can't be told apart");
         let more: Vec<&Trial> = trials.iter().filter(|trial| trial.reason.is_some()).collect();
         assert_eq!((more[0].position, more[0].repeat), (11, 6));
         assert!(
@@ -515,17 +554,47 @@ mod tests {
     }
 
     #[test]
-    fn a_possible_difference_gets_its_second_stage_on_both_sides() {
-        let plan = plan("", "repeats = { min = 5, max = 20 }\n");
-        let trials = run(&plan, &host(), |next, n| {
-            Ok((if next.trial.cell == 0 { 100.0 } else { 104.0 }) + (n % 3) as f64 / 10.0)
+    fn a_comparison_gets_blocks_until_it_is_decided() {
+        let plan = plan("", "repeats = { min = 3, max = 20 }\n");
+        let noise = |block: u32| [0.0, 2.0, -2.0, 1.0, -1.0][block as usize % 5];
+        let with = |change: f64| {
+            run(&plan, &host(), |next, n| {
+                let own = (n * 7 % 5) as f64 / 10.0;
+                let level = if next.trial.cell == 0 { 100.0 } else { change };
+                Ok(level + noise(next.trial.repeat) + own)
+            })
+        };
+        // Three runs a side can't decide, whatever they are. Blocks differ by more than the sides.
+        for (change, most) in [(100.0, 9), (95.0, 10), (50.0, 7)] {
+            let trials = with(change);
+            let blocks = trials.len() / 2;
+            assert!(
+                blocks > 3 && blocks <= most && trials.len() % 2 == 0,
+                "{change}: {} trials",
+                trials.len()
+            );
+            let reason = trials[6].reason.as_deref().unwrap();
+            assert!(reason.contains("nor one within 5.0 % is certain after 3 runs: up to 20"), "{reason}");
+        }
+        // Neither a change nor equivalence: all that may run.
+        let open = run(&plan, &host(), |next, n| {
+            Ok(if next.trial.cell == 0 { 100.0 } else { 98.0 } + (n * n % 11) as f64 * 2.0)
         });
-        assert_eq!(trials.len(), 20, "10 of each");
-        assert_eq!(trials.iter().filter(|trial| trial.reason.is_some()).count(), 10);
-        let reason = trials[10].reason.as_deref().unwrap();
-        assert!(reason.contains("it may differ from 1"), "{reason}");
-        let same = run(&plan, &host(), |_, n| Ok(100.0 + (n / 2 % 3) as f64 / 10.0));
-        assert_eq!(same.len(), 10);
+        assert_eq!(open.len(), 40);
+    }
+
+    #[test]
+    fn a_decided_comparison_of_a_matrix_gets_no_more_runs() {
+        let plan = plan("scale = [1, 2]\n", "repeats = { min = 5, max = 12 }\n");
+        let trials = run(&plan, &host(), |next, n| {
+            let cell = plan.cell(&next.trial);
+            let halved = cell.scale == 2 && cell.server == "18";
+            let noise = if cell.scale == 2 { 0.1 } else { (n * n % 11) as f64 * 3.0 };
+            Ok(if halved { 50.0 } else { 100.0 } + noise + n as f64 / 1e4)
+        });
+        let of =
+            |scale: &str| trials.iter().filter(|trial| Factor::Scale.level(&trial.cell) == scale).count();
+        assert!(of("1") == 24 && of("2") < 16, "{} {}", of("1"), of("2"));
     }
 
     #[test]
@@ -533,7 +602,7 @@ mod tests {
         let plan = plan("", "repeats = { min = 3, max = 12, until_ci = '1%' }\ncompare = 'server'\n");
         let trials = run(&plan, &host(), |next, _| Ok(100.0 + f64::from(next.trial.repeat % 2) * 2.0));
         let of_one = trials.iter().filter(|trial| Factor::Server.level(&trial.cell) == "17").count();
-        assert!((6..=12).contains(&of_one), "{of_one}");
+        assert!((8..=12).contains(&of_one), "{of_one}");
         assert!(trials.last().unwrap().reason.as_ref().unwrap().contains("± 1.0 %"));
     }
 }

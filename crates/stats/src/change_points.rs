@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use crate::e_divisive::{best_split, significant_split};
+use crate::e_divisive::{MIN_SIDE, MIN_VALUES, best_split, significant_split};
 use crate::moments::{Moments, suffixes};
 use crate::transient::significant_transient;
-use crate::{Logs, Sample, Welch};
+use crate::{Estimate, Logs, Sample, benjamini_hochberg};
 
 /// Seed of the permutations: fixed, so that a series always has the same change points.
 const SEED: u64 = 20_160_628;
@@ -28,10 +28,14 @@ pub struct ChangePoint {
     /// The p-value of the hypothesis that the order of the points in the segment split here is random, by permutations:
     /// at most 0.01, at least 0.001, and for more than 200 points at least 0.0017.
     pub p: f64,
-    /// Comparison of the segment after, up to the next change point, with the segment before: the ratio of their
-    /// geometric means, with its interval.
-    pub effect: Welch,
+    /// Comparison of the segment after, up to the next change point, with the segment before: the ratio of their geometric
+    /// means, with a p and an interval that hold for all positions that the change could have together. So they are honest
+    /// although the position was chosen because the segments differ most there.
+    pub effect: Estimate,
 }
+
+/// An effect at or below this p, adjusted over all change points of all series, is reported.
+const EFFECT_ALPHA: f64 = 0.05;
 
 /// The change points of a series of positive values in order, such as throughput by version or date; `None` is a
 /// missing value. There are none among fewer than 10 values.
@@ -55,29 +59,100 @@ pub struct ChangePoint {
 /// transients as by Olshen, Venkatraman, Lucito and Wigler, "Circular Binary Segmentation for the Analysis of
 /// Array-Based DNA Copy Number Data", Biostatistics 5 (2004); repositioning by Bai, "Estimating Multiple Breaks One at
 /// a Time", Econometric Theory 13 (1997).
+///
+/// The effect of a change point must be significant as well: see [`change_points_of_all`].
 pub fn change_points(series: &[Option<f64>]) -> Option<Vec<ChangePoint>> {
-    let known: Vec<(usize, f64)> =
-        series.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?))).collect();
-    if known.iter().any(|(_, value)| !(*value > 0.0 && value.is_finite())) {
-        return None;
+    change_points_of_all(std::slice::from_ref(&series)).remove(0)
+}
+
+/// The change points of several series, such as the cells of one history; `None` for those with a value that is zero,
+/// negative, NaN or infinite.
+///
+/// The more series, the more have a change point by chance. So a change point is reported only if the p of its effect,
+/// adjusted by Benjamini and Hochberg over the change points of all series, is at most 0.05; a series without one has a p
+/// of 1. At most 5% of the reported change points are expected to be false, and if nothing changed in any series, at most
+/// 5% of histories have one. The interval of a reported effect never contains 1. The least significant is omitted first,
+/// and its segments are joined before the next one is judged.
+pub fn change_points_of_all<S: AsRef<[Option<f64>]>>(series: &[S]) -> Vec<Option<Vec<ChangePoint>>> {
+    let mut all: Vec<Option<Segmented>> =
+        series.iter().map(|series| Segmented::new(series.as_ref())).collect();
+    loop {
+        let found: Vec<Vec<ChangePoint>> =
+            all.iter().map(|of| of.as_ref().map_or_else(Vec::new, Segmented::change_points)).collect();
+        let tested = found.iter().zip(&all).filter(|(_, of)| of.as_ref().is_some_and(Segmented::is_tested));
+        let p: Vec<f64> = tested
+            .flat_map(|(found, _)| match found.is_empty() {
+                true => vec![1.0],
+                false => found.iter().map(|change| change.effect.p).collect(),
+            })
+            .collect();
+        let adjusted = benjamini_hochberg(&p);
+        let worst = p.iter().zip(adjusted).filter(|(p, adjusted)| *adjusted > EFFECT_ALPHA && **p < 1.0);
+        let worst = worst.map(|(p, _)| *p).max_by(f64::total_cmp);
+        // An effect with a p of 1 is not significant either, but a series without any has no change point to omit.
+        let worst = found.iter().flatten().map(|change| change.effect.p).find(|p| *p >= 1.0).or(worst);
+        let Some(worst) = worst else {
+            let known = all.iter().map(Option::is_some);
+            return found.into_iter().zip(known).map(|(found, known)| known.then_some(found)).collect();
+        };
+        for (of, found) in all.iter_mut().zip(&found) {
+            if let (Some(of), Some(at)) = (of, found.iter().position(|change| change.effect.p == worst)) {
+                of.splits.remove(at);
+                break;
+            }
+        }
     }
-    let values: Vec<f64> = known.iter().map(|(_, value)| value.ln()).collect();
-    let splits = find_splits(&values);
-    let ends: Vec<usize> =
-        [0].into_iter().chain(splits.iter().map(|split| split.at)).chain([values.len()]).collect();
-    let change = |(split, ends): (&Split, &[usize])| {
-        let (from, to) = (ends[0], ends[2]);
-        let logs = |points: &[(usize, f64)]| Logs::new(points.iter().map(|(_, value)| *value));
-        let (earliest, latest) = position_interval(&values[from..to], split.at - from);
-        Some(ChangePoint {
-            before: known[split.at - 1].0,
-            after: known[split.at].0,
-            within: (known[from + earliest - 1].0, known[from + latest].0),
-            p: split.p,
-            effect: Welch::new(&logs(&known[from..split.at])?, &logs(&known[split.at..to])?)?,
-        })
-    };
-    splits.iter().zip(ends.windows(3)).map(change).collect()
+}
+
+/// A series with its splits.
+struct Segmented {
+    /// The known points with their indices.
+    known: Vec<(usize, f64)>,
+    /// Their logarithms.
+    values: Vec<f64>,
+    splits: Vec<Split>,
+}
+
+impl Segmented {
+    fn new(series: &[Option<f64>]) -> Option<Self> {
+        let known: Vec<(usize, f64)> =
+            series.iter().enumerate().filter_map(|(index, value)| Some((index, (*value)?))).collect();
+        if known.iter().any(|(_, value)| !(*value > 0.0 && value.is_finite())) {
+            return None;
+        }
+        let values: Vec<f64> = known.iter().map(|(_, value)| value.ln()).collect();
+        Some(Self { splits: find_splits(&values), known, values })
+    }
+
+    fn is_tested(&self) -> bool {
+        self.values.len() >= MIN_VALUES
+    }
+
+    /// One for each split.
+    fn change_points(&self) -> Vec<ChangePoint> {
+        let Self { known, values, splits } = self;
+        let ends: Vec<usize> =
+            [0].into_iter().chain(splits.iter().map(|split| split.at)).chain([values.len()]).collect();
+        let change = |(split, ends): (&Split, &[usize])| {
+            let (from, to) = (ends[0], ends[2]);
+            let logs = |points: &[(usize, f64)]| Logs::new(points.iter().map(|(_, value)| *value));
+            let (earliest, latest) = position_interval(&values[from..to], split.at - from);
+            let effect = Estimate::pooled(&logs(&known[from..split.at])?, &logs(&known[split.at..to])?)?;
+            Some(ChangePoint {
+                before: known[split.at - 1].0,
+                after: known[split.at].0,
+                within: (known[from + earliest - 1].0, known[from + latest].0),
+                p: split.p,
+                effect: effect.chosen_among(positions(to - from)),
+            })
+        };
+        splits.iter().zip(ends.windows(3)).filter_map(change).collect()
+    }
+}
+
+/// Number of positions at which so many values can be split.
+fn positions(values: usize) -> usize {
+    (values + 1).saturating_sub(2 * MIN_SIDE)
 }
 
 /// The median of each point's runs; `None` for a point without runs, and no result if a run is NaN or infinite.

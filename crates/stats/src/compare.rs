@@ -3,12 +3,17 @@
 use std::fmt;
 
 use crate::cell::MIN_RUNS;
-use crate::{Cell, Interval, Logs, Spread, Welch, holm, permutation_p};
+use crate::{Blocks, Cell, Estimate, Interval, Logs, Spread, holm, permutation_p};
 
 /// A ratio between 1/1.05 and 1.05 is not a relevant change.
 pub const MARGIN: f64 = 1.05;
 /// As [`MARGIN`], for counted instructions: only the path length changes such a figure by this much.
 pub const COUNTED_MARGIN: f64 = 1.01;
+/// The [margin](Comparison::margin) of cells whose campaigns are for this effect, as a share.
+pub fn margin(effect: f64, is_counted: bool) -> f64 {
+    1.0 + if is_counted { effect.min(COUNTED_MARGIN - 1.0) } else { effect }
+}
+
 /// Confidence of the interval that must lie within the margin.
 const LEVEL: f64 = 0.95;
 /// Among several comparisons, an adjusted p at or below this is a change.
@@ -29,12 +34,16 @@ pub struct Comparison {
     pub a: Cell,
     /// The variant.
     pub b: Cell,
-    /// The ratio of geometric means, b over a, with its confidence; `None` for fewer than 2 runs on a side.
-    pub welch: Option<Welch>,
+    /// The ratio, b over a, with its confidence; `None` for fewer than 2 runs on a side.
+    pub estimate: Option<Estimate>,
+    /// The blocks within which the sides are compared; `None` if they are compared as two samples.
+    pub blocks: Option<Blocks>,
     /// The largest ratio that is not a relevant change; its inverse is the smallest.
     pub margin: f64,
-    /// The [exact permutation p](permutation_p); `None` unless a side is unstable, and for more than 40 runs together.
-    pub permutation_p: Option<f64>,
+    /// The logarithms of both sides.
+    logs: (Logs, Logs),
+    /// Whether runs are independent and their number fixed, as permutations require.
+    is_permutable: bool,
 }
 
 /// The outcome of comparing two cells. More throughput is better. A verdict on [unstable](Comparison::is_unstable) cells
@@ -64,13 +73,14 @@ impl Comparison {
     pub fn with_spread(a: &[f64], b: &[f64], spread: Spread) -> Option<Self> {
         let logs = (Logs::new(a.iter().copied())?, Logs::new(b.iter().copied())?);
         let (a, b) = (Cell::new(a)?.with_spread(spread), Cell::new(b)?.with_spread(spread));
-        let unstable = a.is_unstable() || b.is_unstable();
         Some(Self {
-            welch: Welch::new(&logs.0, &logs.1),
+            estimate: Estimate::welch(&logs.0, &logs.1),
+            blocks: None,
             margin: MARGIN,
-            permutation_p: unstable.then(|| permutation_p(&logs.0, &logs.1)).flatten(),
             a,
             b,
+            logs,
+            is_permutable: true,
         })
     }
 
@@ -79,9 +89,44 @@ impl Comparison {
         Self { margin, ..self }
     }
 
+    /// The same comparison by the differences within blocks: pairs of a run of each side, `(a, b)`, that were measured
+    /// next to each other. It stays one of two samples if there are [too few blocks](Blocks::new) for the runs.
+    pub fn in_blocks(self, pairs: &[(f64, f64)]) -> Self {
+        let Some(blocks) = Blocks::new(pairs, self.a.n.max(self.b.n)) else { return self };
+        Self { estimate: Some(blocks.estimate), blocks: Some(blocks), ..self }
+    }
+
+    /// The same comparison if the number of runs depends on their results: see [`Estimate::sequential`]. To be applied
+    /// last.
+    pub fn sequential(self) -> Self {
+        Self { estimate: self.estimate.map(Estimate::sequential), is_permutable: false, ..self }
+    }
+
+    /// The same comparison if all runs of a side share something that those of the other don't: see
+    /// [`Estimate::widened`]. The permutation test takes runs for independent, and does not apply.
+    pub fn widened(self, variance: f64, degrees_of_freedom: f64) -> Self {
+        let estimate = self.estimate.map(|estimate| estimate.widened(variance, degrees_of_freedom));
+        Self { estimate, is_permutable: false, ..self }
+    }
+
+    /// The ratio, b over a: of geometric means, or that within [blocks](Self::blocks).
+    pub fn ratio(&self) -> f64 {
+        let of_sides = self.b.geometric_mean / self.a.geometric_mean;
+        self.blocks.as_ref().map_or(of_sides, |blocks| blocks.estimate.ratio)
+    }
+
     /// The ratio of the medians, b over a.
     pub fn median_ratio(&self) -> f64 {
         self.b.median / self.a.median
+    }
+
+    /// The [exact permutation p](permutation_p), or that of [blocks](Blocks::permutation_p); `None` for more than 40 runs
+    /// or 20 blocks, if the number of runs depends on the results, and if runs of a side share their session.
+    pub fn permutation_p(&self) -> Option<f64> {
+        if !self.is_permutable {
+            return None;
+        }
+        self.blocks.as_ref().map_or_else(|| permutation_p(&self.logs.0, &self.logs.1), Blocks::permutation_p)
     }
 
     /// Whether every run of one side is faster than every run of the other.
@@ -89,30 +134,33 @@ impl Comparison {
         self.a.maximum < self.b.minimum || self.b.maximum < self.a.minimum
     }
 
-    /// Whether a side is [unstable](Cell::is_unstable).
+    /// Whether a side is [unstable](Cell::is_unstable), or in blocks their [ratios](Blocks::is_unstable).
     pub fn is_unstable(&self) -> bool {
-        self.a.is_unstable() || self.b.is_unstable()
+        match &self.blocks {
+            Some(blocks) => blocks.is_unstable(self.a.spread),
+            None => self.a.is_unstable() || self.b.is_unstable(),
+        }
     }
 
-    /// Welch's comparison if the runs suffice for a verdict; `None` for fewer than 3 runs on a side.
-    fn sufficient(&self) -> Option<Welch> {
-        self.welch.filter(|_| self.a.n.min(self.b.n) >= MIN_RUNS)
+    /// The estimate if the runs suffice for a verdict; `None` for fewer than 3 runs on a side.
+    fn sufficient(&self) -> Option<Estimate> {
+        self.estimate.filter(|_| self.a.n.min(self.b.n) >= MIN_RUNS)
     }
 
-    /// The verdict, with Welch's p adjusted over a matrix of comparisons, or `None` if this is the only one.
+    /// The verdict, with p adjusted over a matrix of comparisons, or `None` if this is the only one.
     fn verdict(&self, adjusted_p: Option<f64>) -> Verdict {
-        let Some(welch) = self.sufficient() else { return Verdict::Insufficient };
-        let Some(interval) = welch.confidence_interval(LEVEL) else { return Verdict::Inconclusive };
+        let Some(estimate) = self.sufficient() else { return Verdict::Insufficient };
+        let Some(interval) = estimate.confidence_interval(LEVEL) else { return Verdict::Inconclusive };
         if interval.low >= 1.0 / self.margin && interval.high <= self.margin {
             return Verdict::Equivalent;
         }
         let is_change = match (self.is_unstable(), adjusted_p) {
             (true, p) => self.is_clear(interval, p),
             (false, Some(p)) => p <= MATRIX_ALPHA,
-            (false, None) => welch.p <= SINGLE_ALPHA,
+            (false, None) => estimate.p <= SINGLE_ALPHA,
         };
         match is_change {
-            true if welch.ratio < 1.0 => Verdict::Regression,
+            true if estimate.ratio < 1.0 => Verdict::Regression,
             true => Verdict::Improvement,
             false => Verdict::Inconclusive,
         }
@@ -121,16 +169,20 @@ impl Comparison {
     /// Whether unstable sides differ despite their spread and modes.
     fn is_clear(&self, interval: Interval, adjusted_p: Option<f64>) -> bool {
         let variance = |cell: &Cell| cell.log_sd.unwrap_or_default().powi(2);
-        let noise = ((variance(&self.a) + variance(&self.b)) / 2.0).sqrt();
+        let of_sides = ((variance(&self.a) + variance(&self.b)) / 2.0).sqrt();
+        let noise = self.blocks.as_ref().map_or(of_sides, Blocks::noise);
         let share = (NOISE_SHARE_PER_RUN * self.a.n.min(self.b.n) as f64).min(1.0);
         let distance = self.margin.max((share * noise).exp());
         let is_beyond = |low: f64, high: f64, distance: f64| high < 1.0 / distance || low > distance;
-        let medians = self.median_ratio();
         let is_interval_beyond = is_beyond(interval.low, interval.high, distance);
+        let (is_one_sided, ratio) = match &self.blocks {
+            Some(blocks) => (blocks.is_one_sided(), blocks.median_ratio()),
+            None => (self.ranges_are_disjoint(), self.median_ratio()),
+        };
         (is_interval_beyond && adjusted_p.is_none_or(|p| p <= MATRIX_ALPHA))
-            || (self.ranges_are_disjoint()
-                && self.permutation_p.is_some_and(|p| p <= EXACT_ALPHA)
-                && is_beyond(medians, medians, self.margin))
+            || (is_one_sided
+                && is_beyond(ratio, ratio, self.margin)
+                && self.permutation_p().is_some_and(|p| p <= EXACT_ALPHA))
     }
 }
 
@@ -142,7 +194,8 @@ impl Comparison {
 ///    Bioavailability", Journal of Pharmacokinetics and Biopharmaceutics 15 (1987), stricter than his 90%);
 /// 3. a side is unstable: a change if the whole 95% interval is beyond the margin and beyond the noise (with fewer than 5
 ///    runs a side, a share of it) and, in a matrix, p is as in rule 4; or if the ranges are disjoint, the exact permutation
-///    p is at most 0.01 and the ratio of medians is beyond the margin;
+///    p is at most 0.01 and the ratio of medians is beyond the margin (in blocks: if their ratios are unstable; all have
+///    one direction, and their median is beyond the margin);
 /// 4. p, [adjusted](holm) over all comparisons with at least 3 runs a side, is at most 0.05: a change. If there is only
 ///    one such comparison, its p must be at most 0.01;
 /// 5. inconclusive.
@@ -229,7 +282,7 @@ mod tests {
         // The interval excludes the margin, not the noise.
         let wide = [100.0, 160.0, 80.0, 130.0, 110.0];
         let comparison = Comparison::new(&wide, &wide.map(|value| value * 0.58)).unwrap();
-        let interval = comparison.welch.unwrap().confidence_interval(0.95).unwrap();
+        let interval = comparison.estimate.unwrap().confidence_interval(0.95).unwrap();
         assert!(interval.high < 1.0 / MARGIN, "{interval:?}");
         assert_eq!(verdicts(&[comparison]), [Verdict::Inconclusive]);
     }
@@ -252,7 +305,7 @@ mod tests {
     fn disjoint_ranges_are_a_change_if_that_is_improbable() {
         let (wide, other) = ([90.0, 96.0, 84.0, 99.0, 87.0], [101.0, 101.5, 100.5, 101.2, 100.8]);
         let comparison = Comparison::new(&wide, &other).unwrap();
-        let interval = comparison.welch.unwrap().confidence_interval(0.95).unwrap();
+        let interval = comparison.estimate.unwrap().confidence_interval(0.95).unwrap();
         assert!(comparison.is_unstable() && interval.low < MARGIN, "{interval:?}");
         assert_eq!(verdicts(&[comparison]), [Verdict::Improvement]);
     }
@@ -271,7 +324,7 @@ mod tests {
     fn a_single_comparison_needs_a_smaller_p() {
         let noisy = [100.0, 103.0, 97.0, 101.5, 98.5];
         let doubtful = Comparison::new(&noisy, &noisy.map(|value| value * 0.9605)).unwrap();
-        let p = doubtful.welch.unwrap().p;
+        let p = doubtful.estimate.unwrap().p;
         assert!(p > 0.01 && p < 0.05, "{p}");
         let clear = Comparison::new(&STEADY, &times(0.8)).unwrap();
         let insufficient = Comparison::new(&[1.0], &[2.0]).unwrap();

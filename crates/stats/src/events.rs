@@ -102,11 +102,11 @@ fn event(place: usize, changes: Vec<(usize, ChangePoint)>) -> Option<Event> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Logs, Welch};
+    use crate::{Estimate, Logs};
 
     fn change(before: usize, after: usize, within: (usize, usize), ratio: f64) -> ChangePoint {
         let logs = |factor: f64| Logs::new([100.0 * factor, 100.0 * factor]).unwrap();
-        let effect = Welch::new(&logs(1.0), &logs(ratio)).unwrap();
+        let effect = Estimate::welch(&logs(1.0), &logs(ratio)).unwrap();
         ChangePoint { before, after, within, p: 0.001, effect }
     }
 

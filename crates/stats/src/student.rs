@@ -1,6 +1,6 @@
-//! Student's t distribution, based on `statrs`.
+//! Student's t distribution and the normal one, based on `statrs`.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 
 /// The probability that t exceeds `t`, which must not be NaN.
 pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
@@ -12,4 +12,9 @@ pub(crate) fn upper_tail(t: f64, degrees_of_freedom: f64) -> f64 {
 pub(crate) fn upper_quantile(tail: f64, degrees_of_freedom: f64) -> f64 {
     // By the lower tail and symmetry, for the same reason.
     StudentsT::new(0.0, 1.0, degrees_of_freedom).map_or(f64::NAN, |student| -student.inverse_cdf(tail))
+}
+
+/// The value that a standard normal variable exceeds with probability `tail`.
+pub(crate) fn normal_quantile(tail: f64) -> f64 {
+    -Normal::standard().inverse_cdf(tail)
 }

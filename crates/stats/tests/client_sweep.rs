@@ -86,7 +86,7 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
                     .unwrap()
             })
             .collect();
-        let p: Vec<f64> = comparisons.iter().map(|comparison| comparison.welch.unwrap().p).collect();
+        let p: Vec<f64> = comparisons.iter().map(|comparison| comparison.estimate.unwrap().p).collect();
         let logs = |row: &BTreeMap<&str, &str>, side| {
             Logs::new(runs[&(row[side], row["clients"])].iter().copied()).unwrap()
         };
@@ -111,7 +111,7 @@ fn every_pair_of_kernels_gets_the_expected_verdicts() {
             assert_eq!(expected, row["verdict"], "{row:?}");
             assert_eq!(comparison.ranges_are_disjoint(), row["ranges"] != "overlap", "{row:?}");
             equal(row, "ratio_med", comparison.median_ratio());
-            let welch = comparison.welch.unwrap();
+            let welch = comparison.estimate.unwrap();
             equal(row, "ratio_gm", welch.ratio);
             equal(row, "df", welch.degrees_of_freedom);
             equal(row, "p_welch", welch.p);

@@ -5,8 +5,8 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use stats::{
-    Cell, Comparison, Logs, MARGIN, MODE_RATIO, Sweep, Verdict, Welch, WindowMean, change_points, holm,
-    percentiles, permutation_p, runs_for_effect, smallest_effect, stalls, verdicts, warmup_cut,
+    Cell, Comparison, Estimate, Layout, Logs, MARGIN, MODE_RATIO, Sweep, Verdict, WindowMean, change_points,
+    holm, percentiles, permutation_p, runs_for_effect, smallest_effect, stalls, verdicts, warmup_cut,
 };
 
 /// Throughputs of 2 to 8 runs, some of them equal.
@@ -52,7 +52,7 @@ proptest! {
 
     #[test]
     fn comparing_the_other_way_round_turns_the_ratio_over(a in throughputs(), b in throughputs()) {
-        let (there, back) = (Welch::new(&logs(&a), &logs(&b)).unwrap(), Welch::new(&logs(&b), &logs(&a)).unwrap());
+        let (there, back) = (Estimate::welch(&logs(&a), &logs(&b)).unwrap(), Estimate::welch(&logs(&b), &logs(&a)).unwrap());
         prop_assert!((there.ratio * back.ratio - 1.0).abs() < 1e-12);
         prop_assert_eq!(there.p, back.p);
         prop_assert!((0.0..=1.0).contains(&there.p));
@@ -71,7 +71,7 @@ proptest! {
     /// The interval contains 1 exactly if p does not exclude 1.
     #[test]
     fn interval_and_p_agree(a in throughputs(), b in throughputs()) {
-        let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
+        let welch = Estimate::welch(&logs(&a), &logs(&b)).unwrap();
         prop_assume!(welch.standard_error > 0.0 && (welch.p - 0.05).abs() > 1e-6);
         let interval = welch.confidence_interval(0.95).unwrap();
         prop_assert_eq!(interval.low <= 1.0 && 1.0 <= interval.high, welch.p > 0.05);
@@ -105,9 +105,9 @@ proptest! {
         alpha in 0.01_f64..0.1,
         power in 0.5_f64..0.99,
     ) {
-        let n = runs_for_effect(log_sd, effect, alpha, power).unwrap();
-        prop_assert!(smallest_effect(log_sd, n, alpha, power).unwrap() <= effect * (1.0 + 1e-9));
-        prop_assert!(n == 3 || smallest_effect(log_sd, n - 1, alpha, power).unwrap() >= effect * (1.0 - 1e-9));
+        let n = runs_for_effect(log_sd, effect, Layout::Independent, alpha, power).unwrap();
+        prop_assert!(smallest_effect(log_sd, n, Layout::Independent, alpha, power).unwrap() <= effect * (1.0 + 1e-9));
+        prop_assert!(n == 3 || smallest_effect(log_sd, n - 1, Layout::Independent, alpha, power).unwrap() >= effect * (1.0 - 1e-9));
     }
 }
 

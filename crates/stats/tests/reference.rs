@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 use stats::{
-    Cell, Logs, Sample, Sweep, Trend, Welch, change_points, ci_half_width, effective_sample_size, holm,
-    percentiles, permutation_p, runs_for_effect, runs_needed, smallest_effect, warmup_cut,
+    Cell, Estimate, Layout, Logs, Sample, Sweep, Trend, change_points, ci_half_width, effective_sample_size,
+    holm, percentiles, permutation_p, runs_for_effect, runs_needed, smallest_effect, warmup_cut,
 };
 
 /// Results computed by both Python and R.
@@ -14,7 +14,7 @@ use stats::{
 struct Reference {
     confidence: Vec<ConfidenceCase>,
     runs_needed: Vec<RunsNeededCase>,
-    welch: Vec<WelchCase>,
+    welch: Vec<EstimateCase>,
     permutation: Vec<PermutationCase>,
     smallest_effect: Vec<SmallestEffect>,
     runs_for_effect: Vec<RunsForEffect>,
@@ -90,7 +90,7 @@ struct RunsNeededCase {
 }
 
 #[derive(Deserialize)]
-struct WelchCase {
+struct EstimateCase {
     a: Vec<f64>,
     b: Vec<f64>,
     ratio: f64,
@@ -221,8 +221,8 @@ fn numbers_of_runs_match_scipy_and_r() {
 
 #[test]
 fn welch_matches_scipy_and_r() {
-    for WelchCase { a, b, ratio, df, p, intervals } in both(|by| by.welch) {
-        let welch = Welch::new(&logs(&a), &logs(&b)).unwrap();
+    for EstimateCase { a, b, ratio, df, p, intervals } in both(|by| by.welch) {
+        let welch = Estimate::welch(&logs(&a), &logs(&b)).unwrap();
         close("ratio", welch.ratio, ratio, 1e-12);
         close("degrees of freedom", welch.degrees_of_freedom, df, 1e-9);
         close("p", welch.p, p, 1e-8);
@@ -247,11 +247,11 @@ fn permutation_tests_match_scipy_and_r() {
 #[test]
 fn power_matches_the_noncentral_t_distribution() {
     for SmallestEffect { log_sd, n, alpha, power, effect } in both(|by| by.smallest_effect) {
-        let ours = smallest_effect(log_sd, n, alpha, power).unwrap();
+        let ours = smallest_effect(log_sd, n, Layout::Independent, alpha, power).unwrap();
         close(&format!("n {n}, alpha {alpha}, power {power}"), ours, effect, 1e-6);
     }
     for RunsForEffect { log_sd, effect, alpha, power, runs } in both(|by| by.runs_for_effect) {
-        let ours = runs_for_effect(log_sd, effect, alpha, power);
+        let ours = runs_for_effect(log_sd, effect, Layout::Independent, alpha, power);
         assert_eq!(ours, Some(runs), "log-SD {log_sd}, effect {effect}, alpha {alpha}, power {power}");
     }
 }

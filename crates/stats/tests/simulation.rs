@@ -8,8 +8,8 @@ use rand::{RngExt, SeedableRng};
 use rand_distr::StandardNormal;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use stats::{
-    Cell, Comparison, Logs, Verdict, Welch, WindowMean, change_points, critical_split, runs_for_comparison,
-    smallest_effect, verdicts,
+    Cell, Comparison, Estimate, Layout, Logs, SequentialPower, Spread, Verdict, WindowMean, change_points,
+    critical_split, runs_for_cell, smallest_effect, verdicts,
 };
 
 const SEED: u64 = 2026;
@@ -41,10 +41,10 @@ fn share(times: usize, mut happens: impl FnMut() -> bool) -> f64 {
     (0..times).filter(|_| happens()).count() as f64 / times as f64
 }
 
-/// Welch's p.
+/// Estimate's p.
 fn p(a: &[f64], b: &[f64]) -> f64 {
     let logs = |values: &[f64]| Logs::new(values.iter().copied()).unwrap();
-    Welch::new(&logs(a), &logs(b)).unwrap().p
+    Estimate::welch(&logs(a), &logs(b)).unwrap().p
 }
 
 /// `data/critical-split.csv` is the output of `examples/critical_split.rs`.
@@ -89,7 +89,7 @@ fn welch_finds_the_smallest_effect_with_the_computed_power() {
     let mut runs = Runs::new();
     for n in [3, 5] {
         for (alpha, power) in [(0.05, 0.8), (0.01, 0.95)] {
-            let effect = smallest_effect(0.02, n, alpha, power).unwrap();
+            let effect = smallest_effect(0.02, n, Layout::Independent, alpha, power).unwrap();
             let found = share(5_000, || {
                 let (a, b) = (runs.take(n, 1000.0, 0.02), runs.take(n, 1000.0 * (1.0 + effect), 0.02));
                 p(&a, &b) <= alpha
@@ -100,31 +100,79 @@ fn welch_finds_the_smallest_effect_with_the_computed_power() {
     }
 }
 
-/// The runs of a two-stage comparison, of cells with a noise of 2%.
-fn two_stages(runs: &mut Runs, ratio: f64) -> (Vec<f64>, Vec<f64>) {
-    let mut take = |n| (runs.take(n, 1000.0, 0.02), runs.take(n, 1000.0 * ratio, 0.02));
-    let (mut a, mut b) = take(5);
-    let more = take(runs_for_comparison(&a, &b).unwrap() - 5);
-    a.extend(more.0);
-    b.extend(more.1);
-    (a, b)
+/// A comparison in blocks that is looked at after each block from the third, up to the 20th, until it is decided: the last
+/// comparison with its verdict.
+fn sequential(runs: &mut Runs, ratio: f64, noise: f64, block: f64) -> (Comparison, Verdict) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    loop {
+        let common = runs.take(1, 1000.0, block)[0];
+        a.push(runs.take(1, common, noise)[0]);
+        b.push(runs.take(1, common * ratio, noise)[0]);
+        if a.len() < 3 {
+            continue;
+        }
+        let pairs: Vec<(f64, f64)> = a.iter().copied().zip(b.iter().copied()).collect();
+        let comparison = Comparison::new(&a, &b).unwrap().in_blocks(&pairs).sequential();
+        let verdict = verdicts(std::slice::from_ref(&comparison))[0];
+        if a.len() == 20 || verdict != Verdict::Inconclusive {
+            return (comparison, verdict);
+        }
+    }
 }
 
 #[test]
-fn two_stages_detect_a_loss_of_5_percent_at_2_percent_noise() {
+fn a_comparison_looked_at_after_each_run_keeps_its_promises() {
     let mut runs = Runs::new();
-    let false_alarms = share(10_000, || {
-        let (a, b) = two_stages(&mut runs, 1.0);
-        p(&a, &b) <= 0.01
+    for (noise, block) in [(0.02, 0.0), (0.02, 0.06), (0.04, 0.0)] {
+        let (mut false_alarms, mut held, mut equivalent) = (0, 0, 0);
+        for _ in 0..1000 {
+            let (comparison, verdict) = sequential(&mut runs, 1.0, noise, block);
+            false_alarms += u32::from(matches!(verdict, Verdict::Regression | Verdict::Improvement));
+            let interval = comparison.estimate.unwrap().confidence_interval(0.95).unwrap();
+            held += u32::from(interval.low <= 1.0 && 1.0 <= interval.high);
+            equivalent += u32::from(verdict == Verdict::Equivalent);
+        }
+        assert!(false_alarms <= 10, "{noise} {block}: {false_alarms} of 1000");
+        assert!(held >= 950, "{noise} {block}: {held} of 1000");
+        assert!(noise > 0.02 || equivalent > 960, "{noise} {block}: {equivalent} of 1000");
+    }
+    let mut mean_runs = 0.0;
+    let found = share(1000, || {
+        let (comparison, verdict) = sequential(&mut runs, 0.95, 0.02, 0.0);
+        mean_runs += comparison.a.n as f64 / 1000.0;
+        verdict == Verdict::Regression
     });
-    assert!(false_alarms <= 0.01, "{false_alarms}");
-    let found = share(10_000, || {
-        let (a, b) = two_stages(&mut runs, 0.95);
-        verdicts(&[Comparison::new(&a, &b).unwrap()]) == [Verdict::Regression]
+    let promised = SequentialPower::new(0.02, -0.05, Layout::Blocks, 0.01, 3..=20).unwrap();
+    // A few are found to be equivalent before.
+    assert!(found >= 0.98 && promised.min_power >= 0.98, "{found}, {promised:?}");
+    assert!(mean_runs <= promised.mean_runs, "{mean_runs}, {promised:?}");
+}
+
+/// Looking at the usual tests after each run, and stopping at the first that shows something.
+#[test]
+fn tests_for_a_fixed_number_of_runs_raise_false_alarms_if_they_are_repeated() {
+    let mut runs = Runs::new();
+    let false_alarms = share(2000, || {
+        let (a, b) = (runs.take(20, 1000.0, 0.02), runs.take(20, 1000.0, 0.02));
+        (3..=20).any(|n| p(&a[..n], &b[..n]) <= 0.01)
     });
-    assert!(found >= 0.95, "{found}");
-    let found_by_five = share(10_000, || p(&runs.take(5, 1000.0, 0.02), &runs.take(5, 950.0, 0.02)) <= 0.01);
-    assert!(found_by_five < 0.75, "{found_by_five}");
+    assert!(false_alarms > 0.03, "{false_alarms}");
+}
+
+/// A cell whose runs were added until its mean was known to 2% has it.
+#[test]
+fn a_mean_that_runs_were_added_for_is_as_exact_as_promised() {
+    let mut runs = Runs::new();
+    for noise in [0.01, 0.03, 0.045] {
+        let held = share(1000, || {
+            let mut values = runs.take(3, 1000.0, noise);
+            while runs_for_cell(&values, 0.02, Spread::MEAN).unwrap().0 > values.len() {
+                values.extend(runs.take(1, 1000.0, noise));
+            }
+            (Cell::new(&values).unwrap().geometric_mean / 1000.0).ln().abs() <= 0.02_f64.ln_1p()
+        });
+        assert!(held >= 0.945, "{noise}: {held}");
+    }
 }
 
 /// The level that a permutation test guarantees: for normal values as for many equal ones.

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::record::Trial;
 use plaintext::figures::duration;
-use stats::{MIN_RUNS, STAGE, runs_for_effect};
+use stats::{Blocks, Layout, MIN_RUNS};
 
-use crate::judgement::{Outcome, Row, is_usable};
-use crate::power::{ALPHA, POWER};
+use crate::design::Campaigns;
+use crate::judgement::{Outcome, Row, Sessions, is_usable};
+use crate::power::{MAX_NEEDED, SEQUENTIAL_RUNS, sequential_runs_needed};
 
-/// Beyond this, a number of runs is no advice.
-const MAX_RUNS: usize = 1000;
 /// The most runs that are named.
 const MAX_NAMED: usize = 2;
 
@@ -20,6 +19,7 @@ pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial])
     let undecided: Vec<&Row> = rows
         .filter(|row| {
             matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
+                && !is_of_sessions(row)
         })
         .collect();
     let ids: BTreeSet<&str> = undecided
@@ -27,21 +27,20 @@ pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial])
         .flat_map(|row| row.a.trials.iter().chain(&row.b.trials))
         .map(String::as_str)
         .collect();
-    let runs: BTreeSet<&str> = trials
-        .iter()
-        .filter(|trial| ids.contains(trial.id.as_str()) && trial.imported.is_none())
-        .map(|trial| trial.run.id.as_str())
-        .collect();
+    let of_rows =
+        || trials.iter().filter(|trial| ids.contains(trial.id.as_str()) && trial.imported.is_none());
+    let runs: BTreeSet<&str> = of_rows().map(|trial| trial.run.id.as_str()).collect();
+    let in_blocks = Campaigns::default().are_in_blocks(of_rows().map(|trial| &trial.run));
     if undecided.is_empty() || runs.is_empty() {
         return None;
     }
     let margin =
         undecided.iter().filter_map(|row| Some(row.judged.comparison.as_ref()?.margin)).reduce(f64::min);
     let effect = format!("{}%", ((margin? - 1.0) * 1e4).round() / 1e2);
-    let wanted = undecided.iter().filter_map(|row| wanted(row)).max()?;
-    if wanted > MAX_RUNS {
+    let wanted = undecided.iter().filter_map(|row| wanted(row, in_blocks)).max()?;
+    if wanted > MAX_NEEDED {
         return Some(format!(
-            "At this noise, more than {MAX_RUNS} runs a side would decide whether it changed by {effect}: see what disturbs the \
+            "At this noise, more than {MAX_NEEDED} runs a side would decide whether it changed by {effect}: see what disturbs the \
              machine (pgdyno doctor), or set a wider --margin"
         ));
     }
@@ -59,17 +58,33 @@ pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial])
     ))
 }
 
+/// Whether it is undecided by how much sessions differ: more runs of the same ones do not tell that.
+fn is_of_sessions(row: &Row) -> bool {
+    let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
+    estimate.zip(row.sessions).is_some_and(|(estimate, Sessions { a, b, spread })| {
+        spread.is_some_and(|spread| spread.of_difference(a, b) >= estimate.standard_error.powi(2))
+    })
+}
+
 /// Runs a side that find a change of a row's margin at its noise, more than it has; `None` if its figures can't be compared.
-fn wanted(row: &Row) -> Option<usize> {
+/// As results ask for them, their number depends on these.
+fn wanted(row: &Row, in_blocks: bool) -> Option<usize> {
     let n = row.a.values.len().min(row.b.values.len());
     let comparison = row.judged.comparison.as_ref()?;
     let variance = |cell: &stats::Cell| cell.log_sd.map(|sd| sd * sd);
-    let Some(noise) = variance(&comparison.a).zip(variance(&comparison.b)).filter(|_| n >= MIN_RUNS) else {
+    let Some(of_sides) = variance(&comparison.a).zip(variance(&comparison.b)).filter(|_| n >= MIN_RUNS)
+    else {
         // Too few runs to know the noise.
-        return Some(STAGE.max(n + 1));
+        return Some((n + 1).max(*SEQUENTIAL_RUNS.start()));
     };
-    let noise = ((noise.0 + noise.1) / 2.0).sqrt();
-    Some(runs_for_effect(noise, comparison.margin - 1.0, ALPHA, POWER).unwrap_or(usize::MAX).max(n + 1))
+    let of_sides = ((of_sides.0 + of_sides.1) / 2.0).sqrt();
+    let noise = comparison.blocks.as_ref().map_or(of_sides, Blocks::noise);
+    let layout = match in_blocks && row.sessions.is_none() {
+        true => Layout::Blocks,
+        false => Layout::Independent,
+    };
+    let needed = sequential_runs_needed(noise, comparison.margin - 1.0, layout);
+    Some(needed.unwrap_or(usize::MAX).max(n + 1))
 }
 
 /// Time that the trials take which the cells of these runs lack for a number of repeats, as long as their trials took.

@@ -1,6 +1,6 @@
 //! Figures of the compared trials, and the verdicts on them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::cell::RecordedCell;
 use model::merit::Merit;
@@ -11,8 +11,9 @@ use store::StoreReader;
 use super::advice::advice;
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
+use crate::design::{Campaigns, Sessions};
 use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
-use crate::margin::{Effects, MetricMargin};
+use crate::margin::MetricMargin;
 use crate::metric::{LatencyFigure, Metric, metrics_like, scripts};
 
 /// Figures of a trial by metric, with the kinds found for these.
@@ -97,7 +98,7 @@ impl<'r> FiguresCache<'r> {
             }
         }
         let (mut scripts, mut others) = (Vec::new(), Vec::new());
-        let mut effects = Effects::default();
+        let mut campaigns = Campaigns::default();
         for metric in metrics {
             if self.is_missing(&metric) {
                 if self.is_asked_for(&metric, shared) {
@@ -106,7 +107,7 @@ impl<'r> FiguresCache<'r> {
                 }
                 continue;
             }
-            let cells = self.cells(&metric, shared, &mut effects);
+            let cells = self.cells(&metric, shared, trials, &mut campaigns);
             match metric {
                 Metric::Script { .. } => scripts.push((metric, cells)),
                 _ => others.push(vec![(metric, cells)]),
@@ -158,11 +159,15 @@ impl<'r> FiguresCache<'r> {
         &self,
         metric: &Metric,
         shared: &[&'a [Shared<'_>]],
-        effects: &mut Effects<'a>,
+        trials: &[&Trial],
+        campaigns: &mut Campaigns<'a>,
     ) -> Vec<CellPair> {
         let figure = |trial: &Trial| self.figures.get(&trial.id)?.get(metric)?.0;
         let gates = self.request.gates.iter().filter(|gate| gate.metric == *metric);
         let margin = MetricMargin::new(metric, &self.request.margins, gates.map(|gate| gate.bound));
+        // Figures that are only in bundles would have to be read for all sessions of the store.
+        let head = |trial: &Trial| metric.head_value(trial).filter(|_| !metric.needs_record());
+        let others = OtherSessions { trials, figure: &head };
         let mut cells = Vec::new();
         for (pair, of_pair) in shared.iter().enumerate() {
             for (cell, shared) in of_pair.iter().enumerate() {
@@ -170,11 +175,39 @@ impl<'r> FiguresCache<'r> {
                     continue;
                 }
                 let (a, b) = (runs(&shared.a, figure), runs(&shared.b, figure));
-                let of_both = shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
-                let margin = margin.of(effects.smallest(of_both), &a, &b);
-                cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone() });
+                let of_both = || shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
+                let margin = margin.of(campaigns.smallest_effect(of_both()), &a, &b);
+                let mut design = campaigns.design(of_both(), a.figures(), b.figures());
+                design.sessions = Sessions::new(a.figures(), b.figures(), &others.of(shared));
+                cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone(), design });
             }
         }
         cells
+    }
+}
+
+/// All trials of the store, with what their heads say of a metric: other sessions of compared cells show how much sessions
+/// differ.
+struct OtherSessions<'a> {
+    trials: &'a [&'a Trial],
+    figure: &'a dyn Fn(&Trial) -> Option<f64>,
+}
+
+impl<'a> OtherSessions<'a> {
+    /// The figures of usable trials of the same cells and campaigns, by run; none of the compared runs.
+    fn of(&self, shared: &Shared<'_>) -> BTreeMap<&'a str, Vec<f64>> {
+        let compared: Vec<&Trial> = shared.a.iter().chain(&shared.b).copied().collect();
+        let is_like = |trial: &&&Trial| {
+            is_usable(trial)
+                && compared.iter().all(|of| of.run.id != trial.run.id)
+                && compared.iter().any(|of| of.run.campaign == trial.run.campaign && of.cell == trial.cell)
+        };
+        let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for trial in self.trials.iter().filter(is_like) {
+            if let Some(figure) = (self.figure)(trial) {
+                sessions.entry(&trial.run.id).or_default().push(figure);
+            }
+        }
+        sessions
     }
 }

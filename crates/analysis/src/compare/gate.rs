@@ -91,7 +91,7 @@ impl Gate {
 
     fn is_undecided(&self, row: &Row) -> bool {
         let reaches = |comparison: &Comparison| {
-            let interval = comparison.welch.and_then(|welch| welch.confidence_interval(0.95));
+            let interval = comparison.estimate.and_then(|estimate| estimate.confidence_interval(0.95));
             interval.is_none_or(|interval| self.is_beyond(interval.low) || self.is_beyond(interval.high))
         };
         match row.judged.outcome {

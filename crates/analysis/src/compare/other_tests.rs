@@ -1,6 +1,6 @@
 //! Other tests of the runs of two cells, for readers who prefer them: verdicts do not use them.
 
-use stats::{Logs, benjamini_hochberg, holm, mann_whitney_p, permutation_p, share_smaller};
+use stats::{Logs, benjamini_hochberg, holm, mann_whitney_p, share_smaller};
 
 use crate::judgement::Row;
 
@@ -10,7 +10,7 @@ const MAX_RUNS: usize = 20;
 /// Results of other tests of a row; `None` for too few or too many runs.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OtherTests {
-    /// Welch's p, adjusted by Benjamini and Hochberg.
+    /// p, adjusted by Benjamini and Hochberg.
     pub p_benjamini_hochberg: Option<f64>,
     /// p of the exact permutation test.
     pub p_permutation: Option<f64>,
@@ -28,17 +28,19 @@ pub struct OtherTests {
 pub fn other_tests(rows: &[Row]) -> Vec<OtherTests> {
     let mut all: Vec<OtherTests> = rows.iter().map(of_row).collect();
     let is_tested = |row: &Row| row.judged.p_holm.is_some();
-    let welch: Vec<Option<f64>> = rows
+    let tested: Vec<Option<f64>> = rows
         .iter()
-        .map(|row| row.judged.comparison.as_ref()?.welch.filter(|_| is_tested(row)).map(|welch| welch.p))
+        .map(|row| {
+            row.judged.comparison.as_ref()?.estimate.filter(|_| is_tested(row)).map(|estimate| estimate.p)
+        })
         .collect();
     let permutation: Vec<Option<f64>> =
         rows.iter().zip(&all).map(|(row, of)| of.p_permutation.filter(|_| is_tested(row))).collect();
-    let adjusted = adjusted(&welch, benjamini_hochberg)
+    let adjusted = adjusted(&tested, benjamini_hochberg)
         .zip(adjusted(&permutation, holm))
         .zip(adjusted(&permutation, benjamini_hochberg));
-    for (of, ((welch, holm), discovery)) in all.iter_mut().zip(adjusted) {
-        of.p_benjamini_hochberg = welch;
+    for (of, ((tested, holm), discovery)) in all.iter_mut().zip(adjusted) {
+        of.p_benjamini_hochberg = tested;
         of.p_permutation_holm = holm;
         of.p_permutation_benjamini_hochberg = discovery;
     }
@@ -54,7 +56,7 @@ fn of_row(row: &Row) -> OtherTests {
     };
     let few = a.n() + b.n() <= MAX_RUNS;
     OtherTests {
-        p_permutation: comparison.permutation_p.or_else(|| few.then(|| permutation_p(&a, &b))?),
+        p_permutation: (few || comparison.is_unstable()).then(|| comparison.permutation_p()).flatten(),
         p_mann_whitney: few.then(|| mann_whitney_p(&a, &b)).flatten(),
         share_smaller: Some(share_smaller(&a, &b)),
         ..OtherTests::default()

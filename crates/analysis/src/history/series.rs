@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use model::factor::Factor;
 use model::machine::Acceleration;
 use model::record::Trial;
-use stats::{MIN_VALUES, Sample, change_points, medians};
+use stats::{ChangePoint, MIN_VALUES, Sample, change_points_of_all, medians};
 
 use super::steps::session;
 use super::{HistoryAxis, HistoryError, Series, Step, Tested};
@@ -73,7 +73,24 @@ pub(super) fn cell_series(
         }
         series.push(point_series(levels, &points, &figure));
     }
+    search(&mut series);
     Ok(series)
+}
+
+/// Searches all series that can be searched, together: the more there are, the more have a change by chance.
+fn search(all: &mut [Series]) {
+    let searched: Vec<&mut Series> = all.iter_mut().filter(|series| series.tested == Tested::Yes).collect();
+    let medians: Vec<&[Option<f64>]> = searched.iter().map(|series| series.medians.as_slice()).collect();
+    let found: Vec<Option<Vec<ChangePoint>>> = change_points_of_all(&medians);
+    for (series, changes) in searched.into_iter().zip(found) {
+        match changes {
+            None => series.tested = Tested::NoRatio,
+            Some(changes) => {
+                series.accepted = vec![None; changes.len()];
+                series.changes = changes;
+            }
+        }
+    }
 }
 
 /// A version or commit may have two servers, built in two ways: these must not be averaged.
@@ -108,15 +125,14 @@ fn point_series(cell: Levels, points: &[Vec<&Trial>], figure: impl Fn(&Trial) ->
     let medians = medians(&values).unwrap_or_else(|| vec![None; points.len()]);
     let known = medians.iter().flatten().count();
     let usable = points.iter().any(|runs| runs.without > 0 || !runs.values.is_empty());
-    let (tested, changes) = match change_points(&medians) {
-        _ if !usable => (Tested::Invalid, Vec::new()),
-        _ if points.iter().any(|runs| runs.acceleration == Acceleration::Tcg) => {
-            (Tested::Emulated, Vec::new())
-        }
-        _ if known == 0 => (Tested::NoFigure, Vec::new()),
-        None => (Tested::NoRatio, Vec::new()),
-        Some(_) if known < MIN_VALUES => (Tested::FewPoints, Vec::new()),
-        Some(changes) => (Tested::Yes, changes),
+    let has_logarithms = medians.iter().flatten().all(|median| *median > 0.0 && median.is_finite());
+    let tested = match () {
+        () if !usable => Tested::Invalid,
+        () if points.iter().any(|runs| runs.acceleration == Acceleration::Tcg) => Tested::Emulated,
+        () if known == 0 => Tested::NoFigure,
+        () if !has_logarithms => Tested::NoRatio,
+        () if known < MIN_VALUES => Tested::FewPoints,
+        () => Tested::Yes,
     };
-    Series { cell, points, medians, tested, accepted: vec![None; changes.len()], changes }
+    Series { cell, points, medians, tested, accepted: Vec::new(), changes: Vec::new() }
 }

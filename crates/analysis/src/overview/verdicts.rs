@@ -11,9 +11,10 @@ use stats::MARGIN;
 use super::view;
 use crate::compare::advice::advice;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
+use crate::design::Campaigns;
 use crate::judgement::{Caution, CellPair, Row, Runs, judge_cells, runs};
 use crate::levels::Levels;
-use crate::margin::{Effects, MetricMargin};
+use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
 /// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
@@ -24,8 +25,9 @@ pub(crate) fn judge_columns(
     columns: usize,
     trials: &[&Trial],
 ) -> Vec<view::Comparison> {
-    let effect = Effects::default().smallest(trials.iter().map(|trial| &trial.run));
-    let trials: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
+    let mut campaigns = Campaigns::default();
+    let effect = campaigns.smallest_effect(trials.iter().map(|trial| &trial.run));
+    let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
     let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
@@ -43,10 +45,21 @@ pub(crate) fn judge_columns(
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
-                        let (a, b) = (runs_of(a, &trials), runs_of(b, &trials));
+                        let (a, b) = (runs_of(a, &by_id), runs_of(b, &by_id));
                         let margin = margin.of(effect, &a, &b);
                         let (metric, cell) = (metric.clone(), pair.cells.len());
-                        cells_of_pairs.push(CellPair { pair: pairs.len(), cell, a, b, margin, metric });
+                        let of_both = a.trials.iter().chain(&b.trials);
+                        let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
+                        let design = campaigns.design(of_both, a.figures(), b.figures());
+                        cells_of_pairs.push(CellPair {
+                            pair: pairs.len(),
+                            cell,
+                            a,
+                            b,
+                            margin,
+                            metric,
+                            design,
+                        });
                         places.push([at_panel, at_row, column]);
                         pair.cells.push(levels);
                     }
@@ -71,9 +84,8 @@ pub(crate) fn judge_columns(
             }
         }
     }
-    let known: Vec<&Trial> = trials.values().copied().collect();
     for of in &mut by_metric {
-        let of_pair = |pair| advice(of.rows.iter().filter(|row| row.pair == pair), &known);
+        let of_pair = |pair| advice(of.rows.iter().filter(|row| row.pair == pair), trials);
         of.advice = (0..pairs.len()).map(of_pair).collect();
     }
     pairs
@@ -120,8 +132,8 @@ fn runs_of(point: &view::Point, trials: &HashMap<&str, &Trial>) -> Runs {
 }
 
 fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
-    let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
-    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
+    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
     let caution = |Caution { side, text }| match side {
         0 => format!("the baseline: {text}"),
         _ => text,

@@ -5,7 +5,7 @@ use model::factor::Factor;
 use model::merit::Merit;
 use model::record::Trial;
 use serde::Serialize;
-use stats::Comparison;
+use stats::{Comparison, Layout};
 
 use super::{ALPHA, POWER, RUNS};
 use crate::judgement::is_usable;
@@ -53,17 +53,20 @@ fn aa_cell(cell: &Cell, trials: &[Trial]) -> Option<AaCell> {
     let all = stats::Cell::new(&figures)?.with_spread(Metric::of(merit).spread());
     let noise = all.log_sd?;
     let every_other = |from: usize| figures.iter().skip(from).step_by(2).copied().collect::<Vec<f64>>();
-    let welch = Comparison::new(&every_other(0), &every_other(1)).and_then(|comparison| comparison.welch);
-    let detectable =
-        |runs| DetectableChange { runs, change: stats::smallest_effect(noise, runs, ALPHA, POWER) };
+    let estimate =
+        Comparison::new(&every_other(0), &every_other(1)).and_then(|comparison| comparison.estimate);
+    let detectable = |runs| DetectableChange {
+        runs,
+        change: stats::smallest_effect(noise, runs, Layout::Independent, ALPHA, POWER),
+    };
     Some(AaCell {
         cell: format!("{}, {} clients", Factor::Workload.level(cell), cell.clients),
         runs: all.n,
         median_tps: all.median,
         noise,
         class: all.class().map(|class| class.to_string()),
-        difference: welch.as_ref().map(|welch| welch.ratio - 1.0),
-        p: welch.as_ref().map(|welch| welch.p),
+        difference: estimate.as_ref().map(|estimate| estimate.ratio - 1.0),
+        p: estimate.as_ref().map(|estimate| estimate.p),
         detectable: RUNS.map(detectable).to_vec(),
     })
 }

@@ -2,9 +2,9 @@
 
 use model::cell::{Cell, RecordedCell};
 use model::merit::Merit;
-use model::plan::{Plan, Repeats};
+use model::plan::{Order, Plan, RunSettings};
 use serde::Serialize;
-use stats::TwoStages;
+use stats::{Layout, SequentialPower};
 
 use super::noise::{CellNoise, median_noise};
 use plaintext::figures::counted;
@@ -21,13 +21,13 @@ pub struct PowerCheck {
     pub effect: f64,
     /// Largest number of runs a side of a comparison.
     pub runs: u32,
-    /// Whether these are in two stages, the second depending on the first.
-    pub in_two_stages: bool,
+    /// Whether their number depends on the results.
+    pub is_adaptive: bool,
     /// The noise of that cell, the standard deviation of logarithms; null if all are unstable.
     pub noise: Option<f64>,
     /// The smallest change detected there; null for fewer than three runs, which have no verdict.
     pub smallest_effect: Option<f64>,
-    /// Runs a side that detect `effect` there; null if more than a million are needed.
+    /// Runs a side that detect `effect` there, as many as needed or up to so many; null if too many are needed.
     pub runs_needed: Option<usize>,
     /// Number of cells of the plan.
     pub cells: usize,
@@ -44,7 +44,7 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     let effect = plan.run.effect;
     let mut worst: Option<f64> = None;
     let (mut short, mut unstable) = (0, Vec::new());
-    let runs = Runs::new(&plan.run.repeats);
+    let runs = Runs::new(&plan.run);
     for cell in &plan.cells {
         // The noise of one figure says nothing about another's.
         let merit = Merit::of(&cell.clone().into());
@@ -66,10 +66,10 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     Some(PowerCheck {
         effect,
         runs: runs.max,
-        in_two_stages: runs.in_two_stages,
+        is_adaptive: runs.is_adaptive,
         noise: worst,
         smallest_effect: worst.and_then(|noise| runs.smallest_effect(noise)),
-        runs_needed: worst.and_then(|noise| stats::runs_for_effect(noise, effect, ALPHA, POWER)),
+        runs_needed: worst.and_then(|noise| runs.runs_needed(noise, effect)),
         cells: plan.cells.len(),
         short,
         unstable,
@@ -85,27 +85,56 @@ fn is_of_kind(known: &RecordedCell, cell: &Cell) -> bool {
     known.acceleration == cell.acceleration
 }
 
-/// Runs a side of a comparison.
+/// Runs a side of a comparison, compared as the verdict will.
 struct Runs {
     max: u32,
-    in_two_stages: bool,
+    is_adaptive: bool,
+    layout: Layout,
 }
 
 impl Runs {
-    fn new(repeats: &Repeats) -> Self {
-        let stage = stats::STAGE as u32;
-        // The second stage ends at ten; additional runs are for single cells.
-        let max = repeats.max.min(2 * stage).max(repeats.min);
-        Self { max, in_two_stages: repeats.min <= stage && max == 2 * stage && repeats.min != repeats.max }
+    fn new(run: &RunSettings) -> Self {
+        let layout = match run.order {
+            Order::RandomizedBlocks => Layout::Blocks,
+            Order::Sequential => Layout::Independent,
+        };
+        Self { max: run.repeats.max, is_adaptive: run.repeats.min < run.repeats.max, layout }
     }
 
     fn smallest_effect(&self, noise: f64) -> Option<f64> {
-        match self.in_two_stages {
-            true => TwoStages::smallest_effect(noise, ALPHA, POWER),
-            false => stats::smallest_effect(noise, self.max as usize, ALPHA, POWER),
+        let max = self.max as usize;
+        match self.is_adaptive {
+            true => SequentialPower::smallest_effect(noise, max, self.layout, ALPHA, POWER),
+            false => stats::smallest_effect(noise, max, self.layout, ALPHA, POWER),
+        }
+    }
+
+    /// The number that detects an effect, at most as many as a campaign can have; the maximum, if it depends on the
+    /// results.
+    fn runs_needed(&self, noise: f64, effect: f64) -> Option<usize> {
+        match self.is_adaptive {
+            true => sequential_runs_needed(noise, effect, self.layout),
+            false => stats::runs_for_effect(noise, effect, self.layout, ALPHA, POWER),
         }
     }
 }
+
+/// The number of runs a side that detects an effect if their number depends on the results, at most [`MAX_NEEDED`].
+pub(crate) fn sequential_runs_needed(noise: f64, effect: f64, layout: Layout) -> Option<usize> {
+    let is_enough = |max: usize| {
+        SequentialPower::smallest_effect(noise, max, layout, ALPHA, POWER)
+            .is_some_and(|smallest| smallest <= effect)
+    };
+    let (mut low, mut high) = (stats::MIN_RUNS, is_enough(MAX_NEEDED).then_some(MAX_NEEDED)?);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_enough(middle) { high = middle } else { low = middle + 1 }
+    }
+    Some(high)
+}
+
+/// The largest number of runs that is searched for: more than a campaign's repeats.
+pub(crate) const MAX_NEEDED: usize = 1000;
 
 impl PowerCheck {
     /// A warning; `None` if the campaign can detect its effect.
@@ -114,7 +143,7 @@ impl PowerCheck {
         if let Some(noise) = self.noise.filter(|_| self.short > 0) {
             let percent = |share: f64| format!("{}%", (share * 1000.0).round() / 10.0);
             let effect = percent(self.effect);
-            let up_to = if self.in_two_stages { "up to " } else { "" };
+            let up_to = if self.is_adaptive { "up to " } else { "" };
             let finds = match self.smallest_effect {
                 Some(smallest) => format!("only changes above {} are detected", percent(smallest)),
                 None => "there is no verdict".to_owned(),

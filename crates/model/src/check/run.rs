@@ -13,9 +13,6 @@ use crate::units::Span;
 use crate::validity::Thresholds;
 use crate::value::{Spanned, SpecError, in_range, integer, one_of, word};
 
-/// Initial and maximum trials per cell, if their number is determined during the campaign.
-const DEFAULT_ADAPTIVE: (u32, u32) = (5, 20);
-
 /// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
 const DEFAULT_EFFECT: f64 = 0.05;
 
@@ -173,8 +170,8 @@ fn repeats(given: &Spanned<spec::Repeats>) -> Result<Repeats, SpecError> {
     let min = min
         .map(|min| in_range(given, min, "repeats.min", spec::MIN_ADAPTIVE, spec::MAX_REPEATS))
         .transpose()?;
-    let min = min.map_or(DEFAULT_ADAPTIVE.0, |min| min as u32);
+    let min = min.map_or(spec::DEFAULT_ADAPTIVE.0, |min| min as u32);
     let max =
         max.map(|max| in_range(given, max, "repeats.max", i64::from(min), spec::MAX_REPEATS)).transpose()?;
-    Ok(Repeats { min, max: max.map_or(DEFAULT_ADAPTIVE.1.max(min), |max| max as u32), until_ci })
+    Ok(Repeats { min, max: max.map_or(spec::DEFAULT_ADAPTIVE.1.max(min), |max| max as u32), until_ci })
 }

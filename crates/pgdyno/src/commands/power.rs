@@ -18,7 +18,7 @@ use crate::store_arg::{RunArg, StoreArg};
 ///
 /// Noise is the spread of a cell's runs, in the metric that it is judged by: throughput, p99 at a rate. By default, the noise is that of all cells measured on this host, each from its
 /// latest run with at least three usable trials; a selector names others, and --noise gives a value. Prints, for the
-/// median and the worst cell, the runs a side that detect a change in one comparison and in two stages, and
+/// median and the worst cell, the runs a side that detect a change in one comparison and by as many runs as needed, and
 /// the smallest change that a number of runs detects. Unstable cells, which more runs do not help, are left out of these and
 /// named first.
 #[derive(Debug, Args)]

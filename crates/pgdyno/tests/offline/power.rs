@@ -62,7 +62,7 @@ fn a_plan_with_too_few_repeats_is_warned_of_and_not_stopped() {
     let (out, err, code) = printed(&here, &["plan", "n.toml"]);
     assert_eq!(code, Some(0));
     assert!(out.starts_with("n: 2 cells"), "{out}");
-    let warning = "with 3 runs a side and 1.9% noise, only changes above 18.1% are detected; 5% needs 8";
+    let warning = "with 3 runs a side and 1.9% noise, only changes above 18.1% are detected; 5% needs 9";
     assert!(err.contains(warning), "{err}");
     let (out, err, _) = printed(&here, &["plan", "n.toml", "--set", "repeats=8", "--format", "json"]);
     assert!(!err.contains("runs a side"), "{err}");

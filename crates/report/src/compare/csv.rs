@@ -56,8 +56,8 @@ fn level(pair: &Pair, row: &Row, factor: Factor) -> String {
 fn row_figures(row: &Row) -> Vec<String> {
     let Row { a, b, judged, .. } = row;
     let comparison = judged.comparison.as_ref();
-    let welch = comparison.and_then(|comparison| comparison.welch);
-    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    let estimate = comparison.and_then(|comparison| comparison.estimate);
+    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
     let class = |class: Option<stats::Class>| class.map(|class| class.to_string()).unwrap_or_default();
     let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
     vec![
@@ -74,7 +74,7 @@ fn row_figures(row: &Row) -> Vec<String> {
         number(row.ratio()),
         number(interval.map(|interval| interval.low)),
         number(interval.map(|interval| interval.high)),
-        number(welch.map(|welch| welch.p)),
+        number(estimate.map(|estimate| estimate.p)),
         number(judged.p_holm),
     ]
 }

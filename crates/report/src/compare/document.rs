@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::design::DesignDocument;
 use diagnose::Undeclared;
 use model::cell::UNKNOWN;
 use model::factor::Factor;
@@ -112,6 +113,8 @@ struct CellDocument {
     share_smaller: Option<f64>,
     /// The largest ratio that is not a relevant change; its inverse is the smallest.
     margin: Option<f64>,
+    #[serde(flatten)]
+    design: DesignDocument,
     verdict: &'static str,
 }
 
@@ -243,8 +246,8 @@ fn metric(compared: &Compared, of: &MetricRows) -> MetricDocument {
 
 fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &MetricRows) -> CellDocument {
     let comparison = row.judged.comparison.as_ref();
-    let welch = comparison.and_then(|comparison| comparison.welch);
-    let interval = |level| welch.and_then(|welch| welch.confidence_interval(level));
+    let estimate = comparison.and_then(|comparison| comparison.estimate);
+    let interval = |level| estimate.and_then(|estimate| estimate.confidence_interval(level));
     let (ci95, ci99) = (interval(0.95), interval(0.99));
     CellDocument {
         variant,
@@ -258,8 +261,8 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
         ci99_high: ci99.map(|interval| interval.high),
         ratio_of_medians: comparison.map(|comparison| comparison.median_ratio()),
         ranges_are_disjoint: comparison.map(|comparison| comparison.ranges_are_disjoint()),
-        degrees_of_freedom: welch.map(|welch| welch.degrees_of_freedom),
-        p: welch.map(|welch| welch.p),
+        degrees_of_freedom: estimate.map(|estimate| estimate.degrees_of_freedom),
+        p: estimate.map(|estimate| estimate.p),
         p_holm: row.judged.p_holm,
         p_benjamini_hochberg: further.p_benjamini_hochberg,
         p_permutation: further.p_permutation,
@@ -268,6 +271,7 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
         p_mann_whitney: further.p_mann_whitney,
         share_smaller: further.share_smaller,
         margin: comparison.map(|comparison| comparison.margin),
+        design: DesignDocument::new(row),
         verdict: row.judged.outcome.name(of.metric.better()),
     }
 }

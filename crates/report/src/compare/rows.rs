@@ -4,6 +4,7 @@ use model::factor::Factor;
 use model::metrics::Better;
 use stats::{Class, MARGIN, Sample};
 
+use super::design;
 use crate::chart::{Change, Ratios, Terminal};
 use analysis::compare::interval;
 use analysis::compare::{Compared, MetricRows, Pair};
@@ -81,7 +82,7 @@ impl<'a> Rows<'a> {
         for row in &self.rows {
             let mut fields: Vec<String> = factors.iter().map(|factor| self.level(row, *factor)).collect();
             let Row { a, b, judged, .. } = row;
-            let mut n = format!("{}/{}", a.values.len(), b.values.len());
+            let mut n = design::numbers(row);
             if marked {
                 let marks: String = [SUSPECT, INVALID]
                     .into_iter()
@@ -177,8 +178,8 @@ impl<'a> Rows<'a> {
 
 /// The change with its 95% interval.
 fn change_of(row: &Row) -> Option<Change> {
-    let welch = row.judged.comparison.as_ref().and_then(|comparison| comparison.welch);
-    let interval = welch.and_then(|welch| welch.confidence_interval(0.95));
+    let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
+    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
     Some(Change { ratio: row.ratio()?, interval: interval.map(|interval| (interval.low, interval.high)) })
 }
 

@@ -12,7 +12,7 @@ use analysis::judgement::{Outcome, Refusal};
 use analysis::levels::Levels;
 use analysis::levels::{in_words, part, varied};
 
-use super::csv;
+use super::{csv, design};
 use crate::chart::Terminal;
 use analysis::notes;
 use plaintext::figures::{self, counted};
@@ -52,7 +52,7 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
             let cautions = cautions(compared, of, at, &mut said);
             out += &cautions.iter().map(|line| wrapped(&format!("  {line}"))).collect::<String>();
         }
-        let notes = legend(of).into_iter().chain(first_runs(compared, of));
+        let notes = legend(of).into_iter().chain(design::notes(of)).chain(first_runs(compared, of));
         out += &notes.map(|line| wrapped(&format!("  {line}"))).collect::<String>();
     }
     for lines in sections_below(compared).into_iter().filter(|lines| !lines.is_empty()) {
@@ -89,7 +89,8 @@ fn markdown(compared: &Compared) -> String {
             }
             out.push('\n');
         }
-        let notes: Vec<String> = legend(of).into_iter().chain(first_runs(compared, of)).collect();
+        let notes: Vec<String> =
+            legend(of).into_iter().chain(design::notes(of)).chain(first_runs(compared, of)).collect();
         out += &format!("{}\n\n", notes.join("  \n"));
     }
     let [unshared, differences, of_kernel, gates] = sections_below(compared);

@@ -1,0 +1,153 @@
+//! The design of the campaigns that measured two cells: which runs are pairs, and whether results decided their number.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use model::plan::Order;
+use model::record::Run;
+use model::spec::{self, Repeats};
+use stats::{Comparison, Logs, MARGIN, SessionSpread};
+
+/// Figures of one side's trials.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Figures<'a> {
+    /// The figures.
+    pub(crate) values: &'a [f64],
+    /// Their runs' ids with the number of their repeat, in the same order.
+    pub(crate) blocks: &'a [(String, u32)],
+}
+
+/// What a comparison of two cells takes from the design of their campaigns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Design {
+    /// Figures of runs in the same block of the same run, baseline and variant.
+    pub(crate) pairs: Vec<(f64, f64)>,
+    /// Whether the number of runs of a side depends on their results.
+    pub(crate) is_sequential: bool,
+    /// The sessions of both sides, if they have none in common.
+    pub(crate) sessions: Option<Sessions>,
+}
+
+/// The sessions of two sides that have none in common. A session is a run of a campaign: its trials share the state of the
+/// machine, which differs from that of another session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sessions {
+    /// Number of sessions of the baseline.
+    pub a: usize,
+    /// Number of sessions of the variant.
+    pub b: usize,
+    /// Spread between sessions of these cells; `None` if no other sessions show it.
+    pub spread: Option<SessionSpread>,
+}
+
+impl Sessions {
+    /// The sessions of these runs, with the spread between those of each side, and between `others`: other sessions with
+    /// such cells. `None` if the sides share a session, or if the figures have no logarithms.
+    pub(crate) fn new(a: Figures<'_>, b: Figures<'_>, others: &BTreeMap<&str, Vec<f64>>) -> Option<Self> {
+        let (of_a, of_b) = (by_session(a), by_session(b));
+        if of_a.is_empty() || of_b.is_empty() || of_a.keys().any(|session| of_b.contains_key(session)) {
+            return None;
+        }
+        let means = |sessions: &BTreeMap<&str, Vec<f64>>| -> Vec<f64> {
+            sessions.values().filter_map(|values| Some(Logs::new(values.iter().copied())?.mean())).collect()
+        };
+        let spread = SessionSpread::new(&[means(&of_a), means(&of_b), means(others)]);
+        Some(Self { a: of_a.len(), b: of_b.len(), spread })
+    }
+}
+
+fn by_session(side: Figures<'_>) -> BTreeMap<&str, Vec<f64>> {
+    let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for ((session, _), value) in side.blocks.iter().zip(side.values) {
+        sessions.entry(session).or_default().push(*value);
+    }
+    sessions
+}
+
+impl Design {
+    /// The comparison by this design.
+    pub(crate) fn apply(&self, comparison: Comparison) -> Comparison {
+        let mut comparison = comparison.in_blocks(&self.pairs);
+        if let Some(Sessions { a, b, spread: Some(spread) }) = self.sessions {
+            comparison = comparison.widened(spread.of_difference(a, b), spread.degrees_of_freedom as f64);
+        }
+        if self.is_sequential { comparison.sequential() } else { comparison }
+    }
+}
+
+/// What campaigns say about their runs, read once each.
+#[derive(Debug, Default)]
+pub(crate) struct Campaigns<'a>(HashMap<(&'a str, &'a str), Settings>);
+
+/// Settings of a campaign's `[run]` that matter to comparisons; the defaults if its text can't be read.
+#[derive(Clone, Debug)]
+struct Settings {
+    effect: f64,
+    in_blocks: bool,
+    /// None for the default.
+    repeats: Option<Repeats>,
+}
+
+impl<'a> Campaigns<'a> {
+    /// The smallest effect that the campaigns of these runs are for.
+    pub(crate) fn smallest_effect(&mut self, runs: impl Iterator<Item = &'a Run>) -> f64 {
+        runs.map(|run| self.settings(run).effect).reduce(f64::min).unwrap_or(MARGIN - 1.0)
+    }
+
+    /// The design of a comparison of trials of these runs.
+    pub(crate) fn design(
+        &mut self,
+        runs: impl Iterator<Item = &'a Run>,
+        a: Figures<'_>,
+        b: Figures<'_>,
+    ) -> Design {
+        let (mut blocks, mut is_sequential) = (BTreeSet::new(), false);
+        let mut repeats: BTreeMap<&str, Option<Repeats>> = BTreeMap::new();
+        for run in runs {
+            let settings = self.settings(run);
+            let first = repeats.entry(&run.id).or_insert_with(|| settings.repeats.clone());
+            // A fixed number that is changed while there are results depends on them, too.
+            is_sequential |=
+                settings.repeats.as_ref().is_some_and(Repeats::is_adaptive) || *first != settings.repeats;
+            if settings.in_blocks {
+                blocks.insert(run.id.as_str());
+            }
+        }
+        let pairs = a.blocks.iter().zip(a.values).filter(|((run, _), _)| blocks.contains(run.as_str()));
+        // A block has one run of each side; where it has more, what is next to what is unknown.
+        let is_single = |side: Figures<'_>, block| side.blocks.iter().filter(|of| *of == block).count() == 1;
+        let pairs = pairs.filter(|(block, _)| is_single(a, *block) && is_single(b, *block));
+        let pairs = pairs.filter_map(|(block, value)| {
+            let at = b.blocks.iter().position(|other| other == block)?;
+            Some((*value, *b.values.get(at)?))
+        });
+        Design { pairs: pairs.collect(), is_sequential, sessions: None }
+    }
+
+    /// Whether repeats of all these runs are blocks.
+    pub(crate) fn are_in_blocks(&mut self, mut runs: impl Iterator<Item = &'a Run>) -> bool {
+        runs.all(|run| self.settings(run).in_blocks)
+    }
+
+    /// By run and text: a run that is resumed may change its campaign.
+    fn settings(&mut self, run: &'a Run) -> &Settings {
+        self.0.entry((&run.id, &run.campaign_toml)).or_insert_with(|| Settings::new(run))
+    }
+}
+
+impl Settings {
+    fn new(run: &Run) -> Self {
+        let campaign = spec::Campaign::parse(&run.campaign_toml).ok().map(|campaign| campaign.run);
+        let run = campaign.as_ref();
+        let effect = run.and_then(|run| Some(run.effect.as_ref()?.get_ref().0));
+        let order = |run: &spec::Run| match &run.order {
+            None => Some(Order::RandomizedBlocks),
+            Some(order) => order.get_ref().parse().ok(),
+        };
+        let repeats = run.and_then(|run| Some(run.repeats.as_ref()?.get_ref()));
+        Self {
+            effect: effect.unwrap_or(MARGIN - 1.0),
+            in_blocks: run.and_then(order) == Some(Order::RandomizedBlocks),
+            repeats: repeats.cloned(),
+        }
+    }
+}
