@@ -64,10 +64,10 @@ fn a_plan_with_too_few_repeats_is_warned_of_and_not_stopped() {
     assert!(out.starts_with("n: 2 cells"), "{out}");
     let warning = "with 3 runs a side and 1.9% noise, only changes above 18.1% are detected; 5% needs 9";
     assert!(err.contains(warning), "{err}");
-    let (out, err, _) = printed(&here, &["plan", "n.toml", "--set", "repeats=8", "--format", "json"]);
+    let (out, err, _) = printed(&here, &["plan", "n.toml", "--set", "repeats=9", "--format", "json"]);
     assert!(!err.contains("runs a side"), "{err}");
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
-    assert_eq!((&json["power"]["short"], &json["power"]["runs"]), (&0.into(), &8.into()));
+    assert_eq!((&json["power"]["short"], &json["power"]["runs"]), (&0.into(), &9.into()));
     let (_, err, _) = printed(&here, &["plan", "n.toml", "--set", "effect=1%"]);
     assert!(err.contains("; 1% needs"), "{err}");
 }
