@@ -59,8 +59,7 @@ fn drift(random: &mut Random, times: usize) -> Vec<Row> {
 
 /// Ties, unequal numbers of runs, unequal spreads, and a side without any spread.
 fn unusual(random: &mut Random, times: usize) -> Vec<Row> {
-    // Welch's test at a level of 1%, and the simulation's error.
-    let bound = Bound::AtMost(0.015);
+    let bound = Bound::AtMost(0.01);
     let mut row = |what: &str, sides: fn(&mut Random) -> (Vec<f64>, Vec<f64>)| {
         Row::share(format!("false alarm, {what}"), times, bound, || {
             let (a, b) = sides(random);
@@ -125,8 +124,8 @@ fn sessions(random: &mut Random, times: usize) -> Vec<Row> {
     let mut rows = Vec::new();
     for (others, alarms, coverage) in [
         (0, Bound::Unbounded, Bound::Unbounded),
-        (3, Bound::AtMost(0.015), Bound::AtLeast(0.94)),
-        (10, Bound::AtMost(0.015), Bound::AtLeast(0.94)),
+        (3, Bound::AtMost(0.01), Bound::AtLeast(0.94)),
+        (10, Bound::AtMost(0.01), Bound::AtLeast(0.94)),
     ] {
         let what = |figure: &str| {
             format!("{figure}, each side one session, sessions differ by 2%, {others} others known")

@@ -94,13 +94,16 @@ impl Estimate {
 
     /// The same ratio where all runs of a side share their session, and with it something that these runs do not show.
     /// `variance` is the logarithm's as other sessions show it, an estimate with these degrees of freedom: it replaces that
-    /// of the runs if it is larger.
+    /// of the runs if it is larger. If it is smaller, the runs' variance has no more degrees of freedom than it, because few
+    /// sessions seem alike by chance.
     #[must_use]
     pub fn widened(self, variance: f64, degrees_of_freedom: f64) -> Self {
-        if variance <= self.standard_error.powi(2) {
-            return self;
-        }
-        let mut estimate = Self { standard_error: variance.sqrt(), degrees_of_freedom, ..self };
+        let of_runs = self.standard_error.powi(2);
+        let mut estimate = if variance > of_runs {
+            Self { standard_error: variance.sqrt(), degrees_of_freedom, ..self }
+        } else {
+            Self { degrees_of_freedom: self.degrees_of_freedom.min(degrees_of_freedom), ..self }
+        };
         estimate.p = estimate.p(self.ratio.ln());
         estimate
     }
@@ -231,7 +234,10 @@ mod tests {
         let widened = fixed.widened(2.0 * 0.02_f64.powi(2), 4.0);
         assert!(fixed.p < 1e-4 && widened.p > 0.2, "{fixed:?} {widened:?}");
         assert_eq!(widened.degrees_of_freedom, 4.0);
-        assert_eq!(fixed.widened(1e-9, 4.0), fixed);
+        let alike = fixed.widened(1e-9, 2.0);
+        assert_eq!((alike.standard_error, alike.degrees_of_freedom), (fixed.standard_error, 2.0));
+        assert!(alike.p > fixed.p, "{alike:?}");
+        assert!((fixed.widened(1e-9, 5.0).p / fixed.p - 1.0).abs() < 1e-9);
     }
 
     #[test]
