@@ -19,14 +19,20 @@ pub(super) const GATES: [Gate; 6] = [
 
 fn out_of_memory(observed: &Observation) -> Option<GateFinding> {
     const ADVICE: &str = "let the server use less memory, give the machine (or the campaign's limit) more, or stop other programs";
-    let killed = observed.metrics.get("vm.oom_kill", None).and_then(total_growth).unwrap_or_default();
-    if killed > 0.0 {
-        return Some(
-            invalid(format!("out of memory: processes killed by the kernel: {killed}")).with_advice(ADVICE),
-        );
+    let of_group = observed.metrics.all("cgroup.oom_kills").filter_map(total_growth).fold(0.0, f64::max);
+    if of_group > 0.0 {
+        let evidence = format!("out of memory: processes of the server's control group killed: {of_group}");
+        return Some(invalid(evidence).with_advice(ADVICE));
     }
-    let event = observed.events_after(0).find(|event| event.message.contains("out of memory"))?;
-    Some(invalid(format!("out of memory: {}", event.message)).with_advice(ADVICE))
+    if let Some(event) = observed.events_after(0).find(|event| event.message.contains("out of memory")) {
+        return Some(invalid(format!("out of memory: {}", event.message)).with_advice(ADVICE));
+    }
+    let killed =
+        observed.metrics.get("vm.oom_kill", None).and_then(total_growth).filter(|kills| *kills > 0.0)?;
+    let evidence = format!(
+        "out of memory: processes killed by the kernel: {killed}, on this machine or in a control group of another"
+    );
+    Some(suspect(evidence).with_advice(ADVICE))
 }
 
 /// Growth of a counter from its first reading to its last.
@@ -184,11 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn an_out_of_memory_kill_makes_the_trial_invalid() {
+    fn an_out_of_memory_kill_of_the_server_makes_the_trial_invalid() {
         let invalid = (Status::Invalid, vec!["out-of-memory"]);
         let mut trial = TrialFixture::new();
-        trial.readings("vm.oom_kill", None, Kind::Counter, &[(0, 3.0), (4_500_000, 4.0)]);
-        assert_eq!(gates(&trial.observed()), invalid, "after the window, too");
+        let kills = [(0, 3.0), (4_500_000, 4.0)];
+        trial.readings("vm.oom_kill", None, Kind::Counter, &kills);
+        assert_eq!(
+            gates(&trial.observed()),
+            suspected("out-of-memory"),
+            "perhaps another's; after the window, too"
+        );
+        trial.readings("cgroup.oom_kills", Some("/server"), Kind::Counter, &kills);
+        assert_eq!(gates(&trial.observed()), invalid);
 
         let mut trial = TrialFixture::new();
         trial.event("error", None, 1_000_000);
