@@ -277,6 +277,7 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
                         column,
                         taken: taken.unwrap_or_default(),
                         us_per_sample: profile.us_per_sample,
+                        counted: profile.is_counted(),
                         transactions: profile.transactions,
                         reservations: profile.limitations(),
                         roles: profile.stacks.iter().map(tree).collect(),

@@ -126,7 +126,8 @@ pub struct Profile {
     pub trials: Vec<String>,
     /// How each was taken.
     pub taken: Vec<ProfileSummary>,
-    /// Transactions that ended during the profile; `None` if unknown.
+    /// Transactions that ended during the profile; `None` if unknown. Where instructions are counted, those that have as
+    /// many instructions as all samples stand for, by the counted path length, so that the functions add up to it.
     pub transactions: Option<f64>,
     /// Throughput in the rest of the measured window, without such a recording, in transactions per second; `None` if
     /// there is almost no rest.
@@ -168,7 +169,7 @@ pub fn profile(
             Kind::OffCpu => ProfileError::NoOffCpu { trials, id },
         });
     };
-    let hz = |taken: &ProfileSummary| taken.hz;
+    let hz = |taken: &ProfileSummary| (taken.hz, taken.instructions_per_sample);
     let is_one_rate = profile.taken.iter().map(hz).min() == profile.taken.iter().map(hz).max();
     if kind == Kind::OnCpu && !is_one_rate {
         return Err(ProfileError::Rates { selector: what.to_string() });
@@ -187,7 +188,7 @@ pub struct TrialProfile {
     pub cell: String,
     /// How it was taken.
     pub taken: ProfileSummary,
-    /// Transactions that ended during the profile; `None` if unknown.
+    /// Transactions of the profile, as in [`Profile::transactions`].
     pub transactions: Option<f64>,
     /// Transactions in the rest of the measured window, and its length in seconds.
     pub outside: (f64, f64),
@@ -205,6 +206,10 @@ impl TrialProfile {
             Kind::OnCpu => (running, &record.stacks),
             Kind::OffCpu => (waiting?, &record.off_cpu),
         };
+        let counted = taken.instructions_per_sample.map(|instructions| {
+            let path_length = record.trial.summary.as_ref()?.instructions_per_transaction?;
+            (taken.samples > 0).then(|| (taken.samples * instructions) as f64 / path_length)
+        });
         let recorded = match kind {
             Kind::OnCpu => [Some(running), waiting],
             Kind::OffCpu => [None, waiting],
@@ -213,8 +218,12 @@ impl TrialProfile {
             kind,
             cell: record.trial.cell.to_string(),
             id: record.trial.id.clone(),
-            transactions: ended_between(&record.intervals, from_us, to_us),
-            outside: outside(&record.intervals, recorded.into_iter().flatten()),
+            transactions: counted.unwrap_or_else(|| ended_between(&record.intervals, from_us, to_us)),
+            outside: match counted {
+                // It precedes the window, so that its cost is in none of the trial's figures.
+                Some(_) => (0.0, 0.0),
+                None => outside(&record.intervals, recorded.into_iter().flatten()),
+            },
             taken: taken.clone(),
             stacks: stacks.clone(),
         })
@@ -287,6 +296,11 @@ impl Profile {
             stacks,
             by_trial,
         })
+    }
+
+    /// Whether CPU time is counted instructions, a thousand in a microsecond.
+    pub fn is_counted(&self) -> bool {
+        self.kind == Kind::OnCpu && self.taken.iter().any(|taken| taken.instructions_per_sample.is_some())
     }
 
     /// Samples of all roles.

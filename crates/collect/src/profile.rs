@@ -13,7 +13,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use model::profile::{OFF_CPU_SETUP_US, OffCpu, Profile, ProfileSummary, Stacks, Unwinding};
+use model::profile::{
+    OFF_CPU_SETUP_US, OffCpu, Profile, ProfileSummary, Stacks, Unwinding, instructions_per_sample,
+};
 use model::units::Span;
 use procfs::{CurrentSI, KernelStats};
 
@@ -90,7 +92,7 @@ impl Profiler {
         let profilers = Arc::clone(&watched.profilers);
         let mut roster = Roster::new(watched);
         roster.update();
-        let kind = RecordingKind::Running { hz: profile.hz };
+        let kind = perf.running(profile);
         let processes: Vec<u32> = roster.watched().collect();
         let running = Recording::start(perf, kind, unwinding, &processes, &profilers)?;
         let perf_program = perf.clone();
@@ -120,13 +122,17 @@ impl Profiler {
         if interrupt.load(Ordering::Relaxed) {
             return Err(ProfileError::Interrupted.into());
         }
-        let (perf, kind) = (&self.perf, RecordingKind::Running { hz: self.profile.hz });
+        let (perf, kind) = (&self.perf, self.perf.running(self.profile));
+        // Counted instructions are the load's, without perf's own.
+        let without = perf.counts().then(|| running.pid());
         let folded = read(perf, kind, &running.finish()?, sampled.between_us(), interrupt, |script| {
-            FoldedSamples::read(script, &mut roster)
+            FoldedSamples::read(script, &mut roster, without)
         })?;
+        let instructions = perf.counts().then(instructions_per_sample);
         let profile = ProfileSummary {
             event: folded.event.clone(),
-            hz: self.profile.hz,
+            hz: instructions.map_or(self.profile.hz, |count| (1_000_000_000 / count) as u32),
+            instructions_per_sample: instructions,
             callgraph: self.unwinding,
             callgraph_reason: self.reason,
             scope: perf.scope,
@@ -229,6 +235,10 @@ impl RecordingResult {
         let measured = Span::from_us(u64::try_from(window.to_us - window.from_us).unwrap_or_default());
         let until_us = window.from_us + span_us(profile.window(measured, *unwinding, cpus));
         self.roster.update();
+        if recorder.perf.counts() {
+            self.sampled = Some(recorder.sample_before_window(&mut self.running, &mut self.roster));
+            return;
+        }
         let switches_before = Switches::now();
         let sampled = recorder.sample(&mut self.running, &mut self.roster, window.from_us, until_us);
         let is_sampled = sampled.is_ok();
@@ -263,6 +273,24 @@ impl WindowRecorder {
         Ok((recording.finish()?, sampled))
     }
 
+    /// Samples before the measured window, and ends perf, so that its instructions are not in the window.
+    fn sample_before_window(
+        &self,
+        recording: &mut Recording,
+        roster: &mut Roster,
+    ) -> Result<SampledSpan, ProfileError> {
+        let Self { profile, window, .. } = self;
+        let us = |us: u64| i64::try_from(us).unwrap_or(i64::MAX / 4);
+        let from_us = window.from_us - us(profile.counted_lead_us());
+        let sampled = self.sample(recording, roster, from_us, from_us + us(profile.counted_length().us()))?;
+        recording.end()?;
+        let late_us = now().monotonic_us - window.origin_us - window.from_us;
+        match late_us {
+            1.. => Err(ProfileError::Late { ms: late_us / 1000 }),
+            _ => Ok(sampled),
+        }
+    }
+
     /// Samples between two times, or to the load's end.
     fn sample(
         &self,
@@ -277,13 +305,15 @@ impl WindowRecorder {
             return Err(ProfileError::NoWindow);
         }
         let pid = recording.pid();
+        // Listing would be many of the counted instructions.
+        let list_interval_us = if self.perf.counts() { until_us - from_us } else { LIST_INTERVAL_US };
         let before_us = roster.cpu_us(pid);
         recording.enable()?;
         let from_us = after_start_us();
         let mut at_us = from_us;
         while at_us < until_us {
             roster.update();
-            at_us = (at_us + LIST_INTERVAL_US).min(until_us);
+            at_us = (at_us + list_interval_us).min(until_us);
             if matches!(clock.wait_until(*window, at_us), Tick::Ended) {
                 break;
             }

@@ -184,7 +184,12 @@ impl Plan {
                 Acceleration::Kvm | Acceleration::Tcg => (1, BOOT_US),
                 Acceleration::Icount => (ICOUNT_SLOWDOWN, BOOT_US),
             };
-            slowdown * (cell.warmup.us() + window_us + self.run.settle.us()) + overhead_us + folding
+            let lead_us = match (cell.acceleration, self.profile) {
+                (Acceleration::Icount, Some(profile)) => profile.counted_lead_us(),
+                _ => 0,
+            };
+            let load_us = cell.warmup.us() + lead_us + window_us;
+            slowdown * (load_us + self.run.settle.us() + folding) + overhead_us
         };
         Span::from_us(trials.iter().map(load).sum())
     }

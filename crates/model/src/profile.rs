@@ -25,6 +25,17 @@ impl Profile {
     /// always missed.
     pub const DEFAULT_HZ: u32 = 99;
 
+    /// Length of the profile where instructions are counted: there it precedes the measured window, which must not have
+    /// its cost.
+    pub fn counted_length(&self) -> Span {
+        self.window.unwrap_or(DEFAULT_COUNTED_LENGTH)
+    }
+
+    /// Load that a profile adds where instructions are counted, between warm-up and measured window.
+    pub fn counted_lead_us(&self) -> u64 {
+        self.counted_length().us() + COUNTED_END_US
+    }
+
     /// Length of the profile in a measured window. With copies of stacks, which are large, the default is limited to
     /// [`MAX_STACK_COPIES`] samples if all CPUs are busy.
     pub fn window(&self, measured: Span, unwinding: Unwinding, cpus: usize) -> Span {
@@ -50,6 +61,24 @@ impl Profile {
         (at_least.max(1)..).find(is_prime).unwrap_or(at_least)
     }
 }
+
+/// Instructions between two samples of each timer where instructions are counted. A single timer keeps step with
+/// transactions that all have nearly the same number of instructions, and so always samples the same functions. With
+/// several of different periods, each longer than many transactions, it does not matter if one does.
+pub const COUNTED_PERIODS: [u64; 16] = [
+    1_226_461, 1_275_401, 1_323_247, 1_377_421, 1_416_433, 1_476_191, 1_481_717, 1_558_061, 1_640_729,
+    1_681_703, 1_756_991, 1_770_071, 1_856_033, 1_907_203, 1_995_727, 2_068_939,
+];
+/// Mean number of instructions between two samples of all timers.
+pub fn instructions_per_sample() -> u64 {
+    let samples: f64 = COUNTED_PERIODS.iter().map(|period| 1.0 / *period as f64).sum();
+    (1.0 / samples).round() as u64
+}
+
+/// Default length of a profile where instructions are counted, in virtual time: 20,000 samples of one busy CPU.
+const DEFAULT_COUNTED_LENGTH: Span = Span::from_us(2_000_000);
+/// Virtual time in which perf ends before the measured window.
+const COUNTED_END_US: u64 = 1_000_000;
 
 /// Context switches sampled with a stack in a trial, if there are more.
 pub const MAX_SWITCHES: u64 = 8192;
@@ -109,6 +138,8 @@ pub struct ProfileSummary {
     pub event: Option<String>,
     /// Requested samples per second of a busy CPU.
     pub hz: u32,
+    /// Instructions between two samples; none where they are not counted.
+    pub instructions_per_sample: Option<u64>,
     /// Method by which callers were found.
     pub callgraph: Unwinding,
     /// Reason for it.
@@ -159,9 +190,12 @@ pub const PREEMPTED: &str = "[preempted]";
 pub const NO_STACK: &str = "[no stack]";
 
 impl ProfileSummary {
-    /// CPU time that one sample stands for, in microseconds.
+    /// CPU time that one sample stands for, in microseconds. Where instructions are counted, each takes a nanosecond.
     pub fn us_per_sample(&self) -> f64 {
-        1e6 / f64::from(self.hz.max(1))
+        match self.instructions_per_sample {
+            Some(instructions) => instructions as f64 / 1e3,
+            None => 1e6 / f64::from(self.hz.max(1)),
+        }
     }
 
     /// Whether the kernel is sampled too.

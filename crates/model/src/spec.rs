@@ -250,14 +250,14 @@ pub struct Collect {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Profile {
-    /// Samples per second of each busy CPU (default 99).
+    /// Samples per second of each busy CPU (default 99). No effect where instructions are counted.
     #[cfg_attr(test, schemars(range(min = 1, max = MAX_PROFILE_HZ)))]
     pub hz: Option<Spanned<i64>>,
     /// How callers are found: by frame pointers, by DWARF, or as the server's program allows (default `auto`).
     #[cfg_attr(test, schemars(extend("enum" = schema::call_graphs())))]
     pub callgraph: Option<Spanned<String>>,
     /// Length of the profile from the start of the measured window (default: all of it; with `dwarf`, as long as gives
-    /// 32,768 samples if all CPUs are busy).
+    /// 32,768 samples if all CPUs are busy). Where instructions are counted, before the window (default 2 s).
     pub window: Option<Spanned<Span>>,
     /// Length of the off-CPU profile at the end of the measured window (default: none).
     pub off_cpu: Option<Spanned<Span>>,

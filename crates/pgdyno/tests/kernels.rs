@@ -1,4 +1,5 @@
 //! Kernels in virtual machines: commands and trials in them, and kernels that fail.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
 #[cfg(test)]
 mod support;
@@ -7,6 +8,7 @@ use std::fs;
 use std::process::Output;
 
 use model::machine::Acceleration;
+use model::message::Phase;
 use model::record::{Status, Trial};
 use support::{Bench, signal, text, wait_until, wait_until_gone};
 
@@ -184,6 +186,118 @@ fn a_trial_in_a_guest_leaves_a_bundle_like_any_other() {
     assert_eq!(Some(commits), accounting.server_commits);
     let check = bench.pgdyno(&["store", "check"]);
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+/// A workload of one statement that calls a function with a text of this many bytes; as a parameter, their number is not
+/// known when it is planned.
+fn calling(bench: &Bench, file: &str, function: &str, bytes: usize) {
+    let script =
+        format!("\\set n {}\nSELECT {function}(repeat('{}', :n));\n", bytes / 1000, "x".repeat(1000));
+    fs::write(bench.path().join(file), script).unwrap();
+}
+
+fn path_length(trial: &Trial) -> f64 {
+    trial.summary.as_ref().and_then(|summary| summary.instructions_per_transaction).unwrap()
+}
+
+#[test]
+fn a_counted_profile_shows_the_planted_work_in_its_function_and_nothing_between_equal_trials() {
+    if let Err(why) = collect::Perf::for_guests() {
+        return skip::skip(why);
+    }
+    let bench = bench("", "[profile]\n");
+    // Only one of them reads the text.
+    calling(&bench, "short.sql", "octet_length", 41_000);
+    calling(&bench, "long.sql", "hashtext", 41_000);
+    let profiled = fs::read_to_string(bench.path().join("campaign.toml")).unwrap();
+    let run = |campaign: &str, workloads: &str, seed: &str| {
+        let campaign = campaign.replace("'select-only'", workloads);
+        fs::write(bench.path().join("campaign.toml"), campaign).unwrap();
+        let output = bench.pgdyno(&["run", "campaign.toml", "--set", seed]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    };
+    run(&profiled, "'short.sql', 'long.sql'", "seed=1");
+    run(&profiled, "'short.sql'", "seed=2");
+    let trials = bench.trials();
+    let [short, long, again] = trials.as_slice() else { panic!("{trials:?}") };
+    for trial in &trials {
+        let record = bench.store().load(&trial.id).unwrap();
+        let taken = trial.profile.as_ref().unwrap_or_else(|| panic!("{:?}", record.events));
+        assert_eq!((taken.callgraph, taken.lost), (model::profile::Unwinding::Dwarf, 0), "{taken:?}");
+        let measured = record.intervals.iter().find(|interval| interval.phase == Phase::Measure).unwrap();
+        assert!(taken.to_us <= measured.start_us as i64, "{taken:?}");
+    }
+
+    // Instructions per transaction in a function of the load's backends: before, after, and the margin.
+    let difference = |before: &Trial, after: &Trial| {
+        let output = bench.pgdyno(&["profile", &before.id, &after.id, "--format", "json"]);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+        let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        let roles = document["difference"].as_array().unwrap().clone();
+        let load = roles.into_iter().find(|role| role["role"]["of"] == "load").unwrap();
+        let figure = |change: &serde_json::Value, key: &str| change[key].as_f64().unwrap() * 1e3;
+        let functions = load["functions"].as_array().unwrap().iter().map(|change| {
+            let name = change["of"].as_str().unwrap_or_default().to_owned();
+            let increase = figure(change, "after_us") - figure(change, "before_us");
+            (name, increase, figure(change, "margin_us"))
+        });
+        functions.collect::<Vec<(String, f64, f64)>>()
+    };
+    let planted = path_length(long) - path_length(short);
+    assert!(planted > 50_000.0, "{planted}");
+    let changes = difference(short, long);
+    // Three or four instructions a byte, in one function.
+    let (_, hashed, _) = changes.iter().find(|(name, ..)| name == "hash_bytes").unwrap();
+    assert!((hashed / planted - 1.0).abs() < 0.1, "{hashed} of {planted}: {changes:?}");
+    let others = changes.iter().filter(|(name, ..)| name != "hash_bytes");
+    let most = others.map(|(_, increase, _)| increase.abs()).fold(0.0, f64::max);
+    assert!(most < planted / 10.0, "{changes:?}");
+
+    // Sampling error alone: one change of hundreds may be three times its standard deviation, none four times.
+    let unplanted = difference(short, again);
+    let loudest = unplanted.iter().map(|(_, increase, margin)| increase.abs() / margin).fold(0.0, f64::max);
+    assert!(loudest < 2.5, "{unplanted:?}");
+    assert!((path_length(short) / path_length(again) - 1.0).abs() < 0.005);
+
+    // The counted figure is that of a trial without a profile.
+    run(&profiled.replace("[profile]", ""), "'short.sql'", "seed=1");
+    let plain = path_length(bench.trials().last().unwrap());
+    assert!((path_length(short) / plain - 1.0).abs() < 0.005, "{} and {plain}", path_length(short));
+
+    let shown = text(&bench.pgdyno(&["profile", &short.id, &long.id]));
+    assert!(shown.contains("Counted instructions of one transaction"), "{shown}");
+    let check = bench.pgdyno(&["store", "check"]);
+    assert_eq!(check.status.code(), Some(0), "{}", text(&check));
+}
+
+#[test]
+fn without_perf_for_guests_the_reason_is_reported_and_the_trial_has_no_profile() {
+    let bench = bench("", "[profile]\n");
+    let mut plan = bench.command(&["plan", "campaign.toml"]);
+    let plan = plan.env("PATH", bench.path()).output().unwrap();
+    assert_eq!(plan.status.code(), Some(0), "{}", text(&plan));
+    let expected = "trials with counted instructions have no profile: a profile needs the program perf";
+    assert!(text(&plan).contains(expected), "{}", text(&plan));
+    assert!(!text(&plan).contains("This can't run here"), "{}", text(&plan));
+
+    let campaign = fs::read_to_string(bench.path().join("campaign.toml")).unwrap();
+    let few = "[workloads.few]\nbuiltin = 'select-only'\niterations = 2\n";
+    fs::write(bench.path().join("few.toml"), campaign.replace("'select-only'", "'few'") + few).unwrap();
+    let refused = bench.pgdyno(&["plan", "few.toml"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
+    assert!(text(&refused).contains("would have ended by then"), "{}", text(&refused));
+
+    // Ubuntu's perf is a script that starts the perf of the running kernel.
+    let perf = bench.path().join("perf");
+    fs::write(&perf, "#!/bin/sh\necho perf version 6.1.0\n").unwrap();
+    fs::set_permissions(&perf, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let path = format!("{}:{}", bench.path().display(), std::env::var("PATH").unwrap());
+    let output = bench.command(&["run", "campaign.toml"]).env("PATH", path).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    assert!(text(&output).contains("perf is a script, not perf itself"), "{}", text(&output));
+    let trial = &bench.trials()[0];
+    assert_ne!(trial.validity.status, Status::Invalid, "{}", evidence(trial));
+    assert!(trial.profile.is_none() && path_length(trial) > 0.0);
 }
 
 #[test]

@@ -29,6 +29,7 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
     record.trial.profile = Some(ProfileSummary {
         event: Some("cycles".to_owned()),
         hz: 100,
+        instructions_per_sample: None,
         callgraph: Unwinding::FramePointers,
         callgraph_reason: "96% of 2000 functions of postgres keep frame pointers".to_owned(),
         scope: Scope::Machine,
@@ -189,6 +190,47 @@ fn waits_are_shown_as_time_and_compared_with_the_rest_of_the_window() {
     );
     let error = profile_of("server=17").unwrap_err().to_string();
     assert!(error.contains("no off-CPU stacks: [profile] has no off_cpu"), "{error}");
+}
+
+#[test]
+fn counted_instructions_add_up_to_the_path_length() {
+    let mut bundles = Bundles::new();
+    let counted = |server: &str, load: &str, path_length: f64| {
+        let mut record = profiled(server, load);
+        record.trial.profile.as_mut().unwrap().instructions_per_sample = Some(100_000);
+        record.trial.summary.as_mut().unwrap().instructions_per_transaction = Some(path_length);
+        record
+    };
+    // 120 samples and 220: 500 instructions of a transaction each, whatever the rate and the load's length.
+    bundles.write(counted("17", LOAD, 60_000.0));
+    let longer = LOAD.replace("ReadBuffer 15", "ReadBuffer;LWLockAcquire 115");
+    bundles.write(counted("18", &longer, 110_000.0));
+    let (before, after) = (shown(&bundles, "server=17").unwrap(), shown(&bundles, "server=18").unwrap());
+    assert_eq!(before.tps_outside, None);
+    let table = text(&before, &Groups::default(), Format::Table);
+    for part in [
+        "120 samples in 5.0 s of the whole machine, one in 100000 counted instructions, none lost",
+        "\n60000 instructions per transaction, counted after the profile; perf itself",
+        "instructions/transaction",
+    ] {
+        assert!(table.contains(part), "{part}: {table}");
+    }
+    assert_eq!(row(&table, "load"), "load 100 83.3% 50000");
+    assert_eq!(row(&table, "sys_recv_[k]"), "sys_recv_[k] 50.0% 50.0% 25000");
+    let load = before.role("load").unwrap();
+    let one = function_text(&before, load, "ExecScan", Format::Table).unwrap();
+    assert_eq!(row(&one, "all of"), "all of ExecScan 45 45.0% 22500");
+    let csv = text(&before, &Groups::default(), Format::Csv);
+    assert!(csv.contains("self_instructions") && csv.contains(",25000,"), "{csv}");
+    let differences = Difference::between(&before, &after, &Groups::default()).unwrap();
+    let table = difference_text(&before, &after, &differences, Format::Table);
+    assert!(table.contains("Counted instructions of one transaction; ±: sampling error only"), "{table}");
+    assert_eq!(row(&table, "load"), "load 50000 100000 +50000 16974 +100%");
+    assert_eq!(row(&table, "LWLockAcquire"), "LWLockAcquire 0 57500 +57500 10509 new");
+    assert_eq!(row(&table, "sys_recv_[k]"), "sys_recv_[k] 25000 25000 +0 9800 0.0%");
+    let drawn = difference_svg(&before, &after).unwrap();
+    assert!(drawn.contains("Instructions of a transaction") && drawn.contains(" instructions,"), "{drawn}");
+    assert!(svg(&after).unwrap().contains("220 samples of counted instructions"));
 }
 
 #[test]

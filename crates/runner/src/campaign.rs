@@ -102,9 +102,11 @@ impl Campaign<'_> {
 
     fn run_trials(&self, schedule: &mut Schedule, turn: &Turn) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
-        let perf = self.plan.profile.as_ref().map(Perf::find).transpose().map_err(RunError::Profile)?;
-        let preparation = Preparation(self);
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.host.runs(cell)).collect();
+        let is_here = cells.iter().any(|cell| !cell.acceleration.is_virtual());
+        let profile = self.plan.profile.as_ref().filter(|_| is_here);
+        let perf = profile.map(Perf::find).transpose().map_err(RunError::Profile)?;
+        let preparation = Preparation(self);
         let machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
             Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             machines => machines?,

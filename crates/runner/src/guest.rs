@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
-use collect::Host;
+use collect::{Host, Perf};
 use host::Cache;
 use machine::vm::Frame;
 use machine::vm::guest::{Guest, PROGRAM};
@@ -95,11 +95,13 @@ impl TrialJob<'_> {
         let server = server::guest::unpack(self.cache)?;
         let mut servers = Servers::from_guest(self.cache, &self.cell, server, &progress);
         let host = Host::read();
+        // Packed only for profiles.
+        let perf = self.plan.profile.and_then(|_| Perf::counting());
         let context = RunContext {
             run,
             plan: &self.plan,
             host: &host,
-            perf: None,
+            perf: perf.as_ref(),
             program: self.program,
             rig: &LiveRig,
             interrupt: &AtomicBool::new(false),

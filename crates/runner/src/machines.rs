@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
+use collect::{Perf, ProfileError};
 use host::{Cache, Scratch, usable_cpus};
 use jiff::Timestamp;
 use machine::Kernel;
@@ -35,6 +36,9 @@ pub(crate) const JOB: &str = "/job";
 /// The guest's directory of its bundle, a store, and the path of its files when sent to the host.
 pub(crate) const RESULT: &str = "result";
 
+/// The guest's path of perf, on its `PATH`.
+const PERF: &str = "/usr/bin/perf";
+
 /// Kernel modules that a disk needs, unless they are built in.
 const DISK_MODULES: [&str; 3] = ["virtio_pci", "virtio_blk", "ext4"];
 /// Memory of a guest in addition to its file system if the cell gives no size: for the kernel, the server and its sessions.
@@ -49,6 +53,8 @@ const MAX_INCOMING_BYTES: usize = 1 << 30;
 pub(crate) struct Machines {
     emulator: String,
     kernels: BTreeMap<String, Kernel>,
+    /// perf, if the plan asks for profiles and it can run in guests.
+    perf: Option<PathBuf>,
 }
 
 /// A guest that returned no trial, with its kernel's output.
@@ -115,7 +121,14 @@ impl Machines {
             }
             kernels.insert(spec.name.clone(), kernel);
         }
-        Ok(Some(Self { emulator, kernels }))
+        let perf = match plan.profile.map(|_| Perf::for_guests()) {
+            Some(Err(error)) => {
+                progress.notice(&without_profile(&error));
+                None
+            }
+            found => found.and_then(Result::ok),
+        };
+        Ok(Some(Self { emulator, kernels, perf }))
     }
 
     /// Runs one trial in a guest. A failure of the guest makes an invalid trial.
@@ -239,7 +252,12 @@ impl Machines {
         let kernel = self.kernels.get(name).ok_or_else(|| RunError::NoKernel { name: name.to_owned() })?;
 
         let mut root = Initramfs::new(cache.directory())?;
+        root.keep_symbols(self.perf.is_some());
         let variables = pack(&mut root, cache, template, !has_disk(cell))?;
+        root.keep_symbols(false);
+        if let Some(perf) = &self.perf {
+            root.program(perf, Some(Path::new(PERF)))?;
+        }
         let job = Scratch::new(cache)?;
         let id = write_job(job.path(), context, next)?;
         root.tree(job.path(), Path::new(JOB), &|_| true)?;
@@ -297,6 +315,11 @@ fn pack(
 
 fn has_disk(cell: &Cell) -> bool {
     matches!(cell.storage, Storage::Virtio { .. })
+}
+
+/// Notice that trials in guests have no profile.
+pub(crate) fn without_profile(error: &ProfileError) -> String {
+    format!("trials with counted instructions have no profile: {error}")
 }
 
 /// Processors of a cell's guest; by default as many as the host has.

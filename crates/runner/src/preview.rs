@@ -7,11 +7,13 @@ use diagnose::{Confound, Facts, confounds};
 use host::{Cache, Progress};
 use model::cell::Cell;
 use model::limits::Limits;
+use model::machine::Acceleration;
 use model::plan::Plan;
 use model::server::{ServerSpec, Source};
 use model::version::{Major, VersionRequest};
 use server::{Installation, Origin};
 
+use crate::machines::without_profile;
 use crate::servers::build_facts;
 
 /// The first major whose `initdb` enables data checksums by default.
@@ -49,7 +51,8 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
             .filter_map(|limits| server::check_limits(cache, limits).err())
             .map(|error| error.to_string())
     });
-    let profile = plan.profile.as_ref().and_then(|profile| Perf::find(profile).err());
+    let has_here = plan.cells.iter().any(|cell| !cell.acceleration.is_virtual());
+    let profile = plan.profile.as_ref().filter(|_| has_here).and_then(|profile| Perf::find(profile).err());
     let here = plan.cells.iter().filter(|cell| !cell.acceleration.is_virtual());
     let files = here.max_by_key(|cell| cell.all_clients());
     let files = files.and_then(|cell| {
@@ -65,6 +68,15 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
         reasons.extend(unknown_settings(cache, plan, progress)?);
     }
     Ok(reasons)
+}
+
+/// Why the trials of a plan with counted instructions will have no profile here, if it asks for one: a sentence.
+pub fn missing_profile(plan: &Plan) -> Option<String> {
+    let has_counted = plan.cells.iter().any(|cell| cell.acceleration == Acceleration::Icount);
+    plan.profile
+        .filter(|_| has_counted)
+        .and_then(|_| Perf::for_guests().err())
+        .map(|error| without_profile(&error))
 }
 
 /// The servers of a plan that have to be built first, a sentence each.

@@ -6,12 +6,19 @@ use model::machine::Acceleration;
 use model::message::{BackgroundOutcome, Outcome, Phase};
 use model::metrics::Metrics;
 use model::record::{BackgroundSummary, Latency, Summary};
+use model::units::Span;
 
 use crate::load::LoadResult;
 
-/// The summary of a cell's load that has ended, with the metrics collected during it.
-pub(crate) fn summarize(load: &LoadResult, outcome: &Outcome, cell: &Cell, metrics: &Metrics) -> Summary {
-    let (from_us, to_us) = window_of(cell, outcome.window_us);
+/// The summary of a cell's load that has ended, with the metrics collected during it. Its window began after `lead`.
+pub(crate) fn summarize(
+    load: &LoadResult,
+    outcome: &Outcome,
+    cell: &Cell,
+    lead: Span,
+    metrics: &Metrics,
+) -> Summary {
+    let (from_us, to_us) = window_after(lead, outcome.window_us);
     let count = || instructions_per_transaction(metrics, from_us, to_us, outcome.window_transactions);
     let window = || load.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let seconds = outcome.window_us as f64 / 1e6;
@@ -44,9 +51,9 @@ pub(crate) fn summarize(load: &LoadResult, outcome: &Outcome, cell: &Cell, metri
     }
 }
 
-/// Start and end of a window of this length, in microseconds after the load's start.
-pub(crate) fn window_of(cell: &Cell, window_us: u64) -> (i64, i64) {
-    let from_us = cell.warmup.us() as i64;
+/// Start and end of a window of this length after a lead, in microseconds after the load's start.
+pub(crate) fn window_after(lead: Span, window_us: u64) -> (i64, i64) {
+    let from_us = lead.us() as i64;
     (from_us, from_us + window_us as i64)
 }
 

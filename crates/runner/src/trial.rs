@@ -20,6 +20,7 @@ use model::outage::Outage;
 use model::plan::Plan;
 use model::record::{Environment, Log, Run, TrialRecord};
 use model::server::Source;
+use model::units::Span;
 use model::waits::Waits;
 use model::workload::Custom;
 
@@ -131,6 +132,14 @@ pub(crate) fn failed(
 impl<'a> ActiveTrial<'a> {
     fn new(context: &'a RunContext<'a>, next: &'a NextTrial, started: Timestamp) -> Self {
         Self { context, next, cell: context.plan.cell(&next.trial), started }
+    }
+
+    /// Load before the measured window: the warm-up, and where instructions are counted the profile, whose cost must not
+    /// be in the window.
+    fn lead(&self) -> Span {
+        let counting = self.context.perf.filter(|perf| perf.counts());
+        let profile = self.context.plan.profile.filter(|_| counting.is_some());
+        Span::from_us(self.cell.warmup.us() + profile.map_or(0, |profile| profile.counted_lead_us()))
     }
 
     /// Runs the trial's phases on its server. If the preparation fails, only the load is skipped.

@@ -442,8 +442,10 @@ pub struct Profile {
     pub trials: Vec<String>,
     /// How the first of them was profiled, as text.
     pub taken: String,
-    /// Time that a sample stands for, in microseconds.
+    /// Time that a sample stands for, in microseconds; a thousand instructions each if they are counted.
     pub us_per_sample: f64,
+    /// Whether instructions are counted.
+    pub counted: bool,
     /// Transactions that ended during the profile; null if unknown.
     pub transactions: Option<f64>,
     /// Limitations of the profile.

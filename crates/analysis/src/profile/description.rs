@@ -28,10 +28,12 @@ pub fn description(taken: &ProfileSummary, lost: u64) -> String {
         Unwinding::FramePointers => "frame pointers",
         Unwinding::Dwarf => "DWARF",
     };
+    let rate = match taken.instructions_per_sample {
+        Some(instructions) => format!("one in {instructions} counted instructions"),
+        None => format!("{} at {} Hz", taken.event.as_deref().unwrap_or("no event"), taken.hz),
+    };
     format!(
-        "of {scope}, {} at {} Hz, {}; callers by {callers} ({})",
-        taken.event.as_deref().unwrap_or("no event"),
-        taken.hz,
+        "of {scope}, {rate}, {}; callers by {callers} ({})",
         if lost == 0 { "none lost".to_owned() } else { format!("{lost} lost") },
         taken.callgraph_reason
     )

@@ -44,6 +44,15 @@ pub enum ProfileError {
         /// Its last line.
         output: String,
     },
+    /// perf can't be packed for a guest.
+    #[error(
+        "{program} is a script, not perf itself: put the directory of the program that it starts first on PATH (Ubuntu: \
+         /usr/lib/linux-tools/VERSION)"
+    )]
+    NotAProgram {
+        /// The script.
+        program: PathBuf,
+    },
     /// perf may not sample.
     #[error(
         "perf may not take {hz} samples per second here (kernel.perf_event_paranoid = {paranoid}): permit it as root \
@@ -98,6 +107,15 @@ pub enum ProfileError {
     /// The load ended before its window started.
     #[error("the load ended before its window started")]
     NoWindow,
+    /// perf was still running in the measured window.
+    #[error(
+        "perf ended {ms} ms after the measured window began: the instructions of the window include it; use a \
+         smaller profile.window"
+    )]
+    Late {
+        /// Time in the window, in milliseconds.
+        ms: i64,
+    },
     /// The load ended before waits could be recorded.
     #[error("the load ended before the off-CPU profile started")]
     NoWaits,

@@ -38,8 +38,12 @@ pub(super) struct Sample {
 }
 
 impl FoldedSamples {
-    /// Folds the output of `perf script`.
-    pub(super) fn read(mut script: impl BufRead, roster: &mut Roster) -> io::Result<Self> {
+    /// Folds the output of `perf script`, without the samples of the process `without`.
+    pub(super) fn read(
+        mut script: impl BufRead,
+        roster: &mut Roster,
+        without: Option<u32>,
+    ) -> io::Result<Self> {
         let mut folded = Self::default();
         let mut sample = Sample::default();
         let mut bytes = Vec::new();
@@ -58,6 +62,7 @@ impl FoldedSamples {
                 | Line::Switch { .. }
                 | Line::Other
                 | Line::End => {}
+                Line::Sample { thread, .. } if without == Some(thread.pid) => {}
                 Line::Sample { thread, event, only, .. } => {
                     if folded.event.is_none() {
                         folded.event = Some(event.to_owned());
@@ -195,9 +200,19 @@ kworker/0:1-eve 9/9 1.4: cpu-clock:
 ";
 
     #[test]
+    fn samples_of_the_profiler_are_left_out() {
+        let mut roster = Roster::new(Watched::default());
+        let folded = FoldedSamples::read(SCRIPT.as_bytes(), &mut roster, Some(77)).unwrap();
+        let samples = folded.samples;
+        let stacks = folded.into_stacks();
+        assert!(stacks.iter().all(|stacks| !stacks.folded().contains("cc1")), "{stacks:?}");
+        assert_eq!((samples, stacks.iter().map(Stacks::total).sum::<u64>()), (4, 4));
+    }
+
+    #[test]
     fn samples_are_folded_by_role_and_nameless_functions_are_counted_by_file() {
         let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
-        let folded = FoldedSamples::read(SCRIPT.as_bytes(), &mut roster).unwrap();
+        let folded = FoldedSamples::read(SCRIPT.as_bytes(), &mut roster, None).unwrap();
         assert_eq!((folded.samples, folded.lost), (5, 12));
         assert_eq!(folded.event.as_deref(), Some("cpu-clock"));
         let nameless = BTreeMap::from([("[libjit.so]".to_owned(), 1)]);

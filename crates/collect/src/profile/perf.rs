@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use host::process::{inherit_fd, spawn, withhold_variables};
-use model::profile::{Profile, STACK_COPY_BYTES, Scope, Unwinding};
+use model::profile::{COUNTED_PERIODS, Profile, STACK_COPY_BYTES, Scope, Unwinding};
 use model::secret::is_secret_name;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -22,10 +22,14 @@ use crate::error::{ProfileError, RecordingProblem};
 
 /// The event requested; without such a counter, as in most virtual machines, perf uses `cpu-clock`.
 const EVENT: &str = "cycles";
+/// The event where instructions are counted: a timer in virtual time.
+const COUNTED_EVENT: &str = "cpu-clock";
 /// The event of a thread leaving its CPU, in the kernel; the modifier keeps perf from falling back to user space only.
 const SWITCH: &str = "context-switches:k";
 /// Buffer for samples with copies of stacks of one CPU: five seconds of them, as perf has to wait for a CPU.
 const STACK_COPY_BUFFER: &str = "4M";
+/// The same where instructions are counted, at a hundred times the rate: those of 0.4 s.
+const COUNTED_BUFFER: &str = "32M";
 /// First release with the commands to enable and disable sampling, and to check that it is ready.
 const MIN_VERSION: (u32, u32) = (5, 12);
 /// Time limit for perf to be ready, or to execute a command, on a fully loaded machine.
@@ -42,6 +46,8 @@ pub(super) enum RecordingKind {
         /// Per second and CPU.
         hz: u32,
     },
+    /// Stacks of the CPU of a guest in which an instruction takes a nanosecond, at fixed numbers of them.
+    Counted,
     /// Every context switch, and stacks of threads leaving their CPU.
     Waiting {
         /// Switches of a CPU for each one with a stack. Perf's own choice by a rate skips many after a few in quick
@@ -56,6 +62,8 @@ pub struct Perf {
     program: PathBuf,
     pub(super) version: String,
     pub(super) scope: Scope,
+    /// Whether it samples in a guest that counts instructions.
+    counts: bool,
 }
 
 impl Perf {
@@ -64,12 +72,7 @@ impl Perf {
     /// # Errors
     /// It is not installed, is too old, or may not sample; with what to do about it.
     pub fn find(profile: &Profile) -> Result<Self, ProfileError> {
-        let program = on_path().ok_or(ProfileError::NotInstalled)?;
-        let mut perf = Self { version: version(&program)?, program, scope: Scope::Machine };
-        if perf.is_too_old() {
-            let Self { program, version, .. } = perf;
-            return Err(ProfileError::TooOld { min: MIN_VERSION, program, version });
-        }
+        let mut perf = Self::installed()?;
         let mut last_output = String::new();
         let unwinding = profile.callgraph.unwrap_or(Unwinding::Dwarf);
         for scope in [Scope::Machine, Scope::Processes] {
@@ -86,6 +89,55 @@ impl Perf {
             }
         }
         Err(ProfileError::NoSamples { hz: profile.hz, paranoid: paranoid(), output: last_output })
+    }
+
+    /// The program to pack for guests, in which it may sample everything.
+    ///
+    /// # Errors
+    /// It is not installed, is too old, or is a script that starts the perf of the running kernel.
+    pub fn for_guests() -> Result<PathBuf, ProfileError> {
+        let Self { program, .. } = Self::installed()?;
+        let mut magic = [0; 4];
+        let read = File::open(&program).and_then(|mut file| file.read_exact(&mut magic));
+        read.map_err(|source| ProfileError::NotRun { program: program.clone(), source })?;
+        if magic != *b"\x7fELF" {
+            return Err(ProfileError::NotAProgram { program });
+        }
+        Ok(program)
+    }
+
+    /// The program packed for this guest, which counts instructions; none if there is none.
+    pub fn counting() -> Option<Self> {
+        let program = on_path()?;
+        // If it can't run, the recording reports it.
+        let version = version(&program).unwrap_or_default();
+        Some(Self { program, version, scope: Scope::Machine, counts: true })
+    }
+
+    /// Whether it samples in a guest that counts instructions.
+    pub fn counts(&self) -> bool {
+        self.counts
+    }
+
+    /// Kind of a CPU profile.
+    pub(super) fn running(&self, profile: Profile) -> RecordingKind {
+        match self.counts {
+            true => RecordingKind::Counted,
+            false => RecordingKind::Running { hz: profile.hz },
+        }
+    }
+
+    /// The program on `PATH`, if it is new enough.
+    fn installed() -> Result<Self, ProfileError> {
+        let program = on_path().ok_or(ProfileError::NotInstalled)?;
+        let perf = Self { version: version(&program)?, program, scope: Scope::Machine, counts: false };
+        match perf.is_too_old() {
+            false => Ok(perf),
+            true => {
+                let Self { program, version, .. } = perf;
+                Err(ProfileError::TooOld { min: MIN_VERSION, program, version })
+            }
+        }
     }
 
     fn is_too_old(&self) -> bool {
@@ -127,6 +179,9 @@ impl Perf {
             RecordingKind::Running { hz } => {
                 command.args(["--strict-freq", "-e", EVENT, "-F", &hz.to_string()])
             }
+            RecordingKind::Counted => command.args(COUNTED_PERIODS.iter().flat_map(|period| {
+                ["-e".to_owned(), format!("{COUNTED_EVENT}/period={period},name={COUNTED_EVENT}/")]
+            })),
             RecordingKind::Waiting { period } => {
                 command.args(["--switch-events", "-e", SWITCH, "--period", "-c", &period.to_string()])
             }
@@ -137,8 +192,9 @@ impl Perf {
         };
         if self.scope == Scope::Machine {
             command.arg("--all-cpus");
+            let buffer = if self.counts { COUNTED_BUFFER } else { STACK_COPY_BUFFER };
             if unwinding == Unwinding::Dwarf || matches!(kind, RecordingKind::Waiting { .. }) {
-                command.args(["--mmap-pages", STACK_COPY_BUFFER]);
+                command.args(["--mmap-pages", buffer]);
             }
         }
         command
@@ -205,7 +261,7 @@ impl Recording {
         command
             .args(["--clockid", "CLOCK_MONOTONIC", "--control"])
             .arg(format!("fd:{commands},{acknowledge}"))
-            .args(["-o", &format!("/dev/fd/{output}")])
+            .args(["-o", &format!("/proc/self/fd/{output}")])
             .stderr(stderr.try_clone().map_err(ProfileError::Start)?);
         match perf.scope {
             Scope::Machine => command.args(["--delay", "-1"]),
@@ -268,11 +324,13 @@ impl Recording {
         ProfileError::Recording { problem: problem.into(), output: last_line_of(&mut self.stderr) }
     }
 
-    /// Makes perf write all its data, and returns the recording.
-    pub(super) fn finish(mut self) -> Result<File, ProfileError> {
+    /// Makes perf write all its data and end.
+    pub(super) fn end(&mut self) -> Result<(), ProfileError> {
         let id = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // If it has ended already, that is detected below.
-        let _ = id.map(|id| kill_process(id, Signal::INT));
+        if let Ok(None) = self.child.try_wait() {
+            // If it ends meanwhile, that is detected below.
+            let _ = id.map(|id| kill_process(id, Signal::INT));
+        }
         let deadline = Instant::now() + COMMAND_TIMEOUT;
         while let Ok(None) = self.child.try_wait() {
             if Instant::now() > deadline {
@@ -280,6 +338,12 @@ impl Recording {
             }
             std::thread::sleep(Duration::from_millis(5));
         }
+        Ok(())
+    }
+
+    /// Ends perf unless it has ended, and returns the recording.
+    pub(super) fn finish(mut self) -> Result<File, ProfileError> {
+        self.end()?;
         match self.raw.metadata() {
             Ok(raw) if raw.len() > 0 => self.raw.try_clone().map_err(|error| self.failed(error)),
             _ => Err(self.failed(RecordingProblem::Empty)),
@@ -320,11 +384,11 @@ impl<'a> Script<'a> {
         command
             // Inlined functions would be looked up by another program, which takes a minute per second of samples.
             .args(["--no-inline", "--show-task-events", "--show-lost-events"])
-            .args(["-i", &format!("/dev/fd/{input}"), "--time", &between_us.map(seconds).join(",")])
+            .args(["-i", &format!("/proc/self/fd/{input}"), "--time", &between_us.map(seconds).join(",")])
             .stdout(Stdio::piped())
             .stderr(stderr.try_clone().map_err(ProfileError::Start)?);
         match kind {
-            RecordingKind::Running { .. } => command.args(["-F", script::FIELDS]),
+            RecordingKind::Running { .. } | RecordingKind::Counted => command.args(["-F", script::FIELDS]),
             RecordingKind::Waiting { .. } => {
                 command.args(["--show-switch-events", "-F", &format!("{},period", script::FIELDS)])
             }

@@ -116,7 +116,7 @@ fn io_uring(facts: &Facts) -> Judgement {
 fn perf(facts: &Facts) -> Judgement {
     if facts.perf_is_installed == Some(false) {
         return warn(
-            "no profiles: perf is not installed",
+            "no profiles, neither here nor where virtual machines count instructions: perf is not installed",
             "install it (Debian: apt-get install linux-perf; Ubuntu: linux-tools-generic; elsewhere: perf)",
         );
     }

@@ -42,6 +42,9 @@ pub fn limitations(profile: &ProfileSummary) -> Vec<String> {
                            postgresql-MAJOR-dbgsym)"
                     .to_owned()
             }
+            "pgdyno" if profile.instructions_per_sample.is_some() => {
+                "virtual machines have pgdyno without its symbols".to_owned()
+            }
             "unknown" => match profile.callgraph {
                 Unwinding::FramePointers => "try callgraph = \"dwarf\"".to_owned(),
                 Unwinding::Dwarf => {
@@ -59,8 +62,12 @@ pub fn limitations(profile: &ProfileSummary) -> Vec<String> {
     }
     let lost = profile.lost as f64 / (samples + profile.lost as f64);
     if lost > MIN_LOST_SHARE {
+        let remedy = match profile.instructions_per_sample {
+            Some(_) => "callgraph = \"fp\" has smaller samples",
+            None => "use a lower hz",
+        };
         found.push(format!(
-            "{:.1}% of the samples were lost, because perf did not get a CPU in time: use a lower hz.",
+            "{:.1}% of the samples were lost, because perf did not get a CPU in time: {remedy}.",
             lost * 100.0
         ));
     }
@@ -76,6 +83,7 @@ mod tests {
         let profile = ProfileSummary {
             event: Some("cpu-clock".to_owned()),
             hz: 99,
+            instructions_per_sample: None,
             callgraph: Unwinding::Dwarf,
             callgraph_reason: String::new(),
             scope: Scope::Machine,

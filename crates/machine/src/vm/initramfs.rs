@@ -18,6 +18,8 @@ pub struct Initramfs {
     out: BufWriter<File>,
     bytes: u64,
     inode: u32,
+    /// Whether programs and libraries keep their symbols.
+    with_symbols: bool,
     /// Paths in it.
     packed: BTreeSet<PathBuf>,
 }
@@ -32,7 +34,19 @@ impl Initramfs {
     /// No file can be created there.
     pub fn new(directory: &Path) -> Result<Self, Error> {
         let file = tempfile::tempfile_in(directory).doing("create a file in", directory)?;
-        Ok(Self { out: BufWriter::with_capacity(1 << 20, file), bytes: 0, inode: 0, packed: BTreeSet::new() })
+        Ok(Self {
+            out: BufWriter::with_capacity(1 << 20, file),
+            bytes: 0,
+            inode: 0,
+            with_symbols: false,
+            packed: BTreeSet::new(),
+        })
+    }
+
+    /// Whether the programs and libraries that are added from now on keep their symbols and debug information, which
+    /// profiles need.
+    pub fn keep_symbols(&mut self, with_symbols: bool) {
+        self.with_symbols = with_symbols;
     }
 
     /// Size of its content in bytes.
@@ -100,7 +114,7 @@ impl Initramfs {
         if self.packed.contains(at) {
             return Ok(());
         }
-        let content = strip(fs::read(from).doing("read", from)?);
+        let content = self.stripped(fs::read(from).doing("read", from)?);
         self.file(at, 0o755, &content)
     }
 
@@ -140,10 +154,15 @@ impl Initramfs {
         let is_program = meta.len() > 4 && file.read_exact(&mut magic).is_ok() && magic == *b"\x7fELF";
         file.rewind().doing("read", from)?;
         if is_program {
-            let content = strip(fs::read(from).doing("read", from)?);
+            let content = self.stripped(fs::read(from).doing("read", from)?);
             return self.put(at, mode, owner, &mut content.as_slice(), content.len() as u64);
         }
         self.put(at, mode, owner, &mut file.take(meta.len()), meta.len())
+    }
+
+    /// A program or library without symbols, unless they are to be kept.
+    fn stripped(&self, program: Vec<u8>) -> Vec<u8> {
+        if self.with_symbols { program } else { strip(program) }
     }
 
     fn put(
@@ -238,5 +257,20 @@ mod tests {
             entries.iter().position(|(name, ..)| name == "data")
                 < entries.iter().position(|(name, ..)| name == "data/x")
         );
+    }
+
+    #[test]
+    fn programs_have_their_symbols_if_these_are_kept() {
+        let place = tempfile::tempdir().unwrap();
+        let own = std::env::current_exe().unwrap();
+        let packed = |keep: bool| {
+            let mut root = Initramfs::new(place.path()).unwrap();
+            root.keep_symbols(keep);
+            root.program(&own, Some(Path::new("/own"))).unwrap();
+            root.keep_symbols(false);
+            root.bytes()
+        };
+        let whole = fs::metadata(&own).unwrap().len();
+        assert!(packed(true) > whole && packed(false) < packed(true) - whole / 2);
     }
 }

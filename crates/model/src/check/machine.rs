@@ -82,8 +82,20 @@ impl CheckedCampaign<'_> {
             return Ok(Some((message, self.place(Factor::Cpus, cell)?)));
         }
         if let Some(profile) = &self.campaign.profile {
-            let message = "profiles are not available in virtual machines, which have no perf";
-            return Ok(Some((message.to_owned(), Some(profile.span()))));
+            if let (Acceleration::Icount, Some(off_cpu)) = (cell.acceleration, &profile.get_ref().off_cpu) {
+                let message = "where instructions are counted, nothing can be said about waiting";
+                return Ok(Some((message.to_owned(), Some(off_cpu.span()))));
+            }
+            if cell.acceleration != Acceleration::Icount {
+                let message =
+                    "profiles in a virtual machine need counted instructions: `acceleration = [\"icount\"]`";
+                return Ok(Some((message.to_owned(), Some(profile.span()))));
+            }
+            if cell.workload.iterations().is_some() {
+                let message = "where instructions are counted, the profile precedes the measured window: a workload with \
+                               `iterations` would have ended by then";
+                return Ok(Some((message.to_owned(), Some(profile.span()))));
+            }
         }
         let hooks = &self.campaign.hooks;
         let hook = [("before_trial", &hooks.before_trial), ("after_trial", &hooks.after_trial)];
@@ -244,7 +256,8 @@ mod tests {
             ("pin = ['one']\n[pins.one]\ndriver = '0'", "'one'", "`cpus` sets the number"),
             ("cache = ['cold']", "'cold'", "`storage = [\"virtio\"]`"),
             ("cpus = [1, 2]", "2", "counts instructions on one processor"),
-            ("[profile]\nhz = 99", "[profile]", "which have no perf"),
+            ("[profile]\noff_cpu = '1s'", "'1s'", "about waiting"),
+            ("acceleration = ['tcg']\n[profile]\nhz = 99", "[profile]", "need counted instructions"),
             ("[hooks]\nbefore_trial = 'true'", "'true'", "a command on this machine"),
             ("[servers.'18']\ndsn = 'host=x'", "'18'", "already runs"),
         ] {
@@ -253,6 +266,7 @@ mod tests {
             assert!(at.starts_with(place), "{given}: {at}");
             assert!(help.contains("acceleration = [\"none\"]"), "{help}");
         }
+        assert!(plan(&format!("{TWO_KERNELS}[profile]\n")).is_ok());
         // Excluded from the product, they do not affect the others.
         let text = format!("{TWO_KERNELS}cpus = [1, 2]\nacceleration = ['icount', 'kvm']\n");
         let text = format!("{text}exclude = [{{ acceleration = 'icount', cpus = 2 }}]\n");

@@ -9,7 +9,7 @@ use model::secret::MaskSecrets;
 use plaintext::table::Format;
 use report::plan::{Document, text};
 use runner::HostContext;
-use runner::preview::{builds, known_confounds, unsupported};
+use runner::preview::{builds, known_confounds, missing_profile, unsupported};
 use store::Store;
 
 use crate::campaign_arg::CampaignArg;
@@ -75,7 +75,7 @@ impl PlanArgs {
             .into_iter()
             .map(|reason| format!("This can't run here: {reason}"));
         let power = power.and_then(|power| power.warning());
-        let warnings = plan.warnings().into_iter().chain(builds(&plan));
+        let warnings = plan.warnings().into_iter().chain(builds(&plan)).chain(missing_profile(&plan));
         for warning in warnings.chain(unsupported).chain(power) {
             note(&format!("\n{warning}\n"));
         }

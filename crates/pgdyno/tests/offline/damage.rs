@@ -25,6 +25,7 @@ fn rich(server: &str, tps: f64) -> TrialRecord {
     record.trial.profile = Some(ProfileSummary {
         event: Some("cycles".to_owned()),
         hz: 99,
+        instructions_per_sample: None,
         callgraph: Unwinding::FramePointers,
         callgraph_reason: "it has frame pointers".to_owned(),
         scope: Scope::Machine,

@@ -40,6 +40,8 @@ struct ProfileDocument {
 pub struct ProfiledDocument {
     event: Option<String>,
     hz: u32,
+    /// Instructions between two samples; null where they are not counted.
+    instructions_per_sample: Option<u64>,
     callgraph: &'static str,
     callgraph_reason: String,
     scope: &'static str,
@@ -162,6 +164,7 @@ impl ProfiledDocument {
         Self {
             event: taken.event.clone(),
             hz: taken.hz,
+            instructions_per_sample: taken.instructions_per_sample,
             callgraph: taken.callgraph.as_str(),
             callgraph_reason: taken.callgraph_reason.clone(),
             scope: taken.scope.as_str(),

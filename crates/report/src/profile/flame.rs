@@ -28,6 +28,7 @@ pub fn svg(profile: &Profile) -> Result<String, FlameError> {
     options.title = title(profile);
     let (amount, of) = (profile.samples(), profile.kind);
     options.subtitle = Some(match of {
+        Kind::OnCpu if profile.is_counted() => format!("{amount} samples of counted instructions"),
         Kind::OnCpu => format!("{amount} samples of CPU time"),
         Kind::OffCpu => format!("{:.1} ms off the CPU", amount as f64 / 1e3),
     });
@@ -58,9 +59,12 @@ pub fn difference_svg(before: &Profile, after: &Profile) -> Result<String, Flame
         ns.iter().map(|(stack, [before, after])| format!("{stack} {before} {after}\n")).collect();
     let mut options = Options::default();
     options.title = title(after);
+    // A nanosecond of a guest that counts is an instruction.
+    let is_counted = before.is_counted() && after.is_counted();
+    let (what, unit) = if is_counted { ("Instructions", "instructions") } else { ("CPU time", "ns") };
     options.subtitle =
-        Some(format!("CPU time of a transaction; red: more than in {}; blue: less", before.cell));
-    options.count_name = "ns".to_owned();
+        Some(format!("{what} of a transaction; red: more than in {}; blue: less", before.cell));
+    options.count_name = unit.to_owned();
     draw(options, &lines)
 }
 

@@ -53,14 +53,14 @@ pub fn function_text(
         known: similar(stacks, function),
     })?;
     let total = stacks.total();
-    let mut table = Table::new(["", "function", unit(profile.kind), "#share", "#µs/transaction"]);
+    let mut table = Table::new(["", "function", unit(profile.kind), "#share", cost_head(profile)]);
     let mut row = |what: &str, name: &str, samples: u64| {
         table.push(vec![
             what.to_owned(),
             name.to_owned(),
             amount(profile.kind, samples),
             share(samples, total),
-            us(profile.us_per_transaction(samples)),
+            cost(profile, samples),
         ]);
     };
     for (caller, samples) in &found.callers {
@@ -96,15 +96,21 @@ pub fn difference_text(
     differences: &[Difference],
     format: Format,
 ) -> String {
-    const HEADS: [&str; 5] = ["#A µs", "#B µs", "#B - A", "#±", "#change"];
-    let table = |of: &str| Table::new([of].into_iter().chain(HEADS));
+    let is_counted = before.is_counted() && after.is_counted();
+    let heads = match is_counted {
+        true => ["#A instructions", "#B instructions", "#B - A", "#±", "#change"],
+        false => ["#A µs", "#B µs", "#B - A", "#±", "#change"],
+    };
+    let table = |of: &str| Table::new([of].into_iter().chain(heads));
+    let cost =
+        |us: f64| if is_counted { format!("{:.0}", us * INSTRUCTIONS_PER_US) } else { format!("{us:.3}") };
     let row = |change: &Change| {
         vec![
             change.of.clone().unwrap_or_else(|| OTHER.to_owned()),
-            format!("{:.3}", change.before_us),
-            format!("{:.3}", change.after_us),
-            format!("{:+.3}", change.increase_us()),
-            format!("{:.3}", change.margin_us),
+            cost(change.before_us),
+            cost(change.after_us),
+            signed(cost(change.increase_us())),
+            cost(change.margin_us),
             match change.before_us > 0.0 {
                 true => figures::change(change.increase_us() / change.before_us),
                 false => "new".to_owned(),
@@ -112,7 +118,7 @@ pub fn difference_text(
         ]
     };
     if format == Format::Csv {
-        let mut all = Table::new(["role", "function"].into_iter().chain(HEADS));
+        let mut all = Table::new(["role", "function"].into_iter().chain(heads));
         for difference in differences {
             for change in &difference.functions {
                 let role = difference.role.of.clone().unwrap_or_default();
@@ -131,7 +137,12 @@ pub fn difference_text(
                 "sampling error only; trials differ by more, which several trials on both sides would show"
             }
         };
-        let _ = writeln!(out, "CPU time of one transaction in microseconds; ±: {margin}\n");
+        let of = if is_counted {
+            "Counted instructions of one transaction"
+        } else {
+            "CPU time of one transaction in microseconds"
+        };
+        let _ = writeln!(out, "{of}; ±: {margin}\n");
     }
     if differences.len() > 1 {
         let mut roles = table("role");
@@ -148,6 +159,14 @@ pub fn difference_text(
     let mut functions = table(&format!("{role} by function, itself"));
     shown.functions.iter().take(MAX_SHOWN).for_each(|change| functions.push(row(change)));
     out + &functions.render(format)
+}
+
+/// Instructions in a microsecond of a guest that counts them.
+const INSTRUCTIONS_PER_US: f64 = 1e3;
+
+/// A figure with its sign.
+fn signed(figure: String) -> String {
+    if figure.starts_with('-') { figure } else { format!("+{figure}") }
 }
 
 /// Name of all functions that are in no group.
@@ -181,7 +200,16 @@ fn heading(profile: &Profile) -> String {
             let _ = write!(out, "waits: {}", descriptions.join("\n"));
         }
     }
-    if let Some(transactions) = profile.transactions {
+    if profile.is_counted() {
+        let _ = match profile.us_per_transaction(profile.samples()) {
+            Some(us) => write!(
+                out,
+                "\n{:.0} instructions per transaction, counted after the profile",
+                us * INSTRUCTIONS_PER_US
+            ),
+            None => write!(out, "\nthe instructions per transaction are not known"),
+        };
+    } else if let Some(transactions) = profile.transactions {
         let tps = figures::tps(transactions / seconds.max(1e-6));
         let _ = write!(out, "\n{} transactions, {tps} a second", figures::tps(transactions));
         if let Some(outside) = profile.tps_outside {
@@ -200,11 +228,11 @@ fn seconds_of(spans_us: impl Iterator<Item = (i64, i64)>) -> f64 {
 }
 
 fn roles(profile: &Profile) -> Table {
-    let mut table = Table::new(["role", unit(profile.kind), "#share", "#µs/transaction"]);
+    let mut table = Table::new(["role", unit(profile.kind), "#share", cost_head(profile)]);
     let total = profile.samples();
     for stacks in &profile.stacks {
         let samples = stacks.total();
-        let time = us(profile.us_per_transaction(samples));
+        let time = cost(profile, samples);
         table.push(vec![stacks.role.clone(), amount(profile.kind, samples), share(samples, total), time]);
     }
     table
@@ -226,14 +254,14 @@ fn amount(kind: Kind, samples: u64) -> String {
 
 fn by_group(profile: &Profile, stacks: &Stacks, groups: &Groups) -> Table {
     let name = format!("{} by group", stacks.role);
-    let mut table = Table::new([name.as_str(), "#share", "#with callees", "#µs/transaction"]);
+    let mut table = Table::new([name.as_str(), "#share", "#with callees", cost_head(profile)]);
     let total = stacks.total();
     for found in groups.shares(stacks) {
         table.push(vec![
             found.group.clone().unwrap_or_else(|| OTHER.to_owned()),
             share(found.own, total),
             if found.group.is_some() { share(found.inclusive, total) } else { String::new() },
-            us(profile.us_per_transaction(found.own)),
+            cost(profile, found.own),
         ]);
     }
     table
@@ -241,7 +269,7 @@ fn by_group(profile: &Profile, stacks: &Stacks, groups: &Groups) -> Table {
 
 fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
     let name = format!("{} by function", stacks.role);
-    let mut table = Table::new([name.as_str(), "#itself", "#with callees", "#µs/transaction"]);
+    let mut table = Table::new([name.as_str(), "#itself", "#with callees", cost_head(profile)]);
     let total = stacks.total();
     let mut all = functions(stacks);
     if profile.kind == Kind::OffCpu {
@@ -253,7 +281,7 @@ fn by_function(profile: &Profile, stacks: &Stacks) -> Table {
             function.name,
             share(function.own, total),
             share(function.inclusive, total),
-            us(profile.us_per_transaction(function.own)),
+            cost(profile, function.own),
         ]);
     }
     table
@@ -267,13 +295,16 @@ fn all_functions(profile: &Profile) -> Table {
         "#self_share",
         if profile.kind == Kind::OnCpu { "#inclusive_samples" } else { "#inclusive_us" },
         "#inclusive_share",
-        "#self_us_per_transaction",
-        "#inclusive_us_per_transaction",
+        if profile.is_counted() { "#self_instructions" } else { "#self_us_per_transaction" },
+        if profile.is_counted() { "#inclusive_instructions" } else { "#inclusive_us_per_transaction" },
     ]);
     for stacks in &profile.stacks {
         let total = stacks.total() as f64;
-        let us =
-            |samples| profile.us_per_transaction(samples).map(|us| format!("{us:.4}")).unwrap_or_default();
+        let us = |samples| match (profile.us_per_transaction(samples), profile.is_counted()) {
+            (Some(us), false) => format!("{us:.4}"),
+            (_, true) => cost(profile, samples),
+            (None, false) => String::new(),
+        };
         for function in functions(stacks) {
             table.push(vec![
                 stacks.role.clone(),
@@ -318,8 +349,19 @@ fn share(part: u64, of: u64) -> String {
     format!("{:.1}%", 100.0 * part as f64 / of.max(1) as f64)
 }
 
-fn us(us: Option<f64>) -> String {
-    us.map(|us| format!("{us:.2}")).unwrap_or_default()
+/// Head of the column of CPU time per transaction.
+fn cost_head(profile: &Profile) -> &'static str {
+    if profile.is_counted() { "#instructions/transaction" } else { "#µs/transaction" }
+}
+
+/// CPU time per transaction, or its counted instructions.
+fn cost(profile: &Profile, samples: u64) -> String {
+    let us = profile.us_per_transaction(samples);
+    us.map(|us| match profile.is_counted() {
+        true => format!("{:.0}", us * INSTRUCTIONS_PER_US),
+        false => format!("{us:.2}"),
+    })
+    .unwrap_or_default()
 }
 
 /// Functions with the requested word in their names, for an error.

@@ -87,7 +87,7 @@ pub(super) fn measure(
     });
     let load = drive(context.rig, driver, trial.load(connection), context.interrupt, |event| match event {
         LoadEvent::Connected { background } => collectors.add_background_backends(background),
-        LoadEvent::Started(at) => collectors.load_started(window(at, cell)),
+        LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
         LoadEvent::Interval(interval) => {
             on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
         }
@@ -156,10 +156,18 @@ impl ActiveTrial<'_> {
             cpus: cell.pin.driver.as_deref().and_then(cpu_list),
             // All cells of a block have the same seed, and so the same keys.
             seed: self.context.plan.run.seed.wrapping_add(u64::from(self.next.trial.repeat)),
-            warmup_us: cell.warmup.us(),
+            warmup_us: self.lead().us(),
             duration_us: cell.duration.us(),
             interval_us: INTERVAL_US,
         }
+    }
+
+    /// The measured window of a load that started at this time.
+    fn window(&self, started: ClockReading) -> Window {
+        let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
+        let from_us = us(self.lead());
+        let to_us = from_us.saturating_add(us(self.cell.duration));
+        Window { origin_us: started.monotonic_us, from_us, to_us }
     }
 }
 
@@ -171,13 +179,6 @@ fn load_sessions(cell: &Cell) -> LoadSessions {
         application_name: Some(driver::APPLICATION_NAME.to_owned()),
         background: has_background.then(|| driver::BACKGROUND_APPLICATION_NAME.to_owned()),
     }
-}
-
-/// The measured window of a load that started at this time.
-fn window(started: ClockReading, cell: &Cell) -> Window {
-    let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
-    let from_us = us(cell.warmup);
-    Window { origin_us: started.monotonic_us, from_us, to_us: from_us.saturating_add(us(cell.duration)) }
 }
 
 /// The transactions as both sides counted them. The count of a server that does not answer is unknown.

@@ -21,8 +21,10 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     let Results { environment, server_build, prepared, measured, concluded, logs } = results;
     let (before, mut load, collected, accounting) =
         (measured.before, measured.load, measured.collected, measured.accounting);
-    let summary =
-        load.outcome.as_ref().map(|outcome| summary::summarize(&load, outcome, cell, &collected.metrics));
+    let summary = load
+        .outcome
+        .as_ref()
+        .map(|outcome| summary::summarize(&load, outcome, cell, trial.lead(), &collected.metrics));
     load.failure = load.failure.take().or_else(|| missed_iterations(&load, cell));
     let clocks = load.started.zip(load.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
@@ -56,7 +58,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         window: summary
             .as_ref()
             .and_then(|summary| summary.window_us)
-            .map(|window_us| summary::window_of(cell, window_us)),
+            .map(|window_us| summary::window_after(trial.lead(), window_us)),
         clocks,
         metrics: &collected.metrics,
         events: &events,

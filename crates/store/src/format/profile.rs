@@ -15,6 +15,8 @@ pub struct Profile {
     pub event: Option<String>,
     /// Requested samples per second of a busy CPU.
     pub hz: u32,
+    /// Instructions between two samples; null where they are not counted, and in older bundles.
+    pub instructions_per_sample: Option<u64>,
     /// How callers were found: `fp` or `dwarf`.
     pub callgraph: String,
     /// Reason for this choice.
@@ -63,6 +65,7 @@ impl From<&profile::ProfileSummary> for Profile {
         Self {
             event: profiled.event.clone(),
             hz: profiled.hz,
+            instructions_per_sample: profiled.instructions_per_sample,
             callgraph: profiled.callgraph.as_str().to_owned(),
             callgraph_reason: profiled.callgraph_reason.clone(),
             scope: profiled.scope.as_str().to_owned(),
@@ -83,6 +86,7 @@ impl Profile {
         Ok(profile::ProfileSummary {
             event: self.event,
             hz: self.hz,
+            instructions_per_sample: self.instructions_per_sample,
             callgraph: known(TRIAL, "call graph", &self.callgraph)?,
             callgraph_reason: self.callgraph_reason,
             scope: known(TRIAL, "scope of a profile", &self.scope)?,

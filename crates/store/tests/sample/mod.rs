@@ -165,6 +165,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             profile: Some(ProfileSummary {
                 event: Some("cpu-clock".to_owned()),
                 hz: 99,
+                instructions_per_sample: Some(100_003),
                 callgraph: Unwinding::Dwarf,
                 callgraph_reason: "postgres has no frame pointers".to_owned(),
                 scope: Scope::Machine,

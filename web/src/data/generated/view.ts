@@ -439,9 +439,13 @@ trials: Array<string>,
  */
 taken: string, 
 /**
- * Time that a sample stands for, in microseconds.
+ * Time that a sample stands for, in microseconds; a thousand instructions each if they are counted.
  */
 us_per_sample: number, 
+/**
+ * Whether instructions are counted.
+ */
+counted: boolean, 
 /**
  * Transactions that ended during the profile; null if unknown.
  */
