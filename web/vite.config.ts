@@ -34,6 +34,7 @@ const OMITTED = [
   'd3-time',
   'd3-time-format',
   '@observablehq/plot/src/projection.js',
+  '@observablehq/plot/src/time.js',
   '@observablehq/plot/src/scales/schemes.js',
   '@observablehq/plot/src/interactions/pointer.js',
   '@observablehq/plot/src/marks/tip.js',

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
+use model::cell::RecordedCell;
 use model::merit::Merit;
 use model::record::{Environment, Setting, Trial};
 use store::{Part, StoreReader};
 
-use crate::metric::BlockRates;
+use crate::metric::{BlockRates, ScriptSummary, script_summaries, scripts};
 use crate::profile::{Kind, TrialProfile};
 use crate::spans::{Spans, spans};
 
@@ -27,6 +28,8 @@ pub struct TrialContext {
     pub spans: Option<Spans>,
     /// Its rates of blocks, if they are its figure of merit.
     pub blocks: Option<BlockRates>,
+    /// Results of each script, if its workload has several.
+    pub scripts: Vec<ScriptSummary>,
 }
 
 /// Reads the contexts of these trials, by id. Trials whose context can't be read are [left out](StoreReader::left_out);
@@ -36,16 +39,24 @@ pub fn contexts(reader: &StoreReader, trials: &[&Trial]) -> BTreeMap<String, Tri
     measured.filter_map(|trial| Some((trial.id.clone(), context(reader, trial)?))).collect()
 }
 
+/// Whether figures of the trials of a cell are not in their heads.
+pub fn has_figures_beyond_head(cell: &RecordedCell) -> bool {
+    Merit::of(cell) == Merit::Blocks || !scripts(cell).is_empty()
+}
+
 fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
     let store::StoredContext { environment, settings, has_spans } = reader.context(&trial.id)?;
     let mut context = TrialContext { environment, settings, ..TrialContext::default() };
-    // Loading parts of bundles is slow, and most trials have neither.
+    // Loading parts of bundles is slow, and most trials have none of these.
     if has_spans {
         context.spans = spans(&reader.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
     }
     if Merit::of(&trial.cell) == Merit::Blocks {
         context.blocks =
             Some(BlockRates::new(&reader.load_parts(&trial.id, &[Part::Series, Part::Metrics])?));
+    }
+    if !scripts(&trial.cell).is_empty() {
+        context.scripts = script_summaries(&reader.load_parts(&trial.id, &[Part::Series, Part::Latency])?);
     }
     if trial.profile.is_some() {
         let record = reader.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;

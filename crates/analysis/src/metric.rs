@@ -14,7 +14,8 @@ use model::record::{Latency, Trial, TrialRecord};
 pub use blocks::BlockFigure;
 pub use merit::BlockRates;
 pub(crate) use merit::{better, figures, presentation};
-pub(crate) use script::scripts;
+pub use script::ScriptSummary;
+pub(crate) use script::{script_summaries, scripts};
 
 /// A metric with one figure per trial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -270,7 +271,7 @@ impl Metric {
 }
 
 impl LatencyFigure {
-    fn value(self, latency: &Latency) -> Option<f64> {
+    pub(crate) fn value(self, latency: &Latency) -> Option<f64> {
         match self {
             Self::Mean => latency.mean_us,
             Self::P50 => latency.p50_us,

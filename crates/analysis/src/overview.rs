@@ -3,6 +3,7 @@
 mod environment;
 mod read;
 mod scalability;
+mod scripts;
 mod verdicts;
 pub mod view;
 
@@ -24,6 +25,7 @@ use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan
 use crate::metric::{Metric, better, figures, presentation};
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
 use crate::spans::{Spans, lone_us};
+use scripts::script;
 use verdicts::judge_columns;
 use view::View;
 
@@ -45,7 +47,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
         layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
-    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials);
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts);
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
@@ -207,7 +209,7 @@ fn panel(
     let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
     clients.sort_unstable();
     clients.dedup();
-    let figures = CellFigures { merit: Merit::of(&key.0), contexts };
+    let figures = CellFigures { merit: Merit::of(&key.0), scripts: Metric::of_scripts(&key.0), contexts };
     let mut rows: Vec<view::Row> =
         clients.into_iter().map(|clients| row(clients, layout, &trials, &figures)).collect();
     if figures.merit == Merit::Length {
@@ -293,6 +295,8 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
 /// The figures of a panel's cells.
 struct CellFigures<'a> {
     merit: Merit,
+    /// What its scripts are judged by.
+    scripts: Vec<Metric>,
     contexts: &'a BTreeMap<String, TrialContext>,
 }
 
@@ -302,6 +306,11 @@ impl CellFigures<'_> {
         let blocks = self.contexts.get(&trial.id).and_then(|known| known.blocks);
         let factor = presentation(self.merit).factor;
         figures(self.merit, trial, blocks).map(|figure| Some(figure? * factor))
+    }
+
+    fn scripts(&self, trial: &Trial) -> Vec<view::Script> {
+        let known = self.contexts.get(&trial.id).into_iter().flat_map(|known| &known.scripts);
+        known.map(view::Script::new).collect()
     }
 }
 
@@ -352,11 +361,16 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
         class: class.map(|class| class.to_string()),
         first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
         verdict: None,
-        runs: trials.into_iter().map(|one| trial(one, figures.of(one)[0])).collect(),
+        scripts: figures
+            .scripts
+            .iter()
+            .filter_map(|metric| script(metric, &trials, figures.contexts))
+            .collect(),
+        runs: trials.into_iter().map(|one| trial(one, figures)).collect(),
     })
 }
 
-fn trial(trial: &Trial, figure: Option<f64>) -> view::Trial {
+fn trial(trial: &Trial, figures: &CellFigures<'_>) -> view::Trial {
     let summary = trial.summary.as_ref();
     view::Trial {
         id: trial.id.clone(),
@@ -367,7 +381,7 @@ fn trial(trial: &Trial, figure: Option<f64>) -> view::Trial {
         started: trial.started,
         validity: trial.validity.status.as_str(),
         findings: trial.validity.findings.iter().map(view::Finding::new).collect(),
-        figure,
+        figure: figures.of(trial)[0],
         tps: summary.map(|summary| summary.tps),
         instructions_per_transaction: summary.and_then(|summary| summary.instructions_per_transaction),
         transactions: summary.and_then(|summary| summary.transactions),
@@ -376,6 +390,7 @@ fn trial(trial: &Trial, figure: Option<f64>) -> view::Trial {
         background: summary
             .map(|summary| summary.background.iter().map(view::Background::new).collect())
             .unwrap_or_default(),
+        scripts: figures.scripts(trial),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(view::RawRead::new),
         spans: None,

@@ -22,6 +22,7 @@ pub mod power;
 pub mod profile;
 pub mod publish;
 mod scalability;
+mod scripts;
 pub mod serve;
 pub mod servers;
 pub mod show;

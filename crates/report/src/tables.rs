@@ -6,6 +6,7 @@ use model::machine::HOST;
 use crate::background;
 use crate::json::json_pretty;
 use crate::scalability;
+use crate::scripts;
 use crate::spans;
 use crate::text_width::wrapped;
 use analysis::overview::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
@@ -47,6 +48,10 @@ fn page(view: &View, format: Format) -> String {
             out.push('\n');
             out.push_str(&sweeps.render(format));
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
+        }
+        if let Some(table) = scripts::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&table.render(format));
         }
         if let Some(table) = background::table(panel, &view.columns) {
             out.push('\n');

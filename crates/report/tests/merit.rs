@@ -3,6 +3,8 @@
 
 #[path = "../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
+#[path = "../../analysis/tests/fixture/scripts.rs"]
+mod scripts;
 
 use std::sync::Arc;
 
@@ -10,21 +12,19 @@ use analysis::compare::{Compared, Request, compare};
 use analysis::overview;
 use analysis::overview::view::{Panel, Verdict};
 use analysis::select::{RunSelection, Selector};
-use base64::Engine as _;
 use bundles::{Bundles, cell, emulated, on, record, with_metric, with_validity};
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer as _, V2DeflateSerializer};
 use model::cell::Cell;
 use model::machine::Acceleration;
 use model::merit::{Merit, NamedFigure};
-use model::message::ScriptInterval;
 use model::metrics::Kind;
 use model::record::{Status, TrialRecord};
 use model::units::Rate;
-use model::workload::{Custom, WeightedScript, Workload};
+use model::workload::{Custom, Workload};
 use plaintext::table::Format;
 use report::compare::text;
+use report::show::show;
 use report::tables;
+use scripts::{mix, with_scripts};
 
 const RUNS: [f64; 5] = [1.0, 1.005, 0.995, 1.002, 0.998];
 
@@ -308,37 +308,21 @@ fn without_a_verdict_the_first_line_says_what_to_do() {
     assert!(!page.contains("pgdyno resume"), "{page}");
 }
 
-/// The intervals of a trial whose scripts have these latencies, in microseconds, each a hundred times.
-fn with_scripts(mut record: TrialRecord, latencies_us: [(&str, f64); 2]) -> TrialRecord {
-    let script = |(script, us): (&str, f64)| {
-        let mut histogram = Histogram::<u64>::new(3).unwrap();
-        histogram.record_n((us * 1e3) as u64, 100).unwrap();
-        let mut bytes = Vec::new();
-        V2DeflateSerializer::new().serialize(&histogram, &mut bytes).unwrap();
-        ScriptInterval {
-            script: script.to_owned(),
-            transactions: 100,
-            failed: Some(0),
-            latency_ns: base64::engine::general_purpose::STANDARD.encode(bytes),
-            service_ns: None,
+/// Two servers whose mixes have the same throughput, and reads and writes that take so many times as long on the second.
+fn mixes(read: f64, write: f64) -> Bundles {
+    let mut bundles = Bundles::new();
+    for (server, read, write) in [("17", 1.0, 1.0), ("18", read, write)] {
+        for run in RUNS {
+            let record = record(mix(cell(server, 4)), 1000.0 * run);
+            bundles.write(with_scripts(record, [200.0 * run * read, 1000.0 * run * write]));
         }
-    };
-    record.intervals[0].scripts = latencies_us.map(script).into();
-    record
+    }
+    bundles
 }
 
 #[test]
 fn each_script_of_a_mix_is_judged_next_to_the_whole() {
-    let script = |name: &str| WeightedScript { name: name.to_owned(), weight: 1, text: String::new() };
-    let mut bundles = Bundles::new();
-    for (server, write) in [("17", 1.0), ("18", 1.4)] {
-        for run in RUNS {
-            let mix =
-                custom("mix", server, 4, |mix| mix.scripts = vec![script("read.sql"), script("write.sql")]);
-            let latencies = [("read.sql", 200.0 * run), ("write.sql", 1000.0 * run * write)];
-            bundles.write(with_scripts(record(mix, 1000.0 * run), latencies));
-        }
-    }
+    let bundles = mixes(1.0, 1.4);
     let found = compared(&bundles, &[], &[]);
     let expected = [
         ("tps", "EQUIVALENT"),
@@ -354,5 +338,70 @@ fn each_script_of_a_mix_is_judged_next_to_the_whole() {
     assert_eq!(found.metrics[0].rows[0].judged.p_holm, Some(p));
     // Throughputs by script are there if they are asked for.
     let found = compared(&bundles, &["script.tps{read.sql}"], &[]);
-    assert_eq!(found.metrics[0].rows[0].a.values, [10.0; 5]);
+    assert_eq!(found.metrics[0].rows[0].a.values, [90.0; 5]);
+}
+
+#[test]
+fn a_report_has_the_verdict_of_compare_on_each_script() {
+    let bundles = mixes(1.0, 1.4);
+    let found = compared(&bundles, &[], &[]);
+    let view = overview::read(&bundles.reader(), &RunSelection::Latest).unwrap();
+    let point = view.panels[0].rows[0].points[1].as_ref().unwrap();
+    assert_eq!(point.verdict.as_ref().unwrap().verdict, "EQUIVALENT");
+    for (of, script) in found.metrics[1..].iter().zip(&point.scripts) {
+        let (row, verdict) = (&of.rows[0], script.verdict.as_ref().unwrap());
+        assert_eq!(script.metric, of.metric.to_string());
+        assert_eq!(verdict.verdict, row.judged.outcome.name(of.metric.better()));
+        assert_eq!(verdict.p_holm, row.judged.p_holm);
+        assert_eq!(verdict.change, row.ratio().map(|ratio| ratio - 1.0));
+    }
+    // The script that changed is the first sentence, the other one is not mentioned.
+    let sentence = &view.comparisons[0].sentence;
+    assert!(sentence.starts_with("script.latency.mean{write.sql}: REGRESSION: +40.0%"), "{sentence}");
+    assert!(sentence.ends_with(". tps: EQUIVALENT: 0.0% (-0.6% to +0.6%)"), "{sentence}");
+    assert!(!sentence.contains("read.sql"), "{sentence}");
+    // Each trial has the figures of its scripts.
+    let scripts = &point.runs[0].scripts;
+    assert_eq!(scripts.iter().map(|of| of.transactions).collect::<Vec<_>>(), [900, 100]);
+    let mean = scripts[1].latency.as_ref().unwrap().mean_us.unwrap();
+    assert!((mean - 1400.0).abs() < 2.0, "{mean}");
+    let page = tables(&view, Format::Table);
+    let line =
+        page.lines().find(|line| line.starts_with("write.sql") && line.contains("PostgreSQL 18")).unwrap();
+    assert!(line.contains("1.401") && line.contains("+40.0%") && line.ends_with("REGRESSION"), "{page}");
+}
+
+#[test]
+fn a_report_does_not_mention_scripts_that_did_not_change() {
+    let view = overview::read(&mixes(1.0, 1.0).reader(), &RunSelection::Latest).unwrap();
+    let point = view.panels[0].rows[0].points[1].as_ref().unwrap();
+    let verdicts = point.scripts.iter().map(|script| script.verdict.as_ref().unwrap().verdict);
+    assert_eq!(verdicts.collect::<Vec<_>>(), ["EQUIVALENT"; 2]);
+    assert!(view.comparisons[0].sentence.starts_with("EQUIVALENT"), "{}", view.comparisons[0].sentence);
+    assert!(!view.comparisons[0].sentence.contains("script"), "{}", view.comparisons[0].sentence);
+}
+
+#[test]
+fn show_has_the_scripts_of_cells_and_of_a_trial() {
+    let bundles = mixes(1.0, 1.4);
+    let shown = |what: &str, format| {
+        let selector: Selector = what.parse().unwrap();
+        show(&bundles.reader(), &selector, &RunSelection::Latest).unwrap().text(format, None)
+    };
+    let cells = shown("latest", Format::Table);
+    let line = cells.lines().find(|line| line.starts_with("write.sql") && line.contains("18")).unwrap();
+    assert!(line.contains("+40.0%") && line.ends_with("REGRESSION"), "{cells}");
+    let csv = shown("latest", Format::Csv);
+    let lines = csv.lines().filter(|line| line.contains("script.latency.mean{write.sql},µs,"));
+    assert_eq!(lines.map(|line| line.ends_with(",REGRESSION")).collect::<Vec<_>>(), [false, true], "{csv}");
+    assert!(
+        csv.lines().all(|line| line.matches(',').count() == csv.lines().next().unwrap().matches(',').count())
+    );
+    let last = bundles.reader().trials().last().unwrap().id.clone();
+    let trial = shown(&last, Format::Table);
+    let line = trial.lines().find(|line| line.starts_with("write.sql")).unwrap();
+    let fields: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(fields[..4], ["write.sql", "10.0", "100", "0"], "{trial}");
+    assert!(shown(&last, Format::Csv).contains("latency of write.sql,mean,"));
+    assert!(!shown(&last, Format::Csv).contains("latency of write.sql,mean,\n"));
 }

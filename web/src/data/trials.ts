@@ -2,7 +2,7 @@
 
 import { count, counted, tps } from './format';
 import type { Table } from './table';
-import type { Column, Panel, Trial, Verdict, View } from './generated/view';
+import type { Column, Panel, Point, ScriptPoint, Trial, Verdict, View } from './generated/view';
 
 export interface Placed {
   trial: Trial;
@@ -61,6 +61,23 @@ export function distinguishing(panel: Panel, view: View): string[] {
 
 export function allTrials(view: View): Placed[] {
   return view.panels.flatMap((panel) => trialsOf(panel, view.columns));
+}
+
+/** Whether a metric is the 99th percentile of a latency, not its mean. */
+const isP99 = (metric: string) => metric.startsWith('script.latency.p99');
+
+/** A script of a point as a point of its own, whose figure is the latency that it is judged by, in microseconds. */
+export function scriptPoint(point: Point, of: ScriptPoint): Point {
+  const figure = ({ scripts }: Trial) => {
+    const { mean_us = null, p99_us = null } = scripts.find(({ script }) => script === of.script)?.latency ?? {};
+    return isP99(of.metric) ? p99_us : mean_us;
+  };
+  return { ...point, ...of, secondary: of.tps, runs: point.runs.map((run) => ({ ...run, figure: figure(run) })) };
+}
+
+/** What a script is judged by. */
+export function scriptLabel({ metric }: ScriptPoint): string {
+  return isP99(metric) ? 'latency p99' : 'mean latency';
 }
 
 /** The most frequent number of usable trials of a panel's cells; 0 if no cell has any. */

@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
-import { verdictDirection, title, distinguishing } from '../data/trials';
+import { verdictDirection, title, distinguishing, scriptLabel, scriptPoint } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -9,8 +9,10 @@ export interface Judged {
   clients: number | null;
   /** Index of the column. */
   at: number;
-  /** The cell in words, the same for all columns. */
+  /** The cell in words, the same for all columns; followed by a script if the verdict is on one of several. */
   cell: string;
+  /** What is judged, if it is a script's latency. */
+  script: string | null;
   verdict: Verdict;
   kind: Kind;
   /** The cell in the first column, and in this one. */
@@ -35,7 +37,13 @@ export function verdictsOf(view: View): Judged[] {
         if (!before || !after?.verdict || at === 0) return [];
         const cell = cellOf(view, panel, clients);
         const profiles = profilesOf(view, panel, clients, at);
-        return [{ panel, clients, at, cell, verdict: after.verdict, kind: kindOf(after.verdict), before, after, profiles }];
+        const judged = (cell: string, script: string | null, verdict: Verdict, before: Point, after: Point): Judged =>
+          ({ panel, clients, at, cell, script, verdict, kind: kindOf(verdict), before, after, profiles });
+        const scripts = after.scripts.flatMap((of) => {
+          const first = before.scripts.find(({ script }) => script === of.script);
+          return first && of.verdict ? [judged(`${cell}, ${of.script}`, scriptLabel(of), of.verdict, scriptPoint(before, first), scriptPoint(after, of))] : [];
+        });
+        return [judged(cell, null, after.verdict, before, after), ...scripts];
       }),
     ),
   );

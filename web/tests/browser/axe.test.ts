@@ -19,6 +19,8 @@ const PAGES: [file: string, fragment: string][] = [
   ['report', 'page=environment'],
   ['scans', ''],
   ['damaged', ''],
+  ['mix', ''],
+  ['mix', 'page=trial'],
   ['emulated', ''],
   ['kernels', ''],
   ['kernels', 'page=history'],

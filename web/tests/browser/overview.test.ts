@@ -5,10 +5,11 @@ import { pathToFileURL } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { ordered, typical, verdictsOf } from '../../src/overview/verdicts';
-import { change, count, tps } from '../../src/data/format';
+import { change, count, latency, tps } from '../../src/data/format';
 import { columnKey } from '../../src/data/url';
 import { emulated } from '../../test-results/emulated';
 import { kernels } from '../../test-results/kernels';
+import { mix } from '../../test-results/mix';
 import { view } from '../../test-results/view';
 import { launch, type Browser } from '../launch';
 
@@ -83,6 +84,29 @@ test('verdicts are ordered and chosen by keyboard, and the address keeps it', as
   expect(await rowsOf(restored).first().innerText()).toContain(name);
   await restored.getByPlaceholder('a cell').fill('no such cell');
   expect(await rowsOf(restored).innerText()).toContain('No cell matches');
+});
+
+test('each script of a mix has a verdict next to that of the whole, and the script that changed comes first', async () => {
+  const page = await open('mix');
+  const rows = await rowsOf(page).allInnerTexts();
+  const points = mix.panels.flatMap(({ rows }) => rows.flatMap(({ points }) => points[1] ?? []));
+  expect(rows.length).toBe(3 * points.length);
+  for (const row of rows.slice(0, points.length)) {
+    for (const part of ['write.sql', 'regression', '+40.0%', latency(1000), latency(1400), 'mean latency']) expect(row).toContain(part);
+  }
+  for (const row of rows.slice(points.length)) expect(row).toContain('equivalent');
+  expect(rows.filter((row) => row.includes('read.sql')).length).toBe(points.length);
+  const table = page.getByRole('table', { name: 'means, ranges and changes' });
+  const script = table.locator('tr', { has: page.getByRole('rowheader', { name: 'write.sql' }) });
+  expect(await script.count()).toBe(points.length);
+  for (const part of [latency(1400), `TPS ${tps(10)}`, '+40.0%', 'regression']) expect(await script.first().innerText()).toContain(part);
+  // A row leads to the two trials nearest to the script's means, and these to both figures and the verdict.
+  await rowsOf(page).first().locator('a').first().click();
+  await page.waitForFunction(() => location.hash.includes('page=trial'));
+  const head = await page.locator('.trial-head').innerText();
+  expect(head).toMatch(/write\.sql latency mean\s+1\.40 ms\s+1\.00 ms\s+\+40\.0%/);
+  expect(head).toMatch(/All runs of both cells: 0\.0%, equivalent/i);
+  expect(head).toMatch(/write\.sql: \+40\.0%, regression/i);
 });
 
 test('the banner counts trials that are not valid and links to their list', async () => {

@@ -14,7 +14,7 @@ use super::{CompareError, MetricRows, Request};
 use crate::design::{Campaigns, Sessions};
 use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
 use crate::margin::MetricMargin;
-use crate::metric::{LatencyFigure, Metric, metrics_like, scripts};
+use crate::metric::{Metric, metrics_like};
 
 /// Figures of a trial by metric, with the kinds found for these.
 type Figures = HashMap<Metric, (Option<f64>, Option<Kind>)>;
@@ -40,12 +40,7 @@ impl<'r> FiguresCache<'r> {
             let merit = Merit::of(cell);
             metrics.push(Metric::of(merit));
             metrics.extend(Metric::secondary(merit));
-            let latency = if merit == Merit::Latency { LatencyFigure::P99 } else { LatencyFigure::Mean };
-            metrics.extend(
-                scripts(cell)
-                    .into_iter()
-                    .map(|script| Metric::Script { script: script.to_owned(), latency: Some(latency) }),
-            );
+            metrics.extend(Metric::of_scripts(cell));
         }
         metrics.extend(self.request.gates.iter().map(|gate| gate.metric.clone()));
         let mut distinct: Vec<Metric> = Vec::new();

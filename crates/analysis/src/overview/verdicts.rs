@@ -1,6 +1,6 @@
 //! Verdicts on a report's columns: each compared with the first one, over all panels and numbers of clients.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use model::cell::{RecordedCell, UNKNOWN};
 use model::factor::{Factor, Place};
@@ -8,27 +8,38 @@ use model::merit::Merit;
 use model::record::Trial;
 use stats::MARGIN;
 
+use super::scripts::script_figure;
 use super::view;
 use crate::compare::advice::advice;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
+use crate::context::TrialContext;
 use crate::design::Campaigns;
-use crate::judgement::{Caution, CellPair, Row, Runs, judge_cells, runs};
+use crate::judgement::{Caution, CellPair, Outcome, Row, Runs, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
 /// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
-/// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared.
+/// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts of
+/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
     columns: usize,
     trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
 ) -> Vec<view::Comparison> {
     let mut campaigns = Campaigns::default();
     let effect = campaigns.smallest_effect(trials.iter().map(|trial| &trial.run));
     let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
-    let (mut pairs, mut cells_of_pairs, mut places) = (Vec::new(), Vec::new(), Vec::new());
+    let mut cell_pair = |metric: Metric, [pair, cell]: [usize; 2], [a, b]: [Runs; 2]| {
+        let margin = MetricMargin::new(&metric, &[], std::iter::empty()).of(effect, &a, &b);
+        let of_both = a.trials.iter().chain(&b.trials);
+        let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
+        let design = campaigns.design(of_both, a.figures(), b.figures());
+        CellPair { pair, cell, a, b, margin, metric, design }
+    };
+    let (mut pairs, mut wholes, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
             variant: column,
@@ -40,27 +51,24 @@ pub(crate) fn judge_columns(
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             let metric = Metric::of(Merit::of(&cells[at_panel]));
-            let margin = MetricMargin::new(&metric, &[], std::iter::empty());
+            let of_scripts = Metric::of_scripts(&cells[at_panel]);
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
-                        let (a, b) = (runs_of(a, &by_id), runs_of(b, &by_id));
-                        let margin = margin.of(effect, &a, &b);
-                        let (metric, cell) = (metric.clone(), pair.cells.len());
-                        let of_both = a.trials.iter().chain(&b.trials);
-                        let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
-                        let design = campaigns.design(of_both, a.figures(), b.figures());
-                        cells_of_pairs.push(CellPair {
-                            pair: pairs.len(),
-                            cell,
-                            a,
-                            b,
-                            margin,
-                            metric,
-                            design,
+                        let at = [pairs.len(), pair.cells.len()];
+                        let sides = [a, b].map(|point| {
+                            let figure =
+                                |trial: &Trial| point.runs.iter().find(|run| run.id == trial.id)?.figure;
+                            runs_of(point, &by_id, figure)
                         });
-                        places.push([at_panel, at_row, column]);
+                        let place = [at_panel, at_row, column];
+                        wholes.push((cell_pair(metric.clone(), at, sides), place));
+                        for metric in &of_scripts {
+                            let figure = |trial: &Trial| script_figure(metric, trial, contexts);
+                            let sides = [a, b].map(|point| runs_of(point, &by_id, figure));
+                            scripts.push((cell_pair(metric.clone(), at, sides), place));
+                        }
                         pair.cells.push(levels);
                     }
                     (Some(_), None) => pair.only_baseline.push(levels),
@@ -72,10 +80,11 @@ pub(crate) fn judge_columns(
         pairs.push(pair);
     }
     let mut by_metric: Vec<MetricRows> = Vec::new();
-    for (row, [panel, at, column]) in judge_cells(cells_of_pairs).into_iter().zip(places) {
-        let metric = Metric::of(Merit::of(&cells[panel]));
+    for (row, metric, [panel, at, column]) in [wholes, scripts].into_iter().flat_map(judged) {
         if let Some(point) = &mut panels[panel].rows[at].points[column] {
-            point.verdict = Some(verdict(&row, &metric));
+            let of_script = point.scripts.iter_mut().find(|of| of.metric == metric.to_string());
+            let place = of_script.map_or(&mut point.verdict, |script| &mut script.verdict);
+            *place = Some(verdict(&row, &metric));
         }
         match by_metric.iter_mut().find(|rows| rows.metric == metric) {
             Some(rows) => rows.rows.push(row),
@@ -100,12 +109,29 @@ pub(crate) fn judge_columns(
         .collect()
 }
 
-/// The sentences of a pair's metrics, with their names unless throughput is the only one.
+/// Indices of a panel, its row and a column.
+type At = [usize; 3];
+
+/// The rows of some cells, which are one matrix for the adjustment of p, with their metrics and places.
+fn judged(cells: Vec<(CellPair, At)>) -> impl Iterator<Item = (Row, Metric, At)> {
+    let (cells, places): (Vec<CellPair>, Vec<At>) = cells.into_iter().unzip();
+    let metrics: Vec<Metric> = cells.iter().map(|cell| cell.metric.clone()).collect();
+    judge_cells(cells).into_iter().zip(metrics).zip(places).map(|((row, metric), place)| (row, metric, place))
+}
+
+/// The sentences of a pair's metrics, those that changed first, with their names unless throughput is the only one. Scripts
+/// are mentioned if they changed.
 fn sentences(by_metric: &[MetricRows], pair: usize, pairs: &[Pair]) -> String {
-    let of_pair: Vec<&MetricRows> =
-        by_metric.iter().filter(|of| of.rows.iter().any(|row| row.pair == pair)).collect();
-    let is_throughput = matches!(of_pair.as_slice(), [MetricRows { metric: Metric::Tps, .. }]);
-    let sentences = of_pair.into_iter().map(|of| match is_throughput {
+    let any = |of: &MetricRows, is: &dyn Fn(Outcome) -> bool| {
+        of.rows.iter().any(|row| row.pair == pair && is(row.judged.outcome))
+    };
+    let has_changed = |of: &MetricRows| any(of, &|outcome| matches!(outcome, Outcome::Change { .. }));
+    let (changed, others): (Vec<&MetricRows>, Vec<&MetricRows>) =
+        by_metric.iter().filter(|of| any(of, &|_| true)).partition(|of| has_changed(of));
+    let others = others.into_iter().filter(|of| !matches!(of.metric, Metric::Script { .. }));
+    let mentioned: Vec<&MetricRows> = changed.into_iter().chain(others).collect();
+    let is_throughput = matches!(mentioned.as_slice(), [MetricRows { metric: Metric::Tps, .. }]);
+    let sentences = mentioned.into_iter().map(|of| match is_throughput {
         true => sentence(of, pair, pairs),
         false => format!("{}: {}", of.metric, sentence(of, pair, pairs)),
     });
@@ -124,11 +150,15 @@ fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
         .collect()
 }
 
-/// The runs of a point, with its figures.
-fn runs_of(point: &view::Point, trials: &HashMap<&str, &Trial>) -> Runs {
+/// The runs of a point, with these figures.
+fn runs_of(
+    point: &view::Point,
+    trials: &HashMap<&str, &Trial>,
+    figure: impl Fn(&Trial) -> Option<f64>,
+) -> Runs {
     let of_point: Vec<&Trial> =
         point.runs.iter().filter_map(|run| trials.get(run.id.as_str()).copied()).collect();
-    runs(&of_point, |trial| point.runs.iter().find(|run| run.id == trial.id)?.figure)
+    runs(&of_point, figure)
 }
 
 fn verdict(row: &Row, metric: &Metric) -> view::Verdict {

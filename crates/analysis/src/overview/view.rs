@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::record::TrialRecord;
 use serde::Serialize;
 
 use crate::left_out::LeftOut;
+use crate::metric::{ScriptSummary, script_summaries};
 use crate::profile::Frame;
 use crate::spans::Spans;
 
@@ -248,8 +250,34 @@ pub struct Point {
     pub first_run_apart: Option<f64>,
     /// Verdict; null in the first column, and if that has no trial.
     pub verdict: Option<Verdict>,
+    /// Its scripts, if its workload has several.
+    pub scripts: Vec<ScriptPoint>,
     /// All trials, by repeat.
     pub runs: Vec<Trial>,
+}
+
+/// The figures of one script of a cell that has several.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct ScriptPoint {
+    /// The script's name.
+    pub script: String,
+    /// The figure that it is judged by, as a metric of `compare`: `script.latency.mean{write.sql}`, in microseconds.
+    pub metric: String,
+    /// Number of trials used for the figures.
+    pub n: usize,
+    /// Geometric mean of this figure.
+    pub mean: Option<f64>,
+    /// Smallest figure.
+    pub min: Option<f64>,
+    /// Largest figure.
+    pub max: Option<f64>,
+    /// Geometric mean of the script's transactions per second.
+    pub tps: Option<f64>,
+    /// As in [`Point::class`].
+    pub class: Option<String>,
+    /// As in [`Point::verdict`], but p is adjusted over all scripts of the report.
+    pub verdict: Option<Verdict>,
 }
 
 /// The verdict on a point compared with the first column's, by the rules of `compare` over the whole report.
@@ -311,6 +339,8 @@ pub struct Trial {
     /// Results of each background workload.
     #[serde(rename = "beside")]
     pub background: Vec<Background>,
+    /// Results of each script, if its workload has several.
+    pub scripts: Vec<Script>,
     /// The raw read of a table before the load, bypassing the server; null if there was none.
     pub raw_read: Option<RawRead>,
     /// Its transactions; null if the workload does not store them.
@@ -337,6 +367,39 @@ impl Background {
     pub(super) fn new(summary: &model::record::BackgroundSummary) -> Self {
         Self {
             workload: summary.workload.clone(),
+            transactions: summary.transactions,
+            failed: summary.failed,
+            tps: summary.tps,
+            latency: summary.latency.as_ref().map(Latency::new),
+        }
+    }
+}
+
+/// Results of one script of a workload that has several.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct Script {
+    /// The script's name.
+    pub script: String,
+    /// Transactions that ended in the window.
+    pub transactions: u64,
+    /// Failed transactions, in any phase; null if unknown.
+    pub failed: Option<u64>,
+    /// Transactions per second in the window.
+    pub tps: f64,
+    /// Latency of the window's transactions; null if there were none.
+    pub latency: Option<Latency>,
+}
+
+impl Script {
+    /// The scripts of a trial that has several.
+    pub fn of(record: &TrialRecord) -> Vec<Self> {
+        script_summaries(record).iter().map(Self::new).collect()
+    }
+
+    pub(super) fn new(summary: &ScriptSummary) -> Self {
+        Self {
+            script: summary.script.clone(),
             transactions: summary.transactions,
             failed: summary.failed,
             tps: summary.tps,

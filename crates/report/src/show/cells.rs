@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use model::merit::Merit;
 use model::record::Trial;
 use serde::Serialize;
 use store::StoreReader;
 
-use analysis::context::contexts;
+use analysis::context::{contexts, has_figures_beyond_head};
 use analysis::overview;
-use analysis::overview::view::{Point, View};
+use analysis::overview::view::{Point, ScriptPoint, View};
 use plaintext::figures::counted;
 
 /// The cells of some trials.
@@ -65,6 +64,8 @@ pub struct CellLine {
     pub ci95_high: Option<f64>,
     /// Verdict of the change; null as above.
     pub verdict: Option<&'static str>,
+    /// Its scripts, if its workload has several.
+    pub scripts: Vec<ScriptPoint>,
     /// Its trials.
     pub trials: Vec<TrialLine>,
 }
@@ -88,10 +89,9 @@ pub struct TrialLine {
 
 impl CellsReport {
     pub(super) fn new(reader: &StoreReader, trials: &[&Trial]) -> Self {
-        // Only rates of blocks are not in the heads of trials.
-        let blocks: Vec<&Trial> =
-            trials.iter().copied().filter(|trial| Merit::of(&trial.cell) == Merit::Blocks).collect();
-        let contexts = contexts(reader, &blocks);
+        let beyond_heads: Vec<&Trial> =
+            trials.iter().copied().filter(|trial| has_figures_beyond_head(&trial.cell)).collect();
+        let contexts = contexts(reader, &beyond_heads);
         let trials: Vec<Trial> = trials.iter().copied().cloned().collect();
         let view = overview(&trials, &contexts);
         let mut lines = Vec::new();
@@ -121,6 +121,7 @@ impl CellsReport {
                         ci95_low: verdict.and_then(|verdict| verdict.ci95_low),
                         ci95_high: verdict.and_then(|verdict| verdict.ci95_high),
                         verdict: verdict.map(|verdict| verdict.verdict),
+                        scripts: point.scripts.clone(),
                         trials: trials_of(point),
                     });
                 }

@@ -2,6 +2,7 @@
 
 use super::cells::{CellLine, CellsReport};
 use crate::chart::{Terminal, bar, ranged_bar};
+use crate::scripts;
 use crate::tables::{run_line, title};
 use plaintext::figures::{self, counted};
 use plaintext::table::{BETWEEN, Column, Format, GAP, Table};
@@ -27,6 +28,9 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
         };
         out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &mean), width));
         out += &panel(cells, lines, terminal);
+        if let Some(table) = scripts::table(&cells.view.panels[lines[0].panel], &cells.view.columns) {
+            out += &format!("\n{}", table.render(Format::Table));
+        }
     }
     match cells.lines.as_slice() {
         [only] => out += &format!("\n{}", trials(only, terminal)),
@@ -140,7 +144,7 @@ fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-/// All cells as one table, in full precision.
+/// All cells as one table, in full precision, each followed by its scripts if there are several.
 pub(super) fn long(cells: &CellsReport) -> Table {
     let mut table = Table::new([
         "server",
@@ -162,11 +166,13 @@ pub(super) fn long(cells: &CellsReport) -> Table {
         "#ci95_high",
         "verdict",
     ]);
+    /// Columns before the figures: the cell's levels.
+    const COMMON: usize = 7;
     fn text<T: ToString>(value: &Option<T>) -> String {
         value.as_ref().map(ToString::to_string).unwrap_or_default()
     }
     for line in &cells.lines {
-        table.push(vec![
+        let mut row = vec![
             line.server.clone(),
             text(&line.workload),
             text(&line.scale),
@@ -185,7 +191,26 @@ pub(super) fn long(cells: &CellsReport) -> Table {
             text(&line.ci95_low),
             text(&line.ci95_high),
             text(&line.verdict),
-        ]);
+        ];
+        table.push(row.clone());
+        for of in &line.scripts {
+            let verdict = of.verdict.as_ref();
+            row.truncate(COMMON);
+            row.extend([
+                of.n.to_string(),
+                of.metric.clone(),
+                "µs".to_owned(),
+                text(&of.mean),
+                text(&of.min),
+                text(&of.max),
+                text(&of.class),
+                text(&verdict.and_then(|verdict| verdict.change)),
+                text(&verdict.and_then(|verdict| verdict.ci95_low)),
+                text(&verdict.and_then(|verdict| verdict.ci95_high)),
+                text(&verdict.map(|verdict| verdict.verdict)),
+            ]);
+            table.push(row.clone());
+        }
     }
     table
 }

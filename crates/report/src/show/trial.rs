@@ -9,7 +9,7 @@ use model::waits::{SessionKind, Waits};
 use serde::Serialize;
 
 use analysis::notes;
-use analysis::overview::view::Finding;
+use analysis::overview::view::{Finding, Script};
 use analysis::spans::data_disks;
 
 /// Report of a trial by `pgdyno show`. Times are in microseconds after the load's start.
@@ -64,6 +64,8 @@ pub struct TrialReport {
     /// Results of each background workload.
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundSummary>,
+    /// Results of each script, if the workload has several.
+    pub scripts: Vec<Script>,
     /// Activities of the clients' sessions, the most frequent first.
     pub waits: Vec<Wait>,
     /// Components of the mean latency; null if unknown.
@@ -186,6 +188,7 @@ impl TrialReport {
             latency: summary.and_then(|summary| summary.latency.clone()),
             service: summary.and_then(|summary| summary.service.clone()),
             background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
+            scripts: Script::of(record),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().map(ToString::to_string),
             explained: explanation.ok().map(|explanation| CellExplanation {

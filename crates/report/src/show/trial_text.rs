@@ -42,7 +42,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     let sections = [
         throughput(trial, terminal, width),
         latency(trial, terminal),
-        background(trial),
+        parts(trial),
         time(trial, width),
         waits(trial, terminal),
         metrics(trial, terminal),
@@ -223,22 +223,28 @@ fn latency(trial: &TrialReport, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-fn background(trial: &TrialReport) -> String {
-    let mut table =
-        Table::new(["background", "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
-    for of in &trial.background {
-        let ms = |of: Option<f64>| of.map_or(GAP.to_owned(), ms);
-        let latency = of.latency.as_ref();
-        table.push(vec![
-            of.workload.clone(),
-            figures::tps(of.tps),
-            of.transactions.to_string(),
-            of.failed.to_string(),
-            ms(latency.and_then(|latency| latency.mean_us)),
-            ms(latency.and_then(|latency| latency.p99_us)),
-        ]);
+/// The scripts of a workload that has several, and background workloads.
+fn parts(trial: &TrialReport) -> String {
+    let scripts = trial.scripts.iter().map(|of| {
+        let latency = of.latency.as_ref().map(|of| [of.mean_us, of.p99_us]);
+        (of.script.clone(), of.tps, of.transactions, of.failed, latency)
+    });
+    let background = trial.background.iter().map(|of| {
+        let latency = of.latency.as_ref().map(|of| [of.mean_us, of.p99_us]);
+        (of.workload.clone(), of.tps, of.transactions, Some(of.failed), latency)
+    });
+    let ms = |of: Option<f64>| of.map_or(GAP.to_owned(), ms);
+    let mut tables = Vec::new();
+    for (title, parts) in [("script", scripts.collect::<Vec<_>>()), ("background", background.collect())] {
+        let mut table = Table::new([title, "#per second", "#transactions", "#failed", "#mean ms", "#99% ms"]);
+        for (name, tps, transactions, failed, latency) in parts {
+            let [mean, p99] = latency.unwrap_or_default().map(ms);
+            let failed = failed.map_or(GAP.to_owned(), |failed| failed.to_string());
+            table.push(vec![name, figures::tps(tps), transactions.to_string(), failed, mean, p99]);
+        }
+        tables.extend((!table.rows.is_empty()).then(|| table.render(Format::Table)));
     }
-    if table.rows.is_empty() { String::new() } else { table.render(Format::Table) }
+    tables.join("\n")
 }
 
 fn time(trial: &TrialReport, width: usize) -> String {
@@ -379,6 +385,19 @@ pub(super) fn long(trial: &TrialReport) -> Table {
     for (section, latency) in [("latency", &trial.latency), ("service time", &trial.service)] {
         for (name, of) in PERCENTILES {
             row(section, name, latency.as_ref().and_then(of).map(|us| us.to_string()), "us");
+        }
+    }
+    for of in &trial.scripts {
+        row("script", &of.script, Some(of.tps.to_string()), "/s");
+        let latency = of.latency.as_ref();
+        let section = format!("latency of {}", of.script);
+        for (name, us) in [
+            ("mean", latency.and_then(|of| of.mean_us)),
+            ("50%", latency.and_then(|of| of.p50_us)),
+            ("95%", latency.and_then(|of| of.p95_us)),
+            ("99%", latency.and_then(|of| of.p99_us)),
+        ] {
+            row(&section, name, us.map(|us| us.to_string()), "us");
         }
     }
     for of in &trial.background {

@@ -406,6 +406,10 @@ first_run_apart: number | null,
  */
 verdict: Verdict | null, 
 /**
+ * Its scripts, if its workload has several.
+ */
+scripts: Array<ScriptPoint>, 
+/**
  * All trials, by repeat.
  */
 runs: Array<Trial>, };
@@ -567,6 +571,72 @@ usl: Usl | null,
  * Numbers of clients whose runs are unstable: their median may represent no run.
  */
 unstable: Array<number>, };
+
+/**
+ * Results of one script of a workload that has several.
+ */
+export type Script = { 
+/**
+ * The script's name.
+ */
+script: string, 
+/**
+ * Transactions that ended in the window.
+ */
+transactions: number, 
+/**
+ * Failed transactions, in any phase; null if unknown.
+ */
+failed: number | null, 
+/**
+ * Transactions per second in the window.
+ */
+tps: number, 
+/**
+ * Latency of the window's transactions; null if there were none.
+ */
+latency: Latency | null, };
+
+/**
+ * The figures of one script of a cell that has several.
+ */
+export type ScriptPoint = { 
+/**
+ * The script's name.
+ */
+script: string, 
+/**
+ * The figure that it is judged by, as a metric of `compare`: `script.latency.mean{write.sql}`, in microseconds.
+ */
+metric: string, 
+/**
+ * Number of trials used for the figures.
+ */
+n: number, 
+/**
+ * Geometric mean of this figure.
+ */
+mean: number | null, 
+/**
+ * Smallest figure.
+ */
+min: number | null, 
+/**
+ * Largest figure.
+ */
+max: number | null, 
+/**
+ * Geometric mean of the script's transactions per second.
+ */
+tps: number | null, 
+/**
+ * As in [`Point::class`].
+ */
+class: string | null, 
+/**
+ * As in [`Point::verdict`], but p is adjusted over all scripts of the report.
+ */
+verdict: Verdict | null, };
 
 /**
  * One server setting.
@@ -775,6 +845,10 @@ commit_surplus: number | null,
  * Results of each background workload.
  */
 beside: Array<Background>, 
+/**
+ * Results of each script, if its workload has several.
+ */
+scripts: Array<Script>, 
 /**
  * The raw read of a table before the load, bypassing the server; null if there was none.
  */
