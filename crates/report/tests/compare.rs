@@ -292,6 +292,41 @@ fn a_halved_throughput_of_unstable_cells_is_a_regression_and_no_verdict_at_all_i
     assert!(sentence.starts_with("no verdict in 2 of 2 cells: too noisy (2 unstable). "), "{sentence}");
 }
 
+/// The first sentence on cells whose throughput changes by these factors: a factor of zero stands for one that is too noisy.
+fn headline(factors: &[f64]) -> String {
+    let mut bundles = Bundles::new();
+    for (clients, factor) in (1..).zip(factors) {
+        let (before, after) = match factor {
+            0.0 => ([1000.0, 1100.0, 1210.0].to_vec(), [1010.0, 1200.0, 1120.0].to_vec()),
+            factor => (STEADY.to_vec(), times(*factor).to_vec()),
+        };
+        bundles.runs(&cell("17", clients), &before);
+        bundles.runs(&cell("18", clients), &after);
+    }
+    let compared = compared(&bundles, &["server=17", "server=18"]);
+    let sentence = analysis::compare::sentence(&compared.metrics[0], 0, &compared.pairs);
+    let headline = sentence.split(". ").next().unwrap();
+    headline.split("; worst").next().unwrap().to_owned()
+}
+
+#[test]
+fn what_is_undecided_comes_first_if_it_is_more_than_a_tenth() {
+    let mut factors = [0.0; 10];
+    factors[0] = 1.0;
+    assert_eq!(headline(&factors), "no verdict in 9 of 10 cells: too noisy (9 unstable); 1 equivalent");
+    // A change that was found comes before everything else.
+    factors[1] = 0.8;
+    assert_eq!(headline(&factors), "1 of 10 cells regressed, 8 unstable, 1 equivalent");
+    factors[1] = 1.2;
+    assert_eq!(headline(&factors), "1 of 10 cells improved, 8 unstable, 1 equivalent");
+    // A tenth is a small part.
+    let mut factors = [1.0; 10];
+    factors[9] = 0.0;
+    assert_eq!(headline(&factors), "none of 10 cells regressed, 9 equivalent, 1 unstable");
+    factors[0] = 1.2;
+    assert_eq!(headline(&factors), "none of 10 cells regressed, 1 improved, 8 equivalent, 1 unstable");
+}
+
 #[test]
 fn without_shared_cells_the_levels_of_both_sides_are_reported() {
     let mut bundles = Bundles::new();

@@ -7,6 +7,9 @@ use super::{Compared, GateOutcome, MetricRows, Pair};
 use crate::judgement::{Outcome, Refusal, Row};
 use crate::levels::{in_words, part, varied};
 
+/// The largest share of undecided cells that is named after the equivalent ones.
+const MAX_SMALL_SHARE: f64 = 0.1;
+
 /// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, for one pair and metric, and what would
 /// decide the undecided cells.
 pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
@@ -41,38 +44,52 @@ fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
             (count(&|outcome| outcome.is_worse(better) == Some(false)), "improved"),
         ],
     };
-    let others = [
-        Outcome::Equivalent,
+    let n = rows.len();
+    let undecided = [
         Outcome::Inconclusive,
         Outcome::Unstable,
         Outcome::Insufficient,
         Outcome::NoFigure,
         Outcome::Invalid,
     ];
-    let mut others: Vec<(usize, String)> =
-        others.map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase())).into();
-    let refused = count(&|outcome| matches!(outcome, Outcome::Refused(_)));
-    others.push((refused, "no verdict".to_owned()));
+    let mut undecided: Vec<(usize, String)> = undecided
+        .map(|outcome| (count(&|other| other == outcome), outcome.name(better).to_lowercase()))
+        .into();
+    undecided.push((count(&|outcome| matches!(outcome, Outcome::Refused(_))), "no verdict".to_owned()));
+    let without_verdict: usize = undecided.iter().map(|(n, _)| n).sum();
+    // The first words are what readers take away: they must not reassure where little is known.
+    let is_mostly_decided = without_verdict as f64 <= MAX_SMALL_SHARE * n as f64;
+    let in_words = |(n, word): &(usize, String)| (*n > 0).then(|| format!("{n} {word}"));
+    let undecided: Vec<String> = undecided.iter().filter_map(in_words).collect();
+    let equivalent = count(&|outcome| outcome == Outcome::Equivalent);
+    let equivalent = in_words(&(equivalent, "equivalent".to_owned()));
+    let cells = counted(n, "cell");
     let [(first, first_word), (second, second_word)] = changed;
-    let others = others.into_iter().filter(|(n, _)| *n > 0).map(|(n, word)| format!("{n} {word}"));
-    let decided = first + second + count(&|outcome| outcome == Outcome::Equivalent);
-    if decided == 0 && !rows.is_empty() {
-        let reasons: Vec<String> = others.collect();
-        let cells = counted(rows.len(), "cell");
-        let is_noise = |row: &&Row| matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive);
-        let reasons = match rows.iter().all(is_noise) {
-            true => format!("too noisy ({})", reasons.join(", ")),
-            false => reasons.join(", "),
+    if first + second == 0 && !is_mostly_decided {
+        let is_noise = |outcome| matches!(outcome, Outcome::Unstable | Outcome::Inconclusive);
+        let reasons = match count(&is_noise) == without_verdict {
+            true => format!("too noisy ({})", undecided.join(", ")),
+            false => undecided.join(", "),
         };
-        return format!("no verdict in {} of {cells}: {reasons}", rows.len());
+        let equivalent = equivalent.map(|equivalent| format!("; {equivalent}")).unwrap_or_default();
+        return format!("no verdict in {without_verdict} of {cells}: {reasons}{equivalent}");
     }
-    let mut parts = vec![match (first, better) {
-        (0, Better::Neither) if second == 0 => format!("none of {} changed", counted(rows.len(), "cell")),
-        (0, _) => format!("none of {} {first_word}", counted(rows.len(), "cell")),
-        _ => format!("{first} of {} {first_word}", counted(rows.len(), "cell")),
-    }];
-    parts.extend((second > 0).then(|| format!("{second} {second_word}")));
-    parts.extend(others);
+    let mut parts = Vec::new();
+    if first > 0 {
+        parts.push(format!("{first} of {cells} {first_word}"));
+    } else if second == 0 && better == Better::Neither {
+        parts.push(format!("none of {cells} changed"));
+    } else if second == 0 || is_mostly_decided {
+        parts.push(format!("none of {cells} {first_word}"));
+    }
+    if second > 0 {
+        let of_cells = if parts.is_empty() { format!(" of {cells}") } else { String::new() };
+        parts.push(format!("{second}{of_cells} {second_word}"));
+    }
+    match is_mostly_decided {
+        true => parts.extend(equivalent.into_iter().chain(undecided)),
+        false => parts.extend(undecided.into_iter().chain(equivalent)),
+    }
     let mut text = parts.join(", ");
     if let Some((word, row)) = extreme(&rows, better) {
         text += &format!("; {word}: {}", with_change(row, &pairs[pair]));
