@@ -187,16 +187,27 @@ impl Metric {
         }
     }
 
-    /// Description of the metric; for a collected one, by the kind that was found.
+    /// Whether its figures are times, in microseconds.
+    pub const fn is_time(&self) -> bool {
+        matches!(
+            self,
+            Self::Latency(_)
+                | Self::CpuPerTransaction
+                | Self::Background { latency: Some(_), .. }
+                | Self::Script { latency: Some(_), .. }
+        )
+    }
+
+    /// Description of the metric without the unit of times; for a collected one, by the kind that was found.
     pub fn in_words(&self, kind: Option<Kind>) -> String {
         match self {
             Self::Tps => "transactions per second".to_owned(),
-            Self::Latency(LatencyFigure::Mean) => "mean latency, µs".to_owned(),
-            Self::Latency(LatencyFigure::P50) => "median latency, µs".to_owned(),
-            Self::Latency(LatencyFigure::P95) => "95th percentile of latency, µs".to_owned(),
-            Self::Latency(LatencyFigure::P99) => "99th percentile of latency, µs".to_owned(),
+            Self::Latency(LatencyFigure::Mean) => "mean latency".to_owned(),
+            Self::Latency(LatencyFigure::P50) => "median latency".to_owned(),
+            Self::Latency(LatencyFigure::P95) => "95th percentile of latency".to_owned(),
+            Self::Latency(LatencyFigure::P99) => "99th percentile of latency".to_owned(),
             Self::Instructions => "instructions per transaction".to_owned(),
-            Self::CpuPerTransaction => "server CPU time per transaction, µs".to_owned(),
+            Self::CpuPerTransaction => "server CPU time per transaction".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
             Self::Background { workload, latency } => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);

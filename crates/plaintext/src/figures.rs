@@ -12,6 +12,17 @@ pub fn tps(value: f64) -> String {
     grouped(&format!("{value:.decimals$}"))
 }
 
+/// Times in microseconds, all in the unit that fits the smallest: `870 µs`, `1.34 ms`, `2.10 s`.
+pub fn times<const N: usize>(us: [Option<f64>; N]) -> [Option<String>; N] {
+    let least = us.iter().flatten().copied().filter(|us| *us > 0.0).fold(f64::INFINITY, f64::min);
+    let (unit, name) = match least {
+        least if least < 999.5 || least.is_infinite() => (1.0, "µs"),
+        least if least < 999_500.0 => (1e3, "ms"),
+        _ => (1e6, "s"),
+    };
+    us.map(|us| Some(format!("{} {name}", tps(us? / unit))))
+}
+
 /// A signed relative change in percent: `+4.2%`.
 pub fn change(ratio: f64) -> String {
     let percent = ratio * 100.0;
@@ -75,6 +86,17 @@ mod tests {
             shown,
             ["0.00", "0.0612", "0.123", "1.23", "10.0", "47.1", "100", "1,000", "12,346", "1,234,567"]
         );
+    }
+
+    #[test]
+    fn times_have_one_unit_which_fits_the_smallest() {
+        let shown = |us: [f64; 2]| times(us.map(Some)).map(Option::unwrap);
+        assert_eq!(shown([870.0, 1340.0]), ["870 µs", "1,340 µs"]);
+        assert_eq!(shown([1_340_000.0, 999.6]), ["1,340 ms", "1.00 ms"]);
+        assert_eq!(shown([999_499.0, 2_100_000.0]), ["999 ms", "2,100 ms"]);
+        assert_eq!(shown([999_500.0, 92_120_000.0]), ["1.00 s", "92.1 s"]);
+        assert_eq!(shown([0.0, 2400.0]), ["0.00 ms", "2.40 ms"]);
+        assert_eq!(times([None, Some(0.0)]), [None, Some("0.00 µs".to_owned())]);
     }
 
     #[test]

@@ -25,6 +25,8 @@ const MIN_CHART_WIDTH: usize = 21;
 /// The rows of one pair in one metric.
 pub(super) struct Rows<'a> {
     pub(super) rows: Vec<&'a Row>,
+    /// Whether the figures are times.
+    are_times: bool,
     pair: &'a Pair,
     /// Baseline and variant.
     names: [char; 2],
@@ -38,6 +40,7 @@ impl<'a> Rows<'a> {
         let pair = &compared.pairs[at];
         Self {
             rows: of.rows.iter().filter(|row| row.pair == at).collect(),
+            are_times: of.metric.is_time(),
             pair,
             names: [compared.sides[0].name, compared.sides[pair.variant].name],
             varied: varied(pair.cells.iter()),
@@ -46,7 +49,7 @@ impl<'a> Rows<'a> {
 
     /// The rows that changed, those without a verdict, and the equivalent ones.
     pub(super) fn split(self) -> [Self; 3] {
-        let Self { rows, pair, names, varied } = self;
+        let Self { rows, are_times, pair, names, varied } = self;
         let group = |row: &&Row| match row.judged.outcome {
             Outcome::Change { .. } => 0,
             Outcome::Equivalent => 2,
@@ -54,6 +57,7 @@ impl<'a> Rows<'a> {
         };
         [0, 1, 2].map(|wanted| Self {
             rows: rows.iter().copied().filter(|row| group(row) == wanted).collect(),
+            are_times,
             pair,
             names,
             varied: varied.clone(),
@@ -92,10 +96,11 @@ impl<'a> Rows<'a> {
                 n += &format!("{marks:<2}");
             }
             let or_gap = |text: Option<String>| text.unwrap_or_else(|| GAP.to_owned());
+            let [mean_a, mean_b] = figures_of([mean(a), mean(b)], self.are_times);
             fields.extend([
                 n,
-                or_gap(mean(a)),
-                or_gap(mean(b)),
+                mean_a,
+                mean_b,
                 or_gap(row.ratio().map(|ratio| figures::change(ratio - 1.0))),
                 or_gap(interval(row)),
                 or_gap(judged.p_holm.map(p)),
@@ -189,13 +194,19 @@ fn marks(runs: &Runs) -> Vec<&'static str> {
 }
 
 /// The geometric mean, whose change is shown; 0 if a figure is 0.
-fn mean(runs: &Runs) -> Option<String> {
+fn mean(runs: &Runs) -> Option<f64> {
     let sample = Sample::new(runs.values.iter().copied())?;
-    Some(figure(sample.geometric_mean().unwrap_or(0.0)))
+    Some(sample.geometric_mean().unwrap_or(0.0))
+}
+
+/// Two figures of one row; times have the same unit.
+pub(crate) fn figures_of(values: [Option<f64>; 2], are_times: bool) -> [String; 2] {
+    let shown = if are_times { figures::times(values) } else { values.map(|value| value.map(figure)) };
+    shown.map(|text| text.unwrap_or_else(|| GAP.to_owned()))
 }
 
 /// A figure of any size with at least three digits.
-pub(crate) fn figure(value: f64) -> String {
+fn figure(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         size if size < 0.1 => format!("{value:.2e}"),

@@ -11,7 +11,7 @@ use analysis::history::{History, HistoryAxis, Order, Series, Shift, Tested};
 
 use super::csv;
 use crate::chart::Columns;
-use crate::compare::rows::{colour, figure, p};
+use crate::compare::rows::{colour, figures_of, p};
 use crate::text_width::{TEXT_WIDTH, wrapped};
 use analysis::levels::{in_words, part, varied};
 use analysis::notes;
@@ -147,6 +147,8 @@ pub(super) fn letters(history: &History) -> impl Iterator<Item = char> {
 }
 
 fn cells(history: &History) -> Table {
+    // Relative to a control, a time has no unit.
+    let are_times = history.metric.is_time() && history.control.is_none();
     let names: Vec<String> = match history.series.len() {
         1 => vec!["all".to_owned()],
         _ => history.series.iter().map(|series| cell(history, series)).collect(),
@@ -158,7 +160,7 @@ fn cells(history: &History) -> Table {
             let mut known = series.medians.iter().flatten();
             let first = known.next();
             let last = known.next_back().or(first);
-            [first, last].map(|value| value.map_or(GAP.to_owned(), |value| figure(*value)))
+            figures_of([first, last].map(Option::<&f64>::copied), are_times)
         })
         .collect();
     let widest = |texts: &mut dyn Iterator<Item = &String>| texts.map(|text| text.chars().count()).max();
