@@ -9,7 +9,7 @@ mod run_histories;
 mod series;
 mod steps;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use model::acceptance::Acceptance;
@@ -198,6 +198,20 @@ struct TrialData {
     kind: Option<Kind>,
     /// Kernel of the machine.
     kernel: Option<String>,
+}
+
+/// The metric that the cells of these trials are judged by, all trials without a selector.
+///
+/// # Errors
+/// Nothing is selected, or cells are judged by different metrics.
+pub fn default_metric(reader: &StoreReader, selectors: &[Selector]) -> Result<Metric, HistoryError> {
+    let selected = trials_of_any(reader, selectors)?;
+    let merits: BTreeSet<Merit> = selected.iter().map(|trial| Merit::of(&trial.cell)).collect();
+    let metrics: Vec<Metric> = merits.into_iter().map(Metric::of).collect();
+    match metrics.as_slice() {
+        [only] => Ok(only.clone()),
+        _ => Err(HistoryError::SeveralMetrics { metrics }),
+    }
 }
 
 /// Computes the history of a metric.

@@ -77,6 +77,16 @@ pub enum HistoryError {
         /// The cell.
         cell: String,
     },
+    /// The selected cells are judged by different metrics, and none was requested.
+    #[error(
+        "the selected cells are judged by {}: name one of them, as in `pgdyno history {} …`, or select cells that are judged by the same",
+        .metrics.iter().map(ToString::to_string).collect::<Vec<_>>().join(", "),
+        .metrics.first().map(ToString::to_string).unwrap_or_default()
+    )]
+    SeveralMetrics {
+        /// These metrics.
+        metrics: Vec<Metric>,
+    },
     /// No trial has a metric.
     #[error("no trial of this history has the metric {metric}: {known}")]
     NoFigure {

@@ -1,9 +1,10 @@
 //! `pgdyno history`: when a metric changed.
 
 use std::path::PathBuf;
+use std::str::FromStr;
 
 use analysis::compare::Gate;
-use analysis::history::{Decision, HistoryAxis, Request, history};
+use analysis::history::{Decision, HistoryAxis, Request, default_metric, history};
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
@@ -26,8 +27,8 @@ use crate::store_arg::StoreArg;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  pgdyno history tps --over version
-  pgdyno history tps --over kernel workload=select-only,clients=16
+  pgdyno history --over version
+  pgdyno history --over kernel workload=select-only,clients=16
   pgdyno history latency.p99 --over date campaign:nightly --control server=17.0
                                                        relative to 17.0 of the same night
   pgdyno history tps --over date tag:before tag:after
@@ -39,9 +40,10 @@ Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hi
 pub(crate) struct HistoryArgs {
     /// Metric: tps, latency.mean, latency.p50, latency.p95, latency.p99, cpu_per_transaction,
     /// wal_bytes_per_transaction, blocks.logical_reads and the like (docs/compare.md), or a collected metric by its
-    /// name in docs/metrics.md
+    /// name in docs/metrics.md [default: what the cells are judged by: tps; at a rate latency.p99; counted instructions; or
+    /// what their workload names]
     #[arg(value_name = "METRIC")]
-    metric: Metric,
+    first: Option<First>,
 
     /// Trials, the union of all selectors [default: all]
     #[arg(value_name = "SELECTOR")]
@@ -99,6 +101,29 @@ pub(crate) struct HistoryArgs {
     store: StoreArg,
 }
 
+/// The first argument: a selector, if no metric is named.
+#[derive(Clone, Debug)]
+enum First {
+    Metric(Metric),
+    Selector(Selector),
+}
+
+impl FromStr for First {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        // Ids of trials begin with a digit, and metrics do not.
+        let is_selector = text.contains(['=', ':', ','])
+            || text.trim() == "latest"
+            || text.starts_with(|c: char| c.is_ascii_digit());
+        match text.parse() {
+            Ok(metric) => Ok(Self::Metric(metric)),
+            Err(_) if is_selector => Ok(Self::Selector(text.parse()?)),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum OverName {
     /// The server's version
@@ -126,10 +151,20 @@ impl HistoryArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let decision = self.decision()?;
         let reading = self.store.read()?;
+        let (metric, first) = match self.first {
+            Some(First::Metric(metric)) => (Some(metric), None),
+            Some(First::Selector(selector)) => (None, Some(selector)),
+            None => (None, None),
+        };
+        let selectors: Vec<Selector> = first.into_iter().chain(self.selectors).collect();
+        let metric = match metric {
+            Some(metric) => metric,
+            None => default_metric(&reading, &selectors)?,
+        };
         let request = Request {
-            metric: self.metric,
+            metric,
             over: self.over.get(),
-            selectors: self.selectors,
+            selectors,
             control: self.control,
             without: self.without,
             gates: self.gates,

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bundles::{Bundles, cell, record, run, with_validity};
+use model::cell::Cell;
 use model::record::Status;
+use model::units::Rate;
 
 /// Standard output, standard error and exit code of a command.
 fn printed(bundles: &Bundles, args: &[&str]) -> (String, String, Option<i32>) {
@@ -38,6 +40,36 @@ fn a_shift_is_reported_and_is_no_failure_without_a_gate() {
     assert_eq!((err.as_str(), code), ("", Some(0)));
     assert!(out.contains("\nA  between 18.5 and 18.6: REGRESSION -10.0% in 1 of 2 cells\n"), "{out}");
     assert!(!out.contains('\x1b'), "colours are for terminals");
+}
+
+#[test]
+fn without_a_metric_a_history_is_of_what_the_cells_are_judged_by() {
+    let mut bundles = minors();
+    let named = printed(&bundles, &["tps", "--over", "version", "clients=8"]);
+    assert!(named.0.contains("REGRESSION -10.0%"), "{}", named.0);
+    assert_eq!(printed(&bundles, &["clients=8", "--over", "version"]), named);
+    assert_eq!(printed(&bundles, &["--over", "version", "clients=8"]), named);
+    assert_eq!(printed(&bundles, &["--over", "version"]), printed(&bundles, &TPS));
+    // A misspelt metric is not taken for the id of a trial.
+    let (_, err, code) = printed(&bundles, &["tsp", "--over", "version"]);
+    assert!(err.contains("there is no metric \"tsp\"; there are tps, latency.mean"), "{err}");
+    assert_eq!(code, Some(2));
+    // Cells at a rate are judged by p99.
+    for minor in 0..12 {
+        let cell = Cell { rate: Rate::per_second(100.0).unwrap(), ..cell("18", 4) };
+        let mut trial = record(cell, 100.0);
+        trial.trial.server_version = Some(format!("18.{minor}"));
+        bundles.write(trial);
+    }
+    let (out, _, code) = printed(&bundles, &["rate=100", "--over", "version"]);
+    assert!(out.starts_with("99th percentile of latency\n"), "{out}");
+    assert_eq!(code, Some(0));
+    let (_, err, code) = printed(&bundles, &["--over", "version"]);
+    assert!(
+        err.contains("are judged by tps, latency.p99: name one of them, as in `pgdyno history tps …`"),
+        "{err}"
+    );
+    assert_eq!(code, Some(1));
 }
 
 #[test]
