@@ -28,9 +28,10 @@ impl Change {
         self.after_us - self.before_us
     }
 
-    /// Whether it is only in one of the profiles, and not by chance.
+    /// Whether it is only in one of the profiles, and not by chance: the margin is for one function, and profiles have a
+    /// thousand, of which some with few samples are in one by chance.
     fn is_new_or_gone(&self) -> bool {
-        (self.before_us == 0.0 || self.after_us == 0.0) && self.increase_us().abs() > self.margin_us
+        (self.before_us == 0.0 || self.after_us == 0.0) && self.increase_us().abs() > 2.0 * self.margin_us
     }
 }
 
