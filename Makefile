@@ -102,7 +102,7 @@ screenshots: compiler $(WEB_PAGE) chromium
 
 ## bench: the cost of the driver, the data sets and the collectors, the error rates of the statistics, and the report's speed
 bench: compiler $(WEB_PAGE) chromium
-	setup/packages pgbench:postgresql
+	setup/packages pgbench:postgresql sysbench:sysbench
 	cargo build --release --locked -p pgdyno -p null-server -p driver-cost -p dataset-cost -p collector-cost -p verdicts \
 		-p report-speed
 	target/release/driver-cost

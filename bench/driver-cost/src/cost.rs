@@ -7,21 +7,11 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use model::message::Connection;
-use model::workload::Transport;
 
 use crate::interrupt::Interrupt;
 use crate::peer::{Peer, Report, Run};
 use crate::process::{self, Execution};
-use crate::servers::Kind;
-
-/// The server under load, and the number of clients.
-pub(crate) struct Setup {
-    pub(crate) kind: Kind,
-    pub(crate) transport: Transport,
-    pub(crate) clients: u32,
-    pub(crate) connection: Connection,
-}
+use crate::servers::Setup;
 
 /// The extent of a measurement.
 #[derive(Clone, Copy)]
@@ -84,9 +74,9 @@ impl Cell {
 fn measure(peer: &Peer, setup: &Setup, seconds: u32, interrupt: &Interrupt) -> Result<Cost> {
     let (baseline, baseline_report) = run_baseline(peer, setup, interrupt)?;
     let seconds = seconds + whole_seconds(&baseline);
-    let words = peer.words(&setup.connection, setup.clients, Run::Seconds(seconds));
+    let words = peer.words(setup, Run::Seconds(seconds));
     let execution = process::run(&words, Duration::from_secs(seconds.into()), interrupt)?;
-    let report = Report::parse(&execution.output)?;
+    let report = peer.parse(&execution.output)?;
     let transactions = report.transactions - baseline_report.transactions;
     Ok(Cost {
         tps: report.tps,
@@ -98,18 +88,18 @@ fn measure(peer: &Peer, setup: &Setup, seconds: u32, interrupt: &Interrupt) -> R
 
 /// Runs one transaction per client: the cost of starting, connecting and preparing.
 fn run_baseline(peer: &Peer, setup: &Setup, interrupt: &Interrupt) -> Result<(Execution, Report)> {
-    let words = peer.words(&setup.connection, setup.clients, Run::Baseline);
+    let words = peer.words(setup, Run::Baseline);
     let execution = process::run(&words, Duration::ZERO, interrupt)?;
-    let report = Report::parse(&execution.output)?;
+    let report = peer.parse(&execution.output)?;
     Ok((execution, report))
 }
 
 /// System calls per transaction, in separate short runs, because counting costs time.
 fn count(peer: &Peer, setup: &Setup, interrupt: &Interrupt) -> Result<f64> {
     let counted = |run| -> Result<(f64, Execution, Report)> {
-        let words = peer.words(&setup.connection, setup.clients, run);
+        let words = peer.words(setup, run);
         let (calls, execution) = process::run_counted(&words, Duration::from_secs(1), interrupt)?;
-        let report = Report::parse(&execution.output)?;
+        let report = peer.parse(&execution.output)?;
         Ok((calls, execution, report))
     };
     let (baseline_calls, baseline, baseline_report) = counted(Run::Baseline)?;

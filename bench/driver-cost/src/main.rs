@@ -1,4 +1,4 @@
-//! The cost of a transaction to the load driver, compared with pgbench on the same server in the same run.
+//! The cost of a transaction to the load driver, compared with pgbench and sysbench on the same server in the same run.
 //!
 //! `cargo build --release -p pgdyno -p null-server -p driver-cost`, then `driver-cost --help`, which describes the
 //! measurement; `bench/README.md` describes how to read it.
@@ -26,17 +26,19 @@ use model::workload::Transport;
 
 use cost::{Cell, Length};
 use interrupt::Interrupt;
-use peer::{Engine, Peer};
-use servers::{Kind, Loaded};
+use peer::{Competitor, Engine, Peer};
+use servers::{Kind, Loaded, Setup};
 
-/// Compares the cost of a transaction to pgdyno's load driver and to pgbench
+/// Compares the cost of a transaction to pgdyno's load driver with that to pgbench and to sysbench
 ///
-/// Both are run as a user would: pgbench -n -S -M prepared -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench with the same
-/// arguments. They alternate on the same server, and the one that goes first changes from round to round. A ratio is
-/// pgdyno's figure over pgbench's of the same round; the output has the median of the rounds and their range, and
+/// Each is run as a user would. Against pgbench, both have the same arguments and one thread: pgbench -n -S -M prepared
+/// -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench. Against sysbench, which has a thread for each client, pgdyno has its
+/// default number of threads: sysbench select-only.lua --threads=CLIENTS, and pgdyno bench select-only -c CLIENTS. The two
+/// of a comparison alternate on the same server, and the one that goes first changes from round to round. A ratio is
+/// pgdyno's figure over the other's of the same round; the output has the median of the rounds and their range, and
 /// pgdyno's target. "met" and "missed" are the median's, with a question mark if the range has both.
 ///
-/// Every run is paired with one of a single transaction per client (-t 1), whose cost is subtracted: CPU time, system
+/// Every run is paired with one of a single transaction per client, whose cost is subtracted: CPU time, system
 /// calls and context switches of a transaction do not include starting, connecting and preparing. They are those that
 /// the kernel counts for the process and its children, user and system, once they have been waited for. perf counts
 /// system calls in separate runs, if it is installed and permitted. Memory is the growth of the peak resident size per
@@ -51,19 +53,26 @@ struct Options {
     /// The real server: a major or full PostgreSQL version, downloaded if not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
+    /// The load drivers to compare with
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench")]
+    peers: Vec<Competitor>,
     /// The pgbench to compare with; the first in PATH if not given
     #[arg(long, value_name = "PATH", default_value = "pgbench")]
     pgbench: PathBuf,
+    /// The sysbench to compare with; the first in PATH if not given
+    #[arg(long, value_name = "PATH", default_value = "sysbench")]
+    sysbench: PathBuf,
     /// The pgdyno to measure; the one next to this program if not given
     #[arg(long, value_name = "PATH")]
     pgdyno: Option<PathBuf>,
     /// pgdyno's event loop, if not its default
     #[arg(long, value_enum)]
     engine: Option<Engine>,
-    /// Measures pgbench against itself: how far from 1 the ratios are by chance
+    /// Measures the other load drivers against themselves: how far from 1 the ratios are by chance
     #[arg(long, conflicts_with_all = ["pgdyno", "engine"])]
     control: bool,
-    /// Numbers of clients; if not given, 1,16,64,256,1000 on the null server and 4 as well on the real one
+    /// Numbers of clients; if not given, 1,16,64,256,1000 on the null server and 4 as well on the real one, 4,16,64
+    /// against sysbench
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<Vec<u32>>,
     /// Transports
@@ -90,12 +99,13 @@ enum Servers {
 fn main() -> Result<()> {
     let options = Options::parse();
     let interrupt = Interrupt::on_signals()?;
-    let theirs = Peer::pgbench(&options.pgbench)?;
-    let ours = if options.control { theirs.clone() } else { pgdyno(&options)? };
+    // A program that is missing is reported before anything is measured.
+    let comparisons =
+        options.peers.iter().map(|&peer| Comparison::new(peer, &options)).collect::<Result<Vec<_>>>()?;
     let with_syscalls = process::can_count_syscalls(&interrupt);
+    let length = Length { rounds: options.rounds, seconds: options.seconds, with_syscalls };
 
     let mut out = stdout();
-    writeln!(out, "A: {theirs}\nB: {ours}")?;
     writeln!(out, "{} rounds of {} s; ratios are B/A of a round", options.rounds, options.seconds)?;
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {
         let load = load.split(' ').next().unwrap_or_default();
@@ -104,32 +114,68 @@ fn main() -> Result<()> {
     if !with_syscalls {
         writeln!(out, "system calls are not counted: perf is not installed or not permitted")?;
     }
-    table::head(&mut out)?;
-    for kind in options.server.kinds() {
-        let clients = options.clients_of(kind);
-        let max_clients = clients.last().copied().unwrap_or(1);
-        let loaded = Loaded::start(kind, &options.postgres, options.scale, max_clients, &interrupt)?;
-        for &transport in &options.transport {
-            let mut fewest: Option<Cell> = None;
-            for &clients in &clients {
-                let setup =
-                    cost::Setup { kind, transport, clients, connection: loaded.connection(transport) };
-                let length = Length { rounds: options.rounds, seconds: options.seconds, with_syscalls };
-                let cell = Cell::measure([&theirs, &ours], setup, length, &interrupt)?;
-                table::rows(&mut out, &cell, fewest.as_ref(), !options.control)?;
-                fewest.get_or_insert(cell);
-            }
-        }
+    for comparison in &comparisons {
+        comparison.run(&options, length, &interrupt, &mut out)?;
     }
     Ok(())
 }
 
-fn pgdyno(options: &Options) -> Result<Peer> {
+/// Two load drivers to compare: A is another one, B is pgdyno, or the other one again as a control.
+struct Comparison {
+    competitor: Competitor,
+    theirs: Peer,
+    ours: Peer,
+}
+
+impl Comparison {
+    fn new(competitor: Competitor, options: &Options) -> Result<Self> {
+        let theirs = match competitor {
+            Competitor::Pgbench => Peer::pgbench(&options.pgbench)?,
+            Competitor::Sysbench => Peer::sysbench(&options.sysbench)?,
+        };
+        let ours = if options.control { theirs.clone() } else { pgdyno(competitor, options)? };
+        Ok(Self { competitor, theirs, ours })
+    }
+
+    fn run(
+        &self,
+        options: &Options,
+        length: Length,
+        interrupt: &Interrupt,
+        out: &mut impl Write,
+    ) -> Result<()> {
+        let Self { competitor, theirs, ours } = self;
+        writeln!(out, "\nA: {theirs}\nB: {ours}")?;
+        table::head(out)?;
+        for &kind in options.server.kinds() {
+            let clients = options.clients_of(*competitor, kind);
+            let max_clients = clients.last().copied().unwrap_or(1);
+            let loaded = Loaded::start(kind, &options.postgres, options.scale, max_clients, interrupt)?;
+            for &transport in &options.transport {
+                let mut fewest: Option<Cell> = None;
+                for &clients in &clients {
+                    let connection = loaded.connection(transport);
+                    let setup = Setup { kind, transport, clients, scale: options.scale, connection };
+                    let cell = Cell::measure([theirs, ours], setup, length, interrupt)?;
+                    let with_targets = (!options.control).then_some(*competitor);
+                    table::rows(out, &cell, fewest.as_ref(), with_targets)?;
+                    fewest.get_or_insert(cell);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pgdyno(competitor: Competitor, options: &Options) -> Result<Peer> {
     let program = match &options.pgdyno {
         Some(program) => program.clone(),
         None => sibling_program("pgdyno")?,
     };
-    Peer::pgdyno(&program, options.engine)
+    match competitor {
+        Competitor::Pgbench => Peer::pgdyno_pgbench(&program, options.engine),
+        Competitor::Sysbench => Peer::pgdyno_bench(&program, options.engine),
+    }
 }
 
 /// The program of this name in the directory of this one.
@@ -147,21 +193,22 @@ fn transport(name: &str) -> Result<Transport, &'static str> {
 }
 
 impl Servers {
-    fn kinds(self) -> Vec<Kind> {
+    fn kinds(self) -> &'static [Kind] {
         match self {
-            Self::Null => vec![Kind::Null],
-            Self::Real => vec![Kind::Real],
-            Self::Both => vec![Kind::Null, Kind::Real],
+            Self::Null => &[Kind::Null],
+            Self::Real => &[Kind::Real],
+            Self::Both => &[Kind::Null, Kind::Real],
         }
     }
 }
 
 impl Options {
     /// Numbers of clients, the smallest first.
-    fn clients_of(&self, kind: Kind) -> Vec<u32> {
-        let mut clients = self.clients.clone().unwrap_or_else(|| match kind {
-            Kind::Null => vec![1, 16, 64, 256, 1000],
-            Kind::Real => vec![1, 4, 16, 64, 256, 1000],
+    fn clients_of(&self, competitor: Competitor, kind: Kind) -> Vec<u32> {
+        let mut clients = self.clients.clone().unwrap_or_else(|| match (competitor, kind) {
+            (Competitor::Sysbench, _) => vec![4, 16, 64],
+            (Competitor::Pgbench, Kind::Null) => vec![1, 16, 64, 256, 1000],
+            (Competitor::Pgbench, Kind::Real) => vec![1, 4, 16, 64, 256, 1000],
         });
         clients.sort_unstable();
         clients.dedup();

@@ -30,6 +30,16 @@ impl Kind {
     }
 }
 
+/// The server under load, and the number of clients.
+pub(crate) struct Setup {
+    pub(crate) kind: Kind,
+    pub(crate) transport: Transport,
+    pub(crate) clients: u32,
+    /// pgbench's scale factor.
+    pub(crate) scale: u32,
+    pub(crate) connection: Connection,
+}
+
 /// A running server.
 pub(crate) enum Loaded {
     Null(NullServer),

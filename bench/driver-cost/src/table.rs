@@ -4,6 +4,8 @@ use std::fmt;
 use std::io::{self, Write};
 
 use crate::cost::{Cell, Cost};
+use crate::peer::Competitor;
+use crate::servers::Setup;
 use crate::targets::{self, Target};
 
 pub(crate) fn head(out: &mut impl Write) -> io::Result<()> {
@@ -11,12 +13,12 @@ pub(crate) fn head(out: &mut impl Write) -> io::Result<()> {
     row(out, ["server", "transport", "clients", "figure", "A", "B", "ratio", "target"].map(str::to_owned))
 }
 
-/// The rows of a cell; with memory if there is a cell of fewer clients, and with targets if requested.
+/// The rows of a cell; with memory if there is a cell of fewer clients, and with the targets against this load driver.
 pub(crate) fn rows(
     out: &mut impl Write,
     cell: &Cell,
     fewest: Option<&Cell>,
-    with_targets: bool,
+    competitor: Option<Competitor>,
 ) -> io::Result<()> {
     let setup = &cell.setup;
     let mut write = |figure: &str, values: &[[f64; 2]], digits, target: Option<Target>| {
@@ -32,15 +34,13 @@ pub(crate) fn rows(
                 side(0).map_or_else(String::new, |range| format!("{range:.digits$}")),
                 side(1).map_or_else(String::new, |range| format!("{range:.digits$}")),
                 ratio.map_or_else(String::new, |range| format!("{range:.3}")),
-                target
-                    .filter(|_| with_targets)
-                    .zip(ratio)
-                    .map_or_else(String::new, |(target, ratio)| verdict(target, ratio)),
+                target.zip(ratio).map_or_else(String::new, |(target, ratio)| verdict(target, ratio)),
             ],
         )
     };
-    write("tps", &each(cell, |cost| cost.tps), 0, targets::of_tps(setup))?;
-    write("cpu, µs/transaction", &each(cell, |cost| cost.cpu_us), 2, targets::of_cpu(setup))?;
+    let target = |of: fn(Competitor, &Setup) -> Option<Target>| of(competitor?, setup);
+    write("tps", &each(cell, |cost| cost.tps), 0, target(targets::of_tps))?;
+    write("cpu, µs/transaction", &each(cell, |cost| cost.cpu_us), 2, target(targets::of_cpu))?;
     write("switches/transaction", &each(cell, |cost| cost.switches), 3, None)?;
     if let Some(syscalls) = cell.syscalls {
         write("syscalls/transaction", &[syscalls], 2, None)?;
