@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use driver::LoadError;
 use script::{BuiltinError, EvalError, ScriptError};
@@ -144,6 +145,20 @@ pub enum RunError {
         path: PathBuf,
         /// The cause.
         source: io::Error,
+    },
+    /// A client was aborted in a load of a probe.
+    #[error("a client was aborted in a load with {threads} threads: {cause}")]
+    ProbeAborted {
+        /// The number of threads.
+        threads: u32,
+        /// The first message.
+        cause: String,
+    },
+    /// In a load of a probe, no transaction ended.
+    #[error("transactions take too long: none ended in a load of {length:?}")]
+    ProbeTooShort {
+        /// Length of the load.
+        length: Duration,
     },
 }
 

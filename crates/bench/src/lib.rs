@@ -26,6 +26,7 @@ mod run;
 mod search;
 mod source;
 mod text;
+mod threads_probe;
 mod warnings;
 
 pub use error::{PlanError, RunError};
@@ -40,4 +41,5 @@ pub use quantity::{
 pub use report::{Conclusion, Report};
 pub use request::{ErrorOptions, Request, ScheduleOptions, ScriptOptions};
 pub use run::{Outcome, run};
-pub use text::text;
+pub use text::{probes_table, probes_text, text};
+pub use threads_probe::{Alternative, ThreadsProbe};

@@ -28,6 +28,8 @@ pub struct Plan {
     /// Whether the default script runs because none is named.
     pub(crate) default_script: bool,
     pub(crate) interval_log: Option<PathBuf>,
+    /// Other numbers of threads to probe after the load.
+    pub(crate) other_threads: Vec<u32>,
 }
 
 /// A search for the highest rate.
@@ -124,6 +126,7 @@ impl Plan {
                 && options.builtin.is_empty()
                 && options.files.is_empty(),
             interval_log: request.interval_log,
+            other_threads: request.other_threads,
         })
     }
 }

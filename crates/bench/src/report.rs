@@ -4,11 +4,13 @@ use driver::Load;
 use serde::Serialize;
 
 use crate::description::{LoadDescription, ServerDescription};
+use crate::error::RunError;
 use crate::find_max::Search;
 use crate::measure::Measurement;
 use crate::omission;
 use crate::plan::Plan;
 use crate::results::{Interval, Results};
+use crate::threads_probe::ThreadsProbe;
 use crate::warnings::{self, Warning};
 
 /// The version of the document.
@@ -27,6 +29,8 @@ pub struct Report {
     #[serde(flatten)]
     pub(crate) results: Results,
     pub(crate) find_max: Option<Search>,
+    /// Null without --probe-threads, and if the probe failed.
+    pub(crate) threads_probe: Option<ThreadsProbe>,
     pub(crate) warnings: Vec<Warning>,
     intervals: Vec<Interval>,
 }
@@ -69,6 +73,7 @@ impl Report {
             warnings: warnings::warnings(&results, load.clients(), stall.as_ref()),
             results,
             find_max,
+            threads_probe: None,
             intervals: measurement.intervals.iter().map(Interval::new).collect(),
         }
     }
@@ -76,6 +81,28 @@ impl Report {
     /// Adds the warning that other pgdynos measured on the host meanwhile, by what they measured.
     pub fn warn_of_others(&mut self, others: &[&str]) {
         self.warnings.extend(warnings::other_pgdynos(others));
+    }
+
+    /// Adds a probe of other numbers of threads. The load's figures stand if it failed.
+    pub(crate) fn add_probe(&mut self, probe: Result<ThreadsProbe, RunError>) {
+        match probe {
+            Ok(probe) => {
+                self.warnings.extend(warnings::threads(&probe));
+                self.threads_probe = Some(probe);
+            }
+            Err(error) if error.is_interrupted() => {}
+            Err(error) => self.warnings.push(warnings::probe_failed(&error)),
+        }
+    }
+
+    /// The probe of other numbers of threads; None without one, and if it failed.
+    pub fn threads_probe(&self) -> Option<&ThreadsProbe> {
+        self.threads_probe.as_ref()
+    }
+
+    /// The warnings as sentences.
+    pub fn warnings(&self) -> impl Iterator<Item = &str> {
+        self.warnings.iter().map(|warning| &*warning.text)
     }
 
     /// How the bench ended.

@@ -21,6 +21,8 @@ pub struct Request {
     pub clients: u32,
     /// Threads of the driver, at least 1.
     pub threads: u32,
+    /// Other numbers of threads to probe after the load, each at least 1; empty without a probe.
+    pub other_threads: Vec<u32>,
     /// Length of the measured window.
     pub duration: Option<Duration>,
     /// Transactions of each client, in place of a duration.

@@ -13,6 +13,7 @@ use crate::measure::{Measurement, measure};
 use crate::plan::Plan;
 use crate::preparation::{query_scale, query_version, run_script};
 use crate::report::Report;
+use crate::threads_probe::probe_threads;
 
 /// The outcome of a plan.
 pub struct Outcome {
@@ -72,7 +73,13 @@ fn report(
         live.line("no script is named: running the built-in tpcb-like");
     }
     let (load, measurement, search) = run_load(plan, interrupt, live, log)?;
-    Ok(Report::new(plan, version, &load, &measurement, search, interrupt.is_requested()))
+    let probe = (!plan.other_threads.is_empty() && !interrupt.is_requested())
+        .then(|| probe_threads(&load, &plan.other_threads, &measurement, plan.seed, interrupt, live));
+    let mut report = Report::new(plan, version, &load, &measurement, search, interrupt.is_requested());
+    if let Some(probe) = probe {
+        report.add_probe(probe);
+    }
+    Ok(report)
 }
 
 fn run_load(

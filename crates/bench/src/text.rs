@@ -8,6 +8,7 @@ use crate::figures::{bytes, counted, grouped, ms, percent, time};
 use crate::find_max::Search;
 use crate::report::Report;
 use crate::results::{Driver, Latency, Results, Script, Totals};
+use crate::threads_probe::{Alternative, ThreadsProbe};
 
 /// Width of errors and warnings, in characters.
 const WIDTH: usize = 110;
@@ -57,11 +58,39 @@ pub fn text(report: &Report, colours: bool) -> String {
     if !totals.errors.is_empty() {
         out.push_str(&format!("\n{}", errors(totals)));
     }
+    if let Some(probe) = &report.threads_probe {
+        out.push_str(&format!("\n{}", probes_text(std::slice::from_ref(probe))));
+    }
     for warning in &report.warnings {
         out.push('\n');
         out.push_str(&style.warning(&wrap(&format!("{WARNING} {}", warning.text), WIDTH)));
     }
     out
+}
+
+/// Probes of other numbers of threads as a table, and their conclusions.
+pub fn probes_text(probes: &[ThreadsProbe]) -> String {
+    let mut out = probes_table(probes).render(Format::Table);
+    for probe in probes {
+        out.push_str(&wrap(&probe.conclusion(), WIDTH));
+    }
+    out
+}
+
+/// Throughput with each number of threads; of each probe the load's own first.
+pub fn probes_table(probes: &[ThreadsProbe]) -> Table {
+    let mut table =
+        Table::new(["#clients", "#threads", "#tps", "#ratio", "#99 % interval"].map(str::to_owned));
+    for probe in probes {
+        let mut row = |threads: u32, tps, ratio, interval| {
+            table.push(vec![probe.clients.to_string(), threads.to_string(), grouped(tps), ratio, interval]);
+        };
+        row(probe.threads, probe.tps, "1".to_owned(), String::new());
+        for Alternative { threads, tps, ratio, low, high } in &probe.alternatives {
+            row(*threads, *tps, format!("{ratio:.2}"), format!("{low:.2} to {high:.2}"));
+        }
+    }
+    table
 }
 
 /// Prefix of a warning.

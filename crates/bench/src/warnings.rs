@@ -2,9 +2,11 @@
 
 use serde::Serialize;
 
+use crate::error::RunError;
 use crate::figures::{counted, grouped, ms, percent, time};
 use crate::omission::Stall;
 use crate::results::{Latency, Results};
+use crate::threads_probe::ThreadsProbe;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Warning {
@@ -21,6 +23,7 @@ pub(crate) enum Kind {
     DriverSaturated,
     CoordinatedOmission,
     OtherPgdyno,
+    DriverThreads,
 }
 
 /// Busy share of a thread above which it may have delayed clients.
@@ -48,6 +51,27 @@ pub(crate) fn warnings(results: &Results, clients: u32, stall: Option<&Stall>) -
 pub(crate) fn other_pgdynos(others: &[&str]) -> Option<Warning> {
     let text = format!("measured at the same time on this host: {}", others.join(", "));
     (!others.is_empty()).then_some(Warning { kind: Kind::OtherPgdyno, text })
+}
+
+/// The warning that another number of threads gives more.
+pub(crate) fn threads(probe: &ThreadsProbe) -> Option<Warning> {
+    let best = probe.limit()?;
+    let text = format!(
+        "the driver, not the server, limits this result: with {} (-j {}) throughput is {:.2} times that with {} ({:.2} to {:.2})",
+        counted(u64::from(best.threads), "thread"),
+        best.threads,
+        best.ratio,
+        probe.threads,
+        best.low,
+        best.high
+    );
+    Some(Warning { kind: Kind::DriverThreads, text })
+}
+
+/// The warning that other numbers of threads could not be probed.
+pub(crate) fn probe_failed(error: &RunError) -> Warning {
+    let text = format!("other numbers of threads could not be probed: {error}");
+    Warning { kind: Kind::DriverThreads, text }
 }
 
 fn clients_aborted(results: &Results, clients: u32) -> Option<Warning> {
@@ -122,7 +146,7 @@ fn driver_saturated(results: &Results) -> Option<Warning> {
         return None;
     }
     let text = format!(
-        "the driver, not the server, may limit this result: {}; use more threads (-j) or another machine",
+        "the driver, not the server, may limit this result: {}; use more threads (-j; --probe-threads shows whether they help) or another machine",
         evidence.join("; ")
     );
     Some(Warning { kind: Kind::DriverSaturated, text })

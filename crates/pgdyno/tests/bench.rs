@@ -24,6 +24,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use serde_json::Value;
 use server::Server;
+use skip::skip;
 use support::{signal, wait_until};
 use tempfile::TempDir;
 use wire::blocking::Session;
@@ -624,4 +625,85 @@ fn an_open_loop_measures_a_stall_and_a_closed_loop_warns() {
     assert!(p99_us(&totals["latency"]) < 0.5e6, "{totals:#}");
     assert!(p99_us(&totals["corrected"]) >= 1.5e6, "{totals:#}");
     assert!(warnings(&report).contains(&"coordinated-omission"), "{:#}", report["warnings"]);
+}
+
+/// A script that keeps the driver busy: `\set` is executed by it alone.
+fn busy_script() -> String {
+    "\\set x random_zipfian(1, 1000000, 1.5)\n".repeat(200) + "SELECT 1;\n"
+}
+
+#[test]
+fn alone_a_probe_finds_that_more_threads_give_more() {
+    let processors = std::thread::available_parallelism().unwrap().get();
+    if processors < 2 {
+        skip("there is only one processor: a probe of threads that finds more");
+        return;
+    }
+    let bench = Bench::new();
+    bench.script("busy.sql", &busy_script());
+    let (code, report) = bench.report("busy.sql -c 4 -j 1 -T 1s --probe-threads");
+    assert_eq!(code, Some(0), "{report:#}");
+    let probe = &report["threads_probe"];
+    assert_eq!((&probe["clients"], &probe["threads"]), (&Value::from(4), &Value::from(1)), "{report:#}");
+    let others = probe["alternatives"].as_array().unwrap();
+    let found = others.iter().any(|other| us(&other["low"]) > 1.05);
+    let load = fs::read_to_string("/proc/loadavg").unwrap();
+    let load: f64 = load.split(' ').next().unwrap().parse().unwrap();
+    let is_undecided = others.iter().any(|other| us(&other["high"]) > 1.05);
+    if !found && is_undecided && load > 2.0 * processors as f64 {
+        skip(format!("other processes use the CPUs: a probe of threads that finds more, {probe}"));
+        return;
+    }
+    assert!(found, "{probe:#}");
+    assert!(warnings(&report).contains(&"driver-threads"), "{report:#}");
+}
+
+#[test]
+fn alone_a_probe_is_silent_if_the_server_is_the_limit() {
+    let bench = Bench::new();
+    bench.script("nap.sql", "SELECT pg_sleep(0.005);\n");
+    let ended = bench.run("nap.sql -c 4 -j 1 -T 1s --probe-threads");
+    assert_eq!(ended.code, Some(0), "{}", ended.all());
+    // Other processes can make the intervals too wide.
+    let conclusions =
+        ["4 clients: no other number of threads gives 5% more than 1\n", "4 clients: not decided"];
+    assert!(conclusions.iter().any(|text| ended.stdout.contains(text)), "{}", ended.all());
+    assert!(!ended.stdout.contains("warning: the driver"), "{}", ended.all());
+    assert!(ended.stderr.contains("probing other numbers of threads with 4 clients"), "{}", ended.all());
+}
+
+#[test]
+fn a_failed_probe_costs_only_the_probe() {
+    let bench = Bench::new();
+    bench.script("make.sql", "DROP TABLE IF EXISTS seen;\nCREATE TABLE seen (pid int PRIMARY KEY);\n");
+    bench.script("drop.sql", "DROP TABLE seen;\n");
+    // Fails in the sessions after those of the load.
+    bench.script(
+        "seen.sql",
+        "INSERT INTO seen VALUES (pg_backend_pid()) ON CONFLICT DO NOTHING;\n\
+         SELECT 1 / (CASE WHEN (SELECT count(*) FROM seen) > 2 THEN 0 ELSE 1 END);\n",
+    );
+    let (code, report) = bench.report(
+        "seen.sql -c 2 -j 1 -T 300ms --probe-threads --on-error 22012=abort --setup make.sql --teardown drop.sql",
+    );
+    assert_eq!(code, Some(0), "{report:#}");
+    assert!(count(&report["totals"]["transactions"]) > 0);
+    assert_eq!((&report["threads_probe"], &report["clients_aborted"]), (&Value::Null, &Value::from(0)));
+    assert_eq!(warnings(&report), ["driver-threads"], "{report:#}");
+    let text = report["warnings"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("other numbers of threads could not be probed: a client was aborted"), "{text}");
+    assert!(text.contains("division by zero"), "{text}");
+    assert_eq!(bench.relations("seen"), 0, "the teardown runs after the probe");
+}
+
+#[test]
+fn what_a_probe_can_not_be_used_with_is_refused() {
+    let bench = Bench::new();
+    for args in ["-t 5", "--rate 100/s", "--find-max mean<9ms"] {
+        let ended = bench.run(&format!("select-only -c 2 --probe-threads {args}"));
+        assert_eq!(ended.code, Some(2), "{}", ended.all());
+    }
+    let ended = bench.run("select-only -c 1 --probe-threads");
+    assert_eq!(ended.code, Some(2), "{}", ended.all());
+    assert!(ended.stderr.contains("--probe-threads needs at least two clients (-c)"), "{}", ended.all());
 }

@@ -12,6 +12,7 @@ use model::record::Setting;
 use model::workload::{Statement, Transport};
 use rustix::process::{Pid, Signal};
 use rustix::thread::{CpuSet, sched_setaffinity};
+use wire::ConnectParams;
 use wire::blocking::Session;
 
 use crate::cluster::Cluster;
@@ -164,6 +165,11 @@ impl Server {
                 .filter(|_| transport == Transport::Tcp)
                 .map(|secret| secret.0.clone()),
         }
+    }
+
+    /// Parameters of a session with the tested database, through the socket.
+    pub fn socket_params(&self) -> ConnectParams {
+        socket_params(&self.sockets, self.port, crate::DATABASE)
     }
 
     /// pgdyno's own connection to a database, for any transport of the clients.

@@ -19,6 +19,15 @@ pub fn default_threads(clients: u32, processors: u32) -> u32 {
     if clients <= processors.saturating_mul(2) { clients } else { processors }.max(1)
 }
 
+/// Numbers of threads that may give more than `threads`: one, one for each CPU, one for each client, and the default.
+pub fn other_threads(threads: u32, clients: u32, processors: u32) -> Vec<u32> {
+    let mut others = vec![1, processors.min(clients), clients, default_threads(clients, processors)];
+    others.retain(|other| *other != threads);
+    others.sort_unstable();
+    others.dedup();
+    others
+}
+
 /// The factor `threads`.
 #[derive(Clone, Copy, Debug)]
 pub struct Threads;

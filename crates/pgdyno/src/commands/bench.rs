@@ -14,7 +14,7 @@ use anyhow::Context;
 use bench::{Conclusion, Interrupt, LiveView, Outcome, Plan, Report, Request};
 use clap::Args;
 use host::{Turn, usable_cpus};
-use model::factor::threads::default_threads;
+use model::factor::threads::{default_threads, other_threads};
 
 use crate::connection::ConnectionArgs;
 use crate::exit::{Exit, Usage, print_error};
@@ -129,13 +129,19 @@ impl BenchArgs {
 
     fn request(self) -> Result<Request, Usage> {
         let Self { workload, load, schedule, errors, report, connection, .. } = self;
+        let (clients, cpus) = (load.clients, usable_cpus().unwrap_or(1));
+        let threads = load.threads.unwrap_or_else(|| default_threads(clients, cpus));
+        let other_threads =
+            if load.probe_threads { other_threads(threads, clients, cpus) } else { Vec::new() };
+        if load.probe_threads && other_threads.is_empty() {
+            return Err(Usage("error: --probe-threads needs at least two clients (-c)".to_owned()));
+        }
         Ok(Request {
             connection: connection.resolve()?,
             scripts: workload.into(),
-            clients: load.clients,
-            threads: load
-                .threads
-                .unwrap_or_else(|| default_threads(load.clients, usable_cpus().unwrap_or(1))),
+            clients,
+            threads,
+            other_threads,
             duration: load.duration,
             transactions: load.transactions,
             warmup: load.warmup,

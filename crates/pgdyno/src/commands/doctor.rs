@@ -1,11 +1,12 @@
 //! `pgdyno doctor`: whether this machine is fit for measurements.
 
 mod noise;
+mod threads;
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{ArgGroup, Args};
 use diagnose::State;
 use host::Cache;
 use model::fitness::Facts;
@@ -25,18 +26,33 @@ const OBSERVATION: Duration = Duration::from_secs(2);
 /// cache, where servers have their data. Each check is ok, warn (results will be noisier, or not comparable with other
 /// machines), bad (results can't be trusted) or unknown, with evidence and advice. Nothing is changed.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("measurement"))]
 #[command(after_help = "Examples:\n  \
                         pgdyno doctor\n  \
                         pgdyno doctor --noise --runs 20\n  \
+                        pgdyno doctor --threads\n  \
                         pgdyno doctor --format json | jq -r '.checks[] | select(.state == \"bad\") | .evidence'\n\n\
                         Exit codes: 0 no check is bad, 1 error, 4 a check is bad.")]
 pub(crate) struct DoctorArgs {
     /// Measure the same cells repeatedly, compare them with themselves, and show which changes can be detected here
-    #[arg(long)]
+    #[arg(long, group = "measurement")]
     noise: bool,
 
     #[command(flatten)]
     noise_args: noise::NoiseArgs,
+
+    /// Measure whether another number of driver threads gives more than the default one here, for few, some and many
+    /// clients: point lookups on a temporary server
+    #[arg(long, group = "measurement")]
+    threads: bool,
+
+    /// With --noise and --threads: the server, a major or full version
+    #[arg(long, default_value = "18", value_name = "VERSION", requires = "measurement")]
+    server: String,
+
+    /// With --noise and --threads: do not wait for other pgdynos that measure on this host
+    #[arg(long, requires = "measurement")]
+    allow_concurrent: bool,
 
     #[command(flatten)]
     format: FormatArg,
@@ -44,13 +60,17 @@ pub(crate) struct DoctorArgs {
 
 impl DoctorArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let format = self.format.get();
         if self.noise {
-            return self.noise_args.run(self.format.get());
+            return self.noise_args.run(&self.server, self.allow_concurrent, format);
+        }
+        if self.threads {
+            return threads::run(&self.server, self.allow_concurrent, format);
         }
         let facts = observe()?;
         let checks = diagnose::fitness(&facts);
         let worst = checks.iter().map(|check| check.state).max().unwrap_or(State::Unknown);
-        match self.format.get() {
+        match format {
             Format::Table => print(&page(&facts, &checks, style_of_stdout()))?,
             Format::Json => print_json(&document(worst, &checks))?,
             format => print(&table(&checks).render(format))?,

@@ -50,7 +50,7 @@ const FLOORS: [(&str, u8, &[&str]); 22] = [
             "analysis",
         ],
     ),
-    ("bench", 3, &["model", "script", "wire", "plaintext", "driver", "store"]),
+    ("bench", 3, &["model", "script", "stats", "wire", "plaintext", "driver", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
         "pgdyno",

@@ -17,6 +17,11 @@ pub(super) struct LoadArgs {
     #[arg(short = 'j', long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) threads: Option<u32>,
 
+    /// After the load, measure whether another number of threads gives more: short loads that alternate, with one thread,
+    /// one for each CPU and one for each client, some 6 s for each number
+    #[arg(long, conflicts_with_all = ["transactions", "rate", "stage", "arrivals", "find_max"])]
+    pub(super) probe_threads: bool,
+
     /// Length of the measured window: 30s, 500ms, 5min; a plain number is seconds [default: 10s; the sum of the stages;
     /// 5s a step of --find-max]
     #[arg(short = 'T', long, value_name = "TIME", value_parser = bench::positive_duration)]

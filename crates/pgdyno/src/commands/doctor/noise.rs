@@ -27,28 +27,20 @@ pub(crate) struct NoiseArgs {
     /// With --noise: duration of a trial's measured window
     #[arg(long, default_value = "5s", value_name = "TIME", requires = "noise")]
     duration: Span,
-
-    /// With --noise: the server, a major or full version
-    #[arg(long, default_value = "18", value_name = "VERSION", requires = "noise")]
-    server: String,
-
-    /// With --noise: do not wait for other pgdynos that measure on this host
-    #[arg(long, requires = "noise")]
-    allow_concurrent: bool,
 }
 
 impl NoiseArgs {
-    pub(super) fn run(&self, format: Format) -> anyhow::Result<Exit> {
+    pub(super) fn run(&self, server: &str, allow_concurrent: bool, format: Format) -> anyhow::Result<Exit> {
         let file = CampaignFile::parse(
             Path::new("--noise"),
-            self.campaign(),
+            self.campaign(server),
             Some(Basis { seed: 1, ..new_basis() }),
         )?;
         // Only the figures are kept.
         let directory = Scratch::new(&Cache::open()?)?;
         let store = Store::open(directory.path())?;
         note(&headline(&file.plan));
-        let (run, allow_concurrent) = (file.new_run(&[]), self.allow_concurrent);
+        let run = file.new_run(&[]);
         CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent }
             .measure(&store)?;
         let cells = aa_cells(&file.plan.cells, &store.trials()?);
@@ -63,13 +55,13 @@ impl NoiseArgs {
         Ok(Exit::Ok)
     }
 
-    fn campaign(&self) -> String {
+    fn campaign(&self, server: &str) -> String {
         let cpus = usable_cpus().unwrap_or(1);
         format!(
             "name = \"noise\"\ndescription = \"A/A: the same cells repeatedly\"\n[factors]\n\
-             server = [\"{}\"]\nworkload = [\"select-only\", \"tpcb-like\"]\nscale = [10]\nclients = [{cpus}]\n\
+             server = [\"{server}\"]\nworkload = [\"select-only\", \"tpcb-like\"]\nscale = [10]\nclients = [{cpus}]\n\
              [run]\nduration = \"{}\"\nrepeats = {}\n",
-            self.server, self.duration, self.runs
+            self.duration, self.runs
         )
     }
 }
