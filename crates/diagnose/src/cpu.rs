@@ -27,6 +27,11 @@ impl CpuTime {
         Some(Self { busy_us, steal_us, total_us: busy_us + steal_us + idle_us })
     }
 
+    /// The idle share; NaN if there was no time at all.
+    pub fn idle(self) -> f64 {
+        1.0 - (self.busy_us + self.steal_us) / self.total_us
+    }
+
     /// The busy share; NaN if there was no time at all.
     pub fn busy(self) -> f64 {
         self.busy_us / self.total_us

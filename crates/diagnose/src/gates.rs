@@ -15,6 +15,7 @@ use model::message::{ClientDeath, Interval, Phase};
 use model::metrics::Metrics;
 use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary, Validity};
 use model::validity::Thresholds;
+use model::waits::Waits;
 
 pub use machine::other_pgdynos;
 
@@ -30,6 +31,10 @@ pub struct Observation<'a> {
     pub acceleration: Acceleration,
     /// Requested number of clients.
     pub clients: u32,
+    /// Number of the driver's threads.
+    pub driver_threads: Option<u32>,
+    /// Number that they would have by default.
+    pub default_driver_threads: Option<u32>,
     /// Whether the loop is open: clients wait until their next transaction is due.
     pub open_loop: bool,
     /// Whether clients are idle at times by design: each has a number of iterations, or they start one after another.
@@ -56,6 +61,8 @@ pub struct Observation<'a> {
     pub intervals: &'a [Interval],
     /// Readings of the collectors.
     pub metrics: &'a Metrics,
+    /// States of the sessions.
+    pub waits: &'a [Waits],
     /// Start and end of the measured window in microseconds after the load's start; `None` if there was none.
     pub window: Option<(i64, i64)>,
     /// The clocks at the start and at the end of the load.

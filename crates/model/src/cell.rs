@@ -258,11 +258,14 @@ impl Cell {
 
     /// Number of threads of its driver, which may use so many CPUs if it is neither pinned nor in a virtual machine.
     pub fn driver_threads(&self, processors: u32) -> u32 {
+        self.threads
+            .map_or_else(|| self.default_driver_threads(processors), |threads| threads.min(self.clients))
+    }
+
+    /// Number of threads that its driver has if none is given.
+    pub fn default_driver_threads(&self, processors: u32) -> u32 {
         let pinned = || Some(cpu_list(self.pin.driver.as_deref()?)?.len() as u32);
-        let threads = self
-            .threads
-            .unwrap_or_else(|| default_threads(self.clients, pinned().or(self.cpus).unwrap_or(processors)));
-        threads.min(self.clients)
+        default_threads(self.clients, pinned().or(self.cpus).unwrap_or(processors)).min(self.clients)
     }
 
     /// Number of clients of its workload and of its background workloads.

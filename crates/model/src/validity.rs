@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 30] = [
+pub const GATES: [&str; 31] = [
     "interrupted",
     "kernel",
     "imported",
@@ -17,6 +17,7 @@ pub const GATES: [&str; 30] = [
     "emulated",
     "disk-wait",
     "driver-saturated",
+    "driver-threads",
     "driver-lag",
     "driver-starved",
     "server-exited",
@@ -43,6 +44,9 @@ pub const GATES: [&str; 30] = [
 pub struct Thresholds {
     /// Share of the window that the busiest driver thread may be busy.
     pub driver_busy_share: f64,
+    /// Share of the window in which CPUs idled, sessions waited for the driver, and its busiest thread worked, if there are
+    /// fewer threads than by default.
+    pub driver_threads_share: f64,
     /// Driver lag as a share of the mean latency, if it is also above `driver_lag_us`.
     pub driver_lag_share: f64,
     /// Driver lag per transaction that is always acceptable, in microseconds.
@@ -81,6 +85,7 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             driver_busy_share: 0.9,
+            driver_threads_share: 0.2,
             driver_lag_share: 0.1,
             driver_lag_us: 50.0,
             driver_wait_share: 0.5,
@@ -103,9 +108,10 @@ impl Default for Thresholds {
 
 impl Thresholds {
     /// All thresholds by name.
-    pub const fn all(&self) -> [(&'static str, f64); 17] {
+    pub const fn all(&self) -> [(&'static str, f64); 18] {
         [
             ("driver_busy_share", self.driver_busy_share),
+            ("driver_threads_share", self.driver_threads_share),
             ("driver_lag_share", self.driver_lag_share),
             ("driver_lag_us", self.driver_lag_us),
             ("driver_wait_share", self.driver_wait_share),

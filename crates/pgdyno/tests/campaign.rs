@@ -3,8 +3,11 @@
 #[cfg(test)]
 mod support;
 
+use std::fs;
+
 use model::factor::Factor;
 use model::record::Status;
+use skip::skip;
 use support::{Bench, bundle, text};
 
 #[test]
@@ -99,4 +102,35 @@ fn a_run_prints_its_tables_and_makes_a_report() {
     let html = std::fs::read_to_string(bench.path().join("report.html")).unwrap();
     assert!(html.starts_with("<!doctype html>"), "{}", &html[..100]);
     assert!(bundle(&bench, &bench.trials()[0].id).join("trial.json").is_file());
+}
+
+/// Trials whose driver has one thread although it would have more by default, with and without CPUs that idle while it
+/// works.
+#[test]
+fn alone_too_few_threads_are_found_while_cpus_idle() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        skip("there is only one processor: too few driver threads");
+        return;
+    }
+    let bench = Bench::new(
+        "name = 'threads'\n[factors]\nserver = ['18']\nworkload = ['busy', 'nap']\nclients = [4]\n\
+         threads = [1, 'auto']\n[workloads.busy]\nscripts = ['busy.sql']\n[workloads.nap]\nscripts = ['nap.sql']\n\
+         [run]\nduration = '3s'\nwarmup = '500ms'\nrepeats = 2\n",
+    );
+    // Only the driver executes \set.
+    let busy = "\\set x random_zipfian(1, 1000000, 1.5)\n".repeat(200) + "select 1;\n";
+    fs::write(bench.path().join("busy.sql"), busy).unwrap();
+    fs::write(bench.path().join("nap.sql"), "select pg_sleep(0.002);\n").unwrap();
+    let run = bench.pgdyno(&["run", "campaign.toml"]);
+    assert!(run.status.success(), "{}", text(&run));
+    for trial in bench.trials() {
+        let cell = trial.cell.to_string();
+        let has = |gate: &str| trial.validity.findings.iter().any(|finding| finding.gate == gate);
+        let too_few = cell.contains("busy") && trial.cell.threads == Some(1);
+        if too_few && has("foreign-cpu") {
+            skip(format!("other processes use the CPUs: too few driver threads in {cell}"));
+            continue;
+        }
+        assert_eq!(has("driver-threads"), too_few, "{cell}: {:?}", trial.validity.findings);
+    }
 }

@@ -1,29 +1,80 @@
 //! Did the measurement measure the driver?
 
+use model::waits::SessionKind;
+
+use super::machine::cpu_time;
 use super::{Gate, GateFinding, Observation, at_most, percent, suspect};
 
-pub(super) const GATES: [Gate; 3] =
-    [("driver-saturated", saturated), ("driver-lag", lag), ("driver-starved", starved)];
+pub(super) const GATES: [Gate; 4] = [
+    ("driver-saturated", saturated),
+    ("driver-threads", threads),
+    ("driver-lag", lag),
+    ("driver-starved", starved),
+];
 
 /// Advice to give the driver more CPU.
 const ADVICE: &str = "raise run.threads, pin driver and server to separate CPUs, or run fewer clients: \
                       the result says little about the server";
 
-fn saturated(observed: &Observation) -> Option<GateFinding> {
+/// Share of the window in which the busiest thread worked.
+fn busy(observed: &Observation) -> Option<f64> {
     let (mut busy_us, mut width_us) = (0.0, 0.0);
     for interval in observed.measured() {
         let us = interval.width_us as f64;
         busy_us += interval.busy? * us;
         width_us += us;
     }
-    let busy = busy_us / width_us;
+    Some(busy_us / width_us).filter(|busy| busy.is_finite())
+}
+
+fn saturated(observed: &Observation) -> Option<GateFinding> {
+    let busy = busy(observed)?;
     let limit = observed.thresholds.driver_busy_share;
-    if busy.is_nan() || busy <= limit {
+    if busy <= limit {
         return None;
     }
     let evidence =
         format!("the driver was saturated: its busiest thread worked {} of the window", percent(busy));
     Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE))
+}
+
+/// Fewer threads than by default, while CPUs idled, sessions waited for the driver, and it worked. More threads could at most
+/// use the idle time, save the sessions' waiting, and do the work of the busiest thread: the smallest of these shares
+/// is the bound of what they might give.
+fn threads(observed: &Observation) -> Option<GateFinding> {
+    let (threads, default) = (observed.driver_threads?, observed.default_driver_threads?);
+    // The rate of an open loop does not depend on the driver as long as it keeps up, which other gates check.
+    if threads >= default || observed.open_loop || observed.idle_at_times {
+        return None;
+    }
+    let (busy, waiting, idle) = (busy(observed)?, waiting_for_driver(observed)?, cpu_time(observed)?.idle());
+    let limit = observed.thresholds.driver_threads_share;
+    if [busy, waiting, idle].into_iter().any(|share| share.is_nan() || share <= limit) {
+        return None;
+    }
+    let evidence = format!(
+        "the driver had {threads} of the default {default} threads, and more may have given more: CPUs idled {} of the \
+         window, while the busiest thread worked {} and sessions waited for the driver {}",
+        percent(idle),
+        percent(busy),
+        percent(waiting)
+    );
+    let advice = "leave out run.threads, or compare with more threads (factor threads)";
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(advice))
+}
+
+/// Share of the time in which the load's sessions waited for their clients' next statement.
+fn waiting_for_driver(observed: &Observation) -> Option<f64> {
+    let (from_us, to_us) = observed.window?;
+    let (mut waiting, mut all) = (0.0, 0.0);
+    for waits in observed.waits {
+        if waits.session == SessionKind::Load && (from_us..to_us).contains(&waits.at_us) {
+            let is_waiting = waits.state.as_deref().is_some_and(|state| state.starts_with("idle"));
+            waiting += if is_waiting { f64::from(waits.seen) } else { 0.0 };
+            all += f64::from(waits.seen);
+        }
+    }
+    Some(waiting / all).filter(|share| share.is_finite())
 }
 
 /// Driver lag is part of every latency: the lag of all responses of a transaction together.
@@ -65,7 +116,7 @@ mod tests {
     use model::message::Interval;
     use model::record::Status;
 
-    use super::super::fixture::{TrialFixture, gates, summary};
+    use super::super::fixture::{TrialFixture, gates, sessions, summary};
     use super::*;
 
     #[test]
@@ -78,6 +129,30 @@ mod tests {
         };
         assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");
         assert_eq!(with(0.95), (Status::Suspect, vec!["driver-saturated"]));
+    }
+
+    #[test]
+    fn fewer_threads_than_by_default_count_if_sessions_wait_for_a_busy_driver_while_cpus_idle() {
+        let with = |busy, waiting, idle_us: f64, change: fn(&mut Observation)| {
+            let mut trial = TrialFixture::new();
+            trial.intervals.iter_mut().for_each(|interval| interval.busy = Some(busy));
+            trial.waits = sessions(waiting);
+            trial.counter("cpu.idle_us", Some("all"), idle_us);
+            let mut observed =
+                Observation { driver_threads: Some(1), default_driver_threads: Some(4), ..trial.observed() };
+            change(&mut observed);
+            gates(&observed)
+        };
+        // Of the 2 s of two CPUs in a second, 1.455 s are busy.
+        let sound = (Status::Valid, vec![]);
+        assert_eq!(with(0.36, 60, 545_000.0, |_| {}), (Status::Suspect, vec!["driver-threads"]));
+        assert_eq!(with(0.02, 60, 545_000.0, |_| {}), sound, "clients that think");
+        assert_eq!(with(0.36, 6, 1_800_000.0, |_| {}), sound, "a server that sleeps");
+        assert_eq!(with(0.36, 60, 50_000.0, |_| {}), sound, "no CPU was free");
+        assert_eq!(with(0.36, 60, 545_000.0, |observed| observed.driver_threads = Some(4)), sound);
+        assert_eq!(with(0.36, 60, 545_000.0, |observed| observed.open_loop = true), sound);
+        assert_eq!(with(0.36, 60, 545_000.0, |observed| observed.driver_threads = None), sound);
+        assert_eq!(with(0.36, 60, 545_000.0, |observed| observed.waits = &[]), sound);
     }
 
     #[test]

@@ -11,8 +11,15 @@ const MAX_WAIT_SHARE: f64 = 0.01;
 
 /// The gates that assume that driver and server run concurrently, on CPUs that others may take or slow down. If
 /// instructions are counted, one CPU runs both in turns by design, and nothing else affects its time.
-pub(super) const REAL_TIME_GATES: [&str; 6] =
-    ["driver-saturated", "driver-lag", "driver-starved", "cpu-steal", "foreign-cpu", "cpu-frequency"];
+pub(super) const REAL_TIME_GATES: [&str; 7] = [
+    "driver-saturated",
+    "driver-threads",
+    "driver-lag",
+    "driver-starved",
+    "cpu-steal",
+    "foreign-cpu",
+    "cpu-frequency",
+];
 
 fn emulated(observed: &Observation) -> Option<GateFinding> {
     (observed.acceleration == Acceleration::Tcg).then(|| {
@@ -44,12 +51,18 @@ mod tests {
     use model::record::Status;
     use strum::VariantArray;
 
-    use super::super::fixture::{TrialFixture, gates};
+    use super::super::fixture::{TrialFixture, gates, sessions};
     use super::super::{GROUPS, Observation};
     use super::*;
 
     fn on(acceleration: Acceleration, trial: &TrialFixture) -> (Status, Vec<&'static str>) {
         gates(&Observation { acceleration, ..trial.observed() })
+    }
+
+    /// With fewer driver threads than by default.
+    fn on_with_one_thread(acceleration: Acceleration, trial: &TrialFixture) -> (Status, Vec<&'static str>) {
+        let (driver_threads, default_driver_threads) = (Some(1), Some(4));
+        gates(&Observation { acceleration, driver_threads, default_driver_threads, ..trial.observed() })
     }
 
     #[test]
@@ -74,13 +87,15 @@ mod tests {
         trial.counter("role.busiest_wait_us", Some("driver"), 900_000.0);
         trial.counter("role.run_us", Some("foreign"), 5_000_000.0);
         trial.counter("cpu.steal_us", Some("all"), 1_000_000.0);
+        trial.counter("cpu.idle_us", Some("all"), 1_500_000.0);
+        trial.waits = sessions(60);
         trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
-        let mut suspected = on(Acceleration::Kvm, &trial).1;
+        let mut suspected = on_with_one_thread(Acceleration::Kvm, &trial).1;
         suspected.sort_unstable();
         let mut of_real_time = REAL_TIME_GATES;
         of_real_time.sort_unstable();
         assert_eq!(suspected, of_real_time);
-        assert_eq!(on(Acceleration::Icount, &trial), (Status::Valid, vec![]));
+        assert_eq!(on_with_one_thread(Acceleration::Icount, &trial), (Status::Valid, vec![]));
         // Other gates still apply.
         trial.counter("vm.pswpout", None, 2.0);
         assert_eq!(on(Acceleration::Icount, &trial), (Status::Suspect, vec!["swap"]));

@@ -3,6 +3,7 @@
 use model::message::{Interval, Phase, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::record::{Accounting, ClockReading, Clocks, Event, Latency, Setting, Status, Summary};
+use model::waits::{SessionKind, Waits};
 
 use super::{Observation, judge};
 
@@ -18,6 +19,7 @@ pub(super) struct TrialFixture {
     pub(super) intervals: Vec<Interval>,
     pub(super) metrics: Metrics,
     pub(super) events: Vec<Event>,
+    pub(super) waits: Vec<Waits>,
     pub(super) settings: Vec<Setting>,
 }
 
@@ -29,6 +31,7 @@ impl TrialFixture {
             intervals: (0..4).map(|second| interval(second * 1_000_000, phase(second), 10_000)).collect(),
             metrics: Metrics::default(),
             events: Vec::new(),
+            waits: sessions(20),
             settings: vec![Setting {
                 name: "log_checkpoints".to_owned(),
                 value: "on".to_owned(),
@@ -85,6 +88,7 @@ impl TrialFixture {
             autovacuum: Some(false),
             intervals: &self.intervals,
             metrics: &self.metrics,
+            waits: &self.waits,
             window: Some(WINDOW),
             clocks: Some(Clocks {
                 started: ClockReading { monotonic_us: 7_000_000, unix_us: START_US },
@@ -155,6 +159,26 @@ pub(super) fn interval(start_us: u64, phase: Phase, transactions: u64) -> Interv
         responses: Some(2 * transactions),
         send_lag_max_us: None,
     }
+}
+
+/// Sessions in the window, of which so many per cent of the time wait for their clients.
+pub(super) fn sessions(waiting: u32) -> Vec<Waits> {
+    let row = |at_us, state: &str, seen| Waits {
+        at_us,
+        width_us: 1_000_000,
+        samples: 25,
+        session: SessionKind::Load,
+        state: Some(state.to_owned()),
+        event_type: None,
+        event: None,
+        seen,
+    };
+    // All of them wait in the warm-up.
+    let of_second = |second| [row(second, "idle", waiting), row(second, "active", 100 - waiting)];
+    [row(0, "idle", 100)]
+        .into_iter()
+        .chain([1_000_000, 2_000_000, 3_000_000].into_iter().flat_map(of_second))
+        .collect()
 }
 
 pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {

@@ -42,7 +42,7 @@ fn total_growth(series: &Series) -> Option<f64> {
     Some(known.next_back()? - first)
 }
 
-fn cpu_time(observed: &Observation) -> Option<CpuTime> {
+pub(super) fn cpu_time(observed: &Observation) -> Option<CpuTime> {
     let (from_us, to_us) = observed.window?;
     CpuTime::new(observed.metrics, "all", from_us, to_us)
 }

@@ -39,10 +39,13 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     .concat();
     // Stable: events reported by the server precede those that pgdyno derives.
     events.sort_by_key(|event| event.at);
+    let processors = plan.run.processors.unwrap_or(1);
     let validity = judge(&Observation {
         thresholds: plan.validity,
         acceleration: cell.acceleration,
         clients: cell.clients,
+        driver_threads: Some(cell.driver_threads(processors)),
+        default_driver_threads: Some(cell.default_driver_threads(processors)),
         open_loop: cell.rate != Rate::MAX,
         idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
@@ -61,6 +64,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
             .map(|window_us| summary::window_after(trial.lead(), window_us)),
         clocks,
         metrics: &collected.metrics,
+        waits: &collected.waits,
         events: &events,
         log_was_read: concluded.log_was_read,
         settings: &before.settings,
