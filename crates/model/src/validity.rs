@@ -44,8 +44,8 @@ pub const GATES: [&str; 31] = [
 pub struct Thresholds {
     /// Share of the window that the busiest driver thread may be busy.
     pub driver_busy_share: f64,
-    /// Share of the window in which CPUs idled, sessions waited for the driver, and its busiest thread worked, if there are
-    /// fewer threads than by default.
+    /// Share of the window in which CPUs idled, and in which the busiest driver thread worked, if there are fewer threads than
+    /// by default.
     pub driver_threads_share: f64,
     /// Driver lag as a share of the mean latency, if it is also above `driver_lag_us`.
     pub driver_lag_share: f64,
