@@ -277,7 +277,7 @@ fn background_workloads_have_their_own_figures_and_are_named_as_causes() {
         "--metric",
         "beside.latency.mean{busy}",
     ]));
-    assert!(compared.contains("mean latency, µs of busy, a background workload"), "{compared}");
+    assert!(compared.contains("B against A: mean latency of busy, a background workload\n"), "{compared}");
 }
 
 #[test]
