@@ -57,7 +57,7 @@ fn threads(observed: &Observation) -> Option<GateFinding> {
     }
     let evidence = format!(
         "the driver had {threads} of the default {default} threads, and more may have given more: CPUs idled {} of the \
-         window, while {waiting:.1} sessions waited for the driver on average, whose busiest thread worked {}",
+         window, its busiest thread worked {} of it, and {waiting:.1} sessions waited for it on average",
         percent(idle),
         percent(busy)
     );

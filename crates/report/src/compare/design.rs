@@ -67,7 +67,7 @@ pub(super) fn notes(of: &MetricRows) -> Vec<String> {
         notes.push("the number of runs depends on their results: p and intervals allow for that".to_owned());
     }
     let apart: Vec<&DesignDocument> = documents.iter().filter(|of| of.sessions.is_some()).collect();
-    if let (Some(first), false) = (apart.first(), apart.is_empty()) {
+    if let Some(first) = apart.first() {
         let known: Vec<f64> = apart.iter().filter_map(|of| of.session_spread).collect();
         let sides = match first.sessions {
             Some([1, 1]) => "each side is one session: its runs share the machine's state".to_owned(),
