@@ -23,7 +23,7 @@ use crate::facts::{facts_of, facts_of_machine};
 use crate::judgement::runs as runs_of;
 use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan, releases, runs};
 use crate::metric::{Metric, better, figures, presentation};
-use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, tree};
+use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, trees};
 use crate::spans::{Spans, lone_us};
 use scripts::script;
 use verdicts::judge_columns;
@@ -282,7 +282,7 @@ fn profiles(panels: &[view::Panel], contexts: &BTreeMap<String, TrialContext>) -
                         counted: profile.is_counted(),
                         transactions: profile.transactions,
                         reservations: profile.limitations(),
-                        roles: profile.stacks.iter().map(tree).collect(),
+                        roles: trees(&profile),
                         trials: profile.trials,
                     });
                 }

@@ -18,7 +18,7 @@ use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 pub use description::{description, off_cpu_description};
 pub use difference::{Change, Difference, has_spread};
 pub use groups_file::parse_groups;
-pub use tree::{Frame, tree};
+pub use tree::{Frame, trees};
 
 /// Error of showing a profile.
 #[derive(Debug, thiserror::Error)]

@@ -51,7 +51,7 @@ pub use estimate::Estimate;
 pub use events::{Event, events};
 pub use first_run::first_run_apart;
 pub use logs::{Interval, Logs};
-pub use mean_difference::mean_difference_half_width;
+pub use mean_difference::{mean_difference_half_width, mean_half_width};
 pub use modes::{Split, critical_split};
 pub use percentiles::{Percentile, percentiles};
 pub use permutation::{mann_whitney_p, permutation_p, share_smaller};

@@ -19,6 +19,8 @@ export interface Call {
 export interface Samples {
   now: number;
   before: number;
+  /** Half of their 95 % intervals by the spread between trials; null with one trial. */
+  margin: { now: number | null; before: number | null };
 }
 
 /** CPU time per transaction that a sample stands for, in microseconds; null if transactions are unknown. */
@@ -66,8 +68,8 @@ export function calls(now: Frame | null, before: Frame | null, parent: Call | nu
   const call: Call = {
     name,
     path: parent ? `${parent.path};${name}` : name,
-    self: { now: now?.self ?? 0, before: before?.self ?? 0 },
-    total: { now: now?.total ?? 0, before: before?.total ?? 0 },
+    self: { now: now?.self ?? 0, before: before?.self ?? 0, margin: { now: now?.self_margin ?? null, before: before?.self_margin ?? null } },
+    total: { now: now?.total ?? 0, before: before?.total ?? 0, margin: { now: now?.margin ?? null, before: before?.margin ?? null } },
     parent,
     children: [],
   };
@@ -129,11 +131,18 @@ export function isFound(name: string, find: string): boolean {
 /** Samples of matching functions, including their callees. */
 export function found(call: Call, find: string): Samples {
   if (isFound(call.name, find)) return call.total;
-  return call.children.map((child) => found(child, find)).reduce(sum, { now: 0, before: 0 });
+  return call.children.map((child) => found(child, find)).reduce(sum, none());
 }
 
+function none(): Samples {
+  return { now: 0, before: 0, margin: { now: null, before: null } };
+}
+
+/** Sum of samples at two places; their spread between trials may have the same reason, so that margins add up. */
 function sum(a: Samples, b: Samples): Samples {
-  return { now: a.now + b.now, before: a.before + b.before };
+  const both = (a: number | null, b: number | null) => (a === null ? b : a + (b ?? 0));
+  const margin = { now: both(a.margin.now, b.margin.now), before: both(a.margin.before, b.margin.before) };
+  return { now: a.now + b.now, before: a.before + b.before, margin };
 }
 
 export interface Function {
@@ -142,11 +151,11 @@ export interface Function {
   total: Samples;
 }
 
-/** Every function, by its own CPU time or, with two profiles, by its change, descending. */
+/** Every function, by its own CPU time; with two profiles, those that are new or gone first, then by the change, descending. */
 export function functions(root: Call, change: ((samples: Samples) => Change) | null): Function[] {
   const all = new Map<string, Function>();
   const visit = (call: Call, above: Set<string>) => {
-    const known = all.get(call.name) ?? { name: call.name, self: { now: 0, before: 0 }, total: { now: 0, before: 0 } };
+    const known = all.get(call.name) ?? { name: call.name, self: none(), total: none() };
     known.self = sum(known.self, call.self);
     const calledItself = above.has(call.name);
     // A recursive function counts once.
@@ -157,8 +166,9 @@ export function functions(root: Call, change: ((samples: Samples) => Change) | n
   };
   // The names of role and process are not functions.
   for (const process of root.children) for (const call of process.children) visit(call, new Set());
+  const first = ({ self }: Function) => Number(change !== null && isNewOrGone(change(self)));
   const weight = ({ self }: Function) => (change ? Math.abs(change(self).more) : self.now);
-  return [...all.values()].sort((a, b) => weight(b) - weight(a));
+  return [...all.values()].sort((a, b) => first(b) - first(a) || weight(b) - weight(a));
 }
 
 /** Change of CPU time per transaction, in microseconds. */
@@ -166,19 +176,37 @@ export interface Change {
   before: number;
   now: number;
   more: number;
-  /** Half of its 95 % interval: random variation of sample counts is their square root. */
+  /**
+   * Half of its 95 % interval: at least the random variation of sample counts, which is their square root, and that
+   * between trials (Cochran's approximation of the interval of a difference, 1964).
+   */
   chance: number;
 }
 
 /** The changes between two profiles; null if one of them has no transactions. */
 export function changes({ now, before }: Scale): ((samples: Samples) => Change) | null {
   if (now === null || before === null) return null;
-  return (samples) => ({
-    before: samples.before * before,
-    now: samples.now * now,
-    more: samples.now * now - samples.before * before,
-    chance: DEVIATIONS * Math.hypot(Math.sqrt(samples.now) * now, Math.sqrt(samples.before) * before),
-  });
+  return (samples) => {
+    const { margin } = samples;
+    const sampling = DEVIATIONS * Math.hypot(Math.sqrt(samples.now) * now, Math.sqrt(samples.before) * before);
+    const spread = margin.now === null || margin.before === null ? 0 : Math.hypot(margin.now * now, margin.before * before);
+    return {
+      before: samples.before * before,
+      now: samples.now * now,
+      more: samples.now * now - samples.before * before,
+      chance: Math.max(sampling, spread),
+    };
+  };
+}
+
+/** Whether a function is in one of the profiles only, and not by chance: of a thousand functions, some with few samples are. */
+function isNewOrGone({ before, now, more, chance }: Change): boolean {
+  return (before === 0 || now === 0) && Math.abs(more) > 2 * chance;
+}
+
+/** Whether the spread between trials is known: both profiles have several. */
+export function hasSpread(...profiles: (Profile | undefined)[]): boolean {
+  return profiles.every((profile) => profile !== undefined && profile.trials.length > 1);
 }
 
 /** Intensity of a bar's colour, from 0 to 1: the share of it that changed, or 0 if that may be chance. */

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { at, bars, calls, changes, found, functions, strength } from '../../src/profiles/flame';
+import type { Samples } from '../../src/profiles/flame';
 import type { Frame } from '../../src/data/generated/view';
 
-function frame(name: string, self: number, children: Frame[] = []): Frame {
-  return { name, self, total: children.reduce((sum, child) => sum + child.total, self), children };
+function frame(name: string, self: number, children: Frame[] = [], margin: number | null = null): Frame {
+  return { name, self, total: children.reduce((sum, child) => sum + child.total, self), self_margin: margin, margin, children };
 }
 
 const NOW = frame('load', 0, [
@@ -52,15 +53,34 @@ test('a function that calls itself is counted once', () => {
   expect(found(calls(NOW, null), 're').now).toBe(100);
 });
 
-test('a difference is per transaction, and zero within the sampling error', () => {
+test('a difference is per transaction, and zero where it may be chance', () => {
   const change = changes({ now: 2, before: 1 });
   const root = calls(NOW, BEFORE);
   const all = functions(root, change);
   expect(all.map(({ name }) => name).slice(0, 3)).toEqual(['read', 'send_[k]', 'parse']);
-  expect(change?.({ now: 30, before: 50 })).toMatchObject({ now: 60, before: 50, more: 10 });
-  const of = (samples: { now: number; before: number }) => strength(change?.(samples) ?? { now: 0, before: 0, more: 0, chance: 0 });
-  expect(of({ now: 30, before: 50 })).toBe(0);
-  expect(of({ now: 0, before: 50 })).toBe(1);
+  const samples = (now: number, before: number, margins: [number | null, number | null] = [null, null]) => ({
+    now,
+    before,
+    margin: { now: margins[0], before: margins[1] },
+  });
+  expect(change?.(samples(30, 50))).toMatchObject({ now: 60, before: 50, more: 10 });
+  const of = (samples: Samples) => strength(change?.(samples) ?? { now: 0, before: 0, more: 0, chance: 0 });
+  expect(of(samples(30, 50))).toBe(0);
+  expect(of(samples(0, 50))).toBe(1);
   expect(changes({ now: 2, before: null })).toBeNull();
   expect(bars(root, 0).some(({ call }) => call.name === 'parse')).toBe(false);
+  // 200 samples more are far beyond the sampling error, but not beyond what the trials differ by.
+  expect(of(samples(300, 400, [null, 130]))).toBeCloseTo(1 / 3);
+  expect(of(samples(300, 400, [80, 130]))).toBe(0);
+  expect(change?.(samples(300, 400, [80, 130])).chance).toBeCloseTo(Math.hypot(160, 130));
+  expect(change?.(samples(300, 400, [1, 1])).chance).toBeCloseTo(1.96 * Math.hypot(2 * Math.sqrt(300), 20));
+});
+
+test('functions that are new or gone come first, and margins at several places add up', () => {
+  const process = (...children: Frame[]) => frame('load', 0, [frame('postgres', 0, children)]);
+  const now = process(frame('a', 900, [frame('b', 60, [], 5)], 30), frame('new', 40, [], 3), frame('b', 40, [], 4));
+  const before = process(frame('a', 600, [frame('b', 90, [], 6)], 30), frame('few', 2, [], 1));
+  const all = functions(calls(now, before), changes({ now: 1, before: 1 }));
+  expect(all.map(({ name }) => name)).toEqual(['new', 'a', 'b', 'few']);
+  expect(all[2]?.self).toEqual({ now: 100, before: 90, margin: { now: 9, before: 6 } });
 });

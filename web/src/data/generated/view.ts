@@ -234,6 +234,15 @@ self: number,
  */
 total: number, 
 /**
+ * Half of the 95 % interval of `self` by the spread between trials, in samples; null with one trial, or if
+ * transactions are unknown.
+ */
+self_margin: number | null, 
+/**
+ * Half of the 95 % interval of `total`, likewise.
+ */
+margin: number | null, 
+/**
  * Functions that it called, the most samples first. Those below 0.1 % of the role are combined in the last one.
  */
 children: Array<Frame>, };
