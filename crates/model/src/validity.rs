@@ -44,8 +44,8 @@ pub const GATES: [&str; 31] = [
 pub struct Thresholds {
     /// Share of the window that the busiest driver thread may be busy.
     pub driver_busy_share: f64,
-    /// Share of the window in which CPUs idled, and in which the busiest driver thread worked, if there are fewer threads than
-    /// by default.
+    /// Share of the window in which CPUs may idle, if there are fewer driver threads than by default and sessions wait for
+    /// them.
     pub driver_threads_share: f64,
     /// Driver lag as a share of the mean latency, if it is also above `driver_lag_us`.
     pub driver_lag_share: f64,
@@ -85,7 +85,7 @@ impl Default for Thresholds {
     fn default() -> Self {
         Self {
             driver_busy_share: 0.9,
-            driver_threads_share: 0.2,
+            driver_threads_share: 0.05,
             driver_lag_share: 0.1,
             driver_lag_us: 50.0,
             driver_wait_share: 0.5,

@@ -88,7 +88,7 @@ mod tests {
         trial.counter("role.run_us", Some("foreign"), 5_000_000.0);
         trial.counter("cpu.steal_us", Some("all"), 1_000_000.0);
         trial.counter("cpu.idle_us", Some("all"), 1_500_000.0);
-        trial.waits = sessions(60);
+        trial.waits = sessions(70);
         trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
         let mut suspected = on_with_one_thread(Acceleration::Kvm, &trial).1;
         suspected.sort_unstable();
