@@ -1,12 +1,13 @@
 //! Simulations that check the promises of `docs/statistics.md`, and measure their speed.
 //!
-//! `cargo run --release -p verdicts`. `random.rs` generates runs and histories with known truth, `comparisons.rs`,
+//! `cargo run --release -p verdicts`. `random.rs` generates runs and histories with known truth, `comparisons.rs`, `pairs.rs`,
 //! `conditions.rs`, `cells.rs` and `histories.rs` apply the crate `stats` to them, `table.rs` prints.
 
 mod cells;
 mod comparisons;
 mod conditions;
 mod histories;
+mod pairs;
 mod random;
 mod table;
 
@@ -49,6 +50,7 @@ fn main() -> io::Result<()> {
         out.flush()
     };
     show(comparisons::rows(&mut random, times))?;
+    show(pairs::rows(&mut random, times))?;
     show(conditions::rows(&mut random, times))?;
     show(cells::rows(&mut random, times))?;
     show(histories::rows(&mut random, times / 5))?;

@@ -67,6 +67,14 @@ impl Estimate {
         Some(Self::new(moments.mean, [(moments.variance()? / n, n - 1.0)], n))
     }
 
+    /// The estimate of [`Estimate::of_pairs`] that so many differences with the same mean and spread would give, where their
+    /// number depends on the results.
+    pub(crate) fn with_pairs(self, count: usize) -> Self {
+        let n = count as f64;
+        let standard_error = self.standard_error * (self.size / n).sqrt();
+        Self { standard_error, degrees_of_freedom: n - 1.0, size: n, ..self }.sequential()
+    }
+
     /// With the parts of the variance of the logarithm's mean, each with its degrees of freedom.
     fn new<const N: usize>(difference: f64, parts: [(f64, f64); N], size: f64) -> Self {
         let (variance, degrees_of_freedom) = satterthwaite(parts);

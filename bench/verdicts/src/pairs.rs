@@ -1,0 +1,104 @@
+//! Comparisons in pairs: sessions are added, and looked at, until they decide.
+
+use rand_distr::StudentT;
+use stats::{PairedSequence, Verdict, session_log_ratio};
+
+use crate::random::{PairNoise, Random, Tails};
+use crate::table::{Bound, Row, percent};
+
+/// Pairs of a session.
+const PAIRS: usize = 15;
+/// Sessions after which a comparison ends undecided.
+const MAX_SESSIONS: usize = 1000;
+/// Comparisons that are decided together.
+const MATRIX: usize = 10;
+
+/// A quiet machine, as measured: sessions spread by 4 %, pairs by 19 %.
+const QUIET: PairNoise = PairNoise { session: 0.04, pair: 0.19, tails: Tails::Normal, drift: 0.0 };
+/// One on which other programs run.
+const BUSY: PairNoise = PairNoise { session: 0.11, pair: 0.33, ..QUIET };
+
+pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
+    let Ok(student) = StudentT::new(3.0) else { return Vec::new() };
+    let heavy_tails = PairNoise { tails: Tails::Heavy(student), ..QUIET };
+    let drift = PairNoise { drift: 0.5, ..QUIET };
+    let mut rows = Vec::new();
+    for (conditions, noise, ratio, margin, times) in [
+        ("quiet", QUIET, 1.0, 1.05, times),
+        ("heavy tails", heavy_tails, 1.0, 1.05, times),
+        ("drifting by 50%", drift, 1.0, 1.05, times),
+        ("busy", BUSY, 1.0, 1.05, times / 5),
+        ("quiet, margin 2%", QUIET, 1.0, 1.02, times / 5),
+        ("quiet, −3%", QUIET, 0.97, 1.05, times),
+        ("quiet, −5%", QUIET, 0.95, 1.05, times),
+        ("heavy tails, −5%", heavy_tails, 0.95, 1.05, times),
+        ("drifting by 50%, −5%", drift, 0.95, 1.05, times),
+        ("busy, −5%", BUSY, 0.95, 1.05, times / 5),
+        ("quiet, −2%, margin 2%", QUIET, 0.98, 1.02, times / 5),
+        ("quiet, −8%", QUIET, 0.92, 1.05, times),
+    ] {
+        rows.extend(until_decided(random, times, conditions, noise, ratio, margin));
+    }
+    let what = format!("any false decision among {MATRIX} comparisons in pairs, quiet");
+    rows.push(Row::share(what, times / 10, Bound::AtMost(0.01), || {
+        (0..MATRIX)
+            .any(|_| is_change(decide(random, QUIET, 1.0, PairedSequence::new(1.05, MATRIX)).verdict()))
+    }));
+    rows
+}
+
+fn until_decided(
+    random: &mut Random,
+    times: usize,
+    conditions: &str,
+    noise: PairNoise,
+    ratio: f64,
+    margin: f64,
+) -> Vec<Row> {
+    let what = |figure: &str| format!("{figure}, in pairs: {conditions}");
+    let (mut sessions, mut held) = (Vec::new(), 0);
+    let decided = Row::share(what("decided as it is"), times, Bound::AtLeast(0.99), || {
+        let sequence = decide(random, noise, ratio, PairedSequence::new(margin, 1));
+        sessions.push(sequence.sessions());
+        held += usize::from(
+            sequence.interval().is_none_or(|interval| (interval.low..=interval.high).contains(&ratio)),
+        );
+        match sequence.verdict() {
+            Verdict::Equivalent => (1.0 / margin..=margin).contains(&ratio),
+            Verdict::Regression => ratio < 1.0,
+            _ => false,
+        }
+    });
+    sessions.sort_unstable();
+    let quantile = |share: f64| sessions[(share * (sessions.len() - 1) as f64) as usize] as f64;
+    vec![
+        decided,
+        Row::new(
+            what("interval at the decision holds the ratio"),
+            held as f64 / times as f64,
+            Bound::AtLeast(0.99),
+            percent,
+        ),
+        Row::new(what("sessions, median"), quantile(0.5), Bound::Unbounded, whole),
+        Row::new(what("sessions, 95th percentile"), quantile(0.95), Bound::Unbounded, whole),
+    ]
+}
+
+/// Adds sessions until they decide.
+fn decide(random: &mut Random, noise: PairNoise, ratio: f64, mut sequence: PairedSequence) -> PairedSequence {
+    while matches!(sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient)
+        && sequence.sessions() < MAX_SESSIONS
+    {
+        let log_ratio = session_log_ratio(&random.session(PAIRS, ratio, noise));
+        sequence.add(log_ratio.unwrap_or_default());
+    }
+    sequence
+}
+
+fn is_change(verdict: Verdict) -> bool {
+    matches!(verdict, Verdict::Regression | Verdict::Improvement)
+}
+
+fn whole(number: f64) -> String {
+    format!("{number:.0}")
+}
