@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use jiff::{SignedDuration, Timestamp};
 use model::cell::Cell;
-use model::message::{Interval, Phase, ScriptInterval};
+use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
 use model::record::{
@@ -189,16 +189,17 @@ impl Generator<'_> {
 
     fn interval(&self, second: u64, random: &mut Xoshiro256PlusPlus) -> Interval {
         let (transactions, latency_ns) = &self.pool[random.random_range(0..self.pool.len())];
+        let phase = if second == 0 { Phase::Warmup } else { Phase::Measure };
         Interval {
             start_us: second * 1_000_000,
             width_us: 1_000_000,
-            phase: if second == 0 { Phase::Warmup } else { Phase::Measure },
+            phase,
             scripts: vec![ScriptInterval {
                 script: self.cell.workload.name().to_owned(),
                 transactions: *transactions,
                 failed: Some(0),
-                latency_ns: latency_ns.clone(),
-                service_ns: None,
+                unfinished: None,
+                latencies: vec![PhaseLatencies { phase, latency_ns: latency_ns.clone(), service_ns: None }],
             }],
             background: Vec::new(),
             spans: Vec::new(),

@@ -57,13 +57,15 @@ impl IntervalLog {
         let start_us = record.start_ns / 1_000;
         let width_us = record.end_ns / 1_000 - start_us;
         for (number, script) in record.scripts.iter().enumerate() {
-            let name = self.scripts.get(number).map_or("?", String::as_str);
-            let tag = hlog::tag(name, record.phase);
-            let service = script.service.as_ref().map(|service| (format!("{tag}{}", hlog::SERVICE), service));
-            for (tag, histogram) in [(tag, &script.latency)].into_iter().chain(service) {
-                let payload = self.payload(histogram)?;
-                let line = hlog::format_line(&tag, start_us, width_us, histogram.max(), &payload);
-                self.file.write_all(line.as_bytes())?;
+            let name = self.scripts.get(number).map_or("?", String::as_str).to_owned();
+            for of_phase in script.by_phase(record.phase) {
+                let tag = hlog::tag(&name, of_phase.phase);
+                let service = of_phase.service.map(|service| (format!("{tag}{}", hlog::SERVICE), service));
+                for (tag, histogram) in [(tag, of_phase.latency)].into_iter().chain(service) {
+                    let payload = self.payload(&histogram)?;
+                    let line = hlog::format_line(&tag, start_us, width_us, histogram.max(), &payload);
+                    self.file.write_all(line.as_bytes())?;
+                }
             }
         }
         self.file.flush()

@@ -92,15 +92,11 @@ impl<'a> Live<'a> {
 }
 
 fn status(since: &Record, failed: u64) -> String {
-    let done: u64 = since.scripts.iter().map(|script| script.moments.count).sum();
+    let sum = since.ended();
+    let done = sum.as_ref().map_or(0, |sum| sum.moments.count);
     let tps = done as f64 * 1e9 / (since.end_ns - since.start_ns) as f64;
-    let p99 = since.scripts.split_first().and_then(|(first, others)| {
-        let mut latency = first.latency.clone();
-        for other in others {
-            latency.add(&other.latency).ok()?;
-        }
-        (!latency.is_empty()).then(|| ms(latency.value_at_quantile(0.99) as f64))
-    });
+    let latency = sum.map(|sum| sum.latency).filter(|latency| !latency.is_empty());
+    let p99 = latency.map(|latency| ms(latency.value_at_quantile(0.99) as f64));
     let phase = match since.phase {
         Phase::Warmup => "  warm-up",
         Phase::Measure => "",

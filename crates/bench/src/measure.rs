@@ -3,7 +3,7 @@
 use std::fs;
 use std::time::Duration;
 
-use driver::{Control, DriverMessage, Level, Load, Observer, Outcome, Record, Stopper};
+use driver::{Control, DriverMessage, Level, Load, Observer, Outcome, Record, ScriptRecord, Stopper};
 use jiff::Timestamp;
 use model::message::Phase;
 use model::record::ClockReading;
@@ -179,12 +179,12 @@ impl Observer for Recorder<'_, '_> {
     fn interval(&mut self, record: &Record) {
         match record.phase {
             Phase::Warmup => {
-                self.in_warmup += record.scripts.iter().map(|script| script.moments.count).sum::<u64>()
+                self.in_warmup += record.scripts.iter().map(ScriptRecord::succeeded).sum::<u64>()
             }
             Phase::Drain => {
-                for script in &record.scripts {
-                    self.drain.transactions += script.moments.count;
-                    self.drain.max_ns = self.drain.max_ns.max(script.moments.max);
+                if let Some(sum) = record.ended() {
+                    self.drain.transactions += sum.moments.count;
+                    self.drain.max_ns = self.drain.max_ns.max(sum.moments.max);
                 }
             }
             Phase::Measure => {
@@ -260,19 +260,7 @@ impl Recorder<'_, '_> {
 
 impl Interval {
     fn new(record: &Record) -> Self {
-        let (first, others) = match record.scripts.split_first() {
-            Some((first, others)) => (first, others),
-            None => return Self::empty(record),
-        };
-        let merged;
-        let sum = if others.is_empty() {
-            first
-        } else {
-            let mut all = first.clone();
-            others.iter().for_each(|script| all.add(script));
-            merged = all;
-            &merged
-        };
+        let Some(sum) = record.ended() else { return Self::empty(record) };
         let some = !sum.latency.is_empty();
         Self {
             transactions: sum.moments.count,

@@ -103,7 +103,7 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// The transactions that ended in the window.
+    /// The transactions that ended in the window; in an open loop with the latencies of those that were to start in it.
     pub(crate) fn from_record(record: &Record) -> Option<Self> {
         let (first, others) = record.scripts.split_first()?;
         let mut sum = first.clone();
@@ -118,7 +118,7 @@ impl Window {
         })
     }
 
-    /// The same with the latencies of those that were to start in it.
+    /// The same with the latencies of all that were to start in it, whenever they ended.
     pub(crate) fn with_intended(self, intended: &Intended) -> Self {
         Self {
             latency: intended.latency.clone(),

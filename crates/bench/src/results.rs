@@ -192,14 +192,6 @@ impl Results {
     }
 }
 
-/// The sum over all scripts.
-fn sum(window: &Record) -> Option<ScriptRecord> {
-    let (first, others) = window.scripts.split_first()?;
-    let mut sum = first.clone();
-    others.iter().for_each(|script| sum.add(script));
-    Some(sum)
-}
-
 fn per_second(count: u64, ns: u64) -> f64 {
     if ns == 0 { 0.0 } else { count as f64 * 1e9 / ns as f64 }
 }
@@ -207,7 +199,7 @@ fn per_second(count: u64, ns: u64) -> f64 {
 impl Totals {
     fn new(load: &Load, measurement: &Measurement, stall: Option<&Stall>) -> Self {
         let window_ns = measurement.outcome.window_ns;
-        let sum = measurement.window.as_ref().and_then(sum);
+        let sum = measurement.window.as_ref().and_then(Record::ended);
         let count = |figure: fn(&ScriptRecord) -> u64| sum.as_ref().map_or(0, figure);
         let (rows, bytes) = (count(|s| s.rows), measurement.window.as_ref().map_or(0, |window| window.bytes));
         let transactions = count(|s| s.moments.count);
@@ -330,8 +322,8 @@ fn scripts(load: &Load, window: &Record, intended: &[Intended], window_ns: u64) 
         .map(|(number, (script, record))| Script {
             name: script.script.name().to_owned(),
             weight: script.weight,
-            tps: per_second(record.moments.count, window_ns),
-            transactions: record.moments.count,
+            tps: per_second(record.succeeded(), window_ns),
+            transactions: record.succeeded(),
             failed: record.failures.sum(),
             retried: record.retried,
             retries: record.retries,

@@ -12,15 +12,13 @@ const SHARES: [f64; 5] = [0.5, 0.9, 0.95, 0.99, 0.999];
 /// Length of intervals that count as a full second. The last one of a phase is usually shorter.
 const SECOND_US: RangeInclusive<u64> = 990_000..=1_010_000;
 
-/// The statistics of a load with these intervals, in order of time. `latencies` returns those of an interval: each
-/// value in nanoseconds with its count; `None` if they can't be read. `unfinished`: in an open loop, the number of
-/// transactions that were to start in the window and did not end.
+/// The statistics of a load with these intervals, in order of time. `latencies` returns those of an interval that count in
+/// the window: each value in nanoseconds with its count; `None` if they can't be read.
 ///
 /// Methods: [`stats::WindowMean`], [`stats::warmup_cut`] of warm-up and window, [`stats::stalls`] and
 /// [`stats::percentiles`]. [`Statistics::missing`] has the reason for each figure that is `None`.
 pub fn run_statistics(
     intervals: &[Interval],
-    unfinished: Option<u64>,
     latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
 ) -> Statistics {
     let is_full = |interval: &&Interval| SECOND_US.contains(&interval.width_us);
@@ -45,6 +43,8 @@ pub fn run_statistics(
         n if n < 50 => format!("the load has {n} full seconds, and 50 are needed"),
         _ => "the load did not settle in its first half".to_owned(),
     });
+    let unfinished: u64 =
+        intervals.iter().flat_map(|i| &i.scripts).filter_map(|script| script.unfinished).sum();
     let stalls = stats::stalls(&window.tps);
     missing.add_unless(stalls.is_some(), "stalls", || short(10).unwrap_or_default());
 
@@ -59,13 +59,13 @@ pub fn run_statistics(
         warmup_cut_us: cut.and_then(|cut| load.start_us.get(cut).copied()),
         stalls: stalls.map(|stalls| stalls.iter().filter_map(|stall| window.stall(stall)).collect()),
         percentiles: match unfinished {
-            Some(count @ 1..) => {
+            0 => percentiles(seconds(intervals, latencies), &mut missing),
+            count => {
                 missing.add_unless(false, "percentiles", || {
                     format!("{count} transactions that were due in the window did not end: only minimums are known")
                 });
                 Vec::new()
             }
-            _ => percentiles(seconds(intervals, unfinished.is_some(), latencies), &mut missing),
         },
         missing: missing.0,
     }
@@ -122,14 +122,13 @@ fn why_no_interval(mean: Option<&WindowMean>, too_short: Option<String>) -> Stri
 /// because they were due in the window. None if some can't be read.
 fn seconds(
     intervals: &[Interval],
-    is_open: bool,
     latencies: impl Fn(&Interval) -> Option<Vec<(u64, u64)>>,
 ) -> Option<Vec<Vec<(u64, u64)>>> {
     let mut seconds: Vec<Vec<(u64, u64)>> = Vec::new();
     for interval in intervals {
         match (interval.phase, seconds.last_mut()) {
             (Phase::Measure, _) => seconds.push(latencies(interval)?),
-            (Phase::Drain, Some(last)) if is_open => {
+            (Phase::Drain, Some(last)) => {
                 last.extend(latencies(interval)?);
                 last.sort_unstable();
             }
@@ -184,8 +183,8 @@ mod tests {
             script: "simple-update".to_owned(),
             transactions,
             failed: Some(0),
-            latency_ns: String::new(),
-            service_ns: None,
+            unfinished: None,
+            latencies: Vec::new(),
         };
         Interval {
             start_us,
@@ -217,13 +216,14 @@ mod tests {
     }
 
     /// A hundred transactions between 1 and 2 ms.
-    fn latencies(_: &Interval) -> Option<Vec<(u64, u64)>> {
-        Some((0..100).map(|i| (1_000_000 + i * 10_000, 1)).collect())
+    fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
+        let count = if interval.phase == Phase::Measure { 100 } else { 0 };
+        Some((0..count).map(|i| (1_000_000 + i * 10_000, 1)).collect())
     }
 
     #[test]
     fn a_steady_window_has_a_precise_mean_and_no_stalls() {
-        let statistics = run_statistics(&load(30, 300, wobbling), None, latencies);
+        let statistics = run_statistics(&load(30, 300, wobbling), latencies);
         assert_eq!(
             (statistics.seconds, statistics.stationary, statistics.stalls.as_deref()),
             (300, Some(true), Some(&[][..]))
@@ -248,23 +248,21 @@ mod tests {
             Some(vec![(ns, 1)])
         };
         let p99_us = |unfinished| {
-            let statistics = run_statistics(&load(5, 60, wobbling), unfinished, latencies);
+            let mut load = load(5, 60, wobbling);
+            load[65].scripts[0].unfinished = Some(unfinished);
+            let statistics = run_statistics(&load, latencies);
             let p99 = statistics.percentiles.into_iter().find(|percentile| percentile.share == 0.99);
             (p99.map(|percentile| percentile.value_us), statistics.missing.get("percentiles").cloned())
         };
-        assert_eq!(p99_us(None), (Some(1_000.0), None), "a closed loop");
-        assert_eq!(p99_us(Some(0)), (Some(9_000_000.0), None));
-        let (p99, missing) = p99_us(Some(7));
+        assert_eq!(p99_us(0), (Some(9_000_000.0), None));
+        let (p99, missing) = p99_us(7);
         assert!(p99.is_none() && missing.is_some_and(|why| why.starts_with("7 transactions")));
     }
 
     #[test]
     fn an_alternating_window_counts_all_of_its_seconds() {
-        let statistics = run_statistics(
-            &load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11),
-            None,
-            latencies,
-        );
+        let statistics =
+            run_statistics(&load(0, 60, |second| 1000 + second % 2 * 200 + second * 37 % 11), latencies);
         assert_eq!(statistics.effective_seconds, Some(60.0));
         assert!(
             statistics.tps_interval.is_some() && !statistics.missing.contains_key("tps_interval"),
@@ -274,7 +272,7 @@ mod tests {
 
     #[test]
     fn a_drifting_window_is_reported_and_its_mean_has_no_interval() {
-        let statistics = run_statistics(&load(0, 300, |second| 1000 + second), None, latencies);
+        let statistics = run_statistics(&load(0, 300, |second| 1000 + second), latencies);
         assert_eq!((statistics.stationary, statistics.tps_interval), (Some(false), None));
         assert!(statistics.drift_share.unwrap() > 0.2 && statistics.trend_p.unwrap() < 0.01);
         assert!(
@@ -286,8 +284,8 @@ mod tests {
     #[test]
     fn a_slow_beginning_after_the_warm_up_is_detected() {
         let slow = |second| if second < 20 { 50 * second } else { wobbling(second) };
-        assert_eq!(run_statistics(&load(10, 100, slow), None, latencies).warmup_cut_us, Some(20_000_000));
-        let never = run_statistics(&load(10, 100, |second| 50 * second), None, latencies);
+        assert_eq!(run_statistics(&load(10, 100, slow), latencies).warmup_cut_us, Some(20_000_000));
+        let never = run_statistics(&load(10, 100, |second| 50 * second), latencies);
         assert_eq!(never.warmup_cut_us, None);
         assert!(never.missing["warmup_cut_us"].contains("did not settle"), "{never:?}");
     }
@@ -295,7 +293,7 @@ mod tests {
     #[test]
     fn stalls_have_their_position_in_the_load() {
         let stalled = |second| if (40..43).contains(&second) { 1 } else { 1000 };
-        let statistics = run_statistics(&load(10, 60, stalled), None, latencies);
+        let statistics = run_statistics(&load(10, 60, stalled), latencies);
         let stall = Stall { start_us: 40_000_000, length_us: 3_000_000, baseline_tps: 1000.0 };
         assert_eq!(statistics.stalls, Some(vec![stall]));
     }
@@ -303,7 +301,7 @@ mod tests {
     #[test]
     fn figures_of_a_short_window_are_none_with_reasons() {
         let missing = |seconds: u64| {
-            let statistics = run_statistics(&load(0, seconds, wobbling), None, latencies);
+            let statistics = run_statistics(&load(0, seconds, wobbling), latencies);
             let names: Vec<String> = statistics.missing.keys().cloned().collect();
             names.join(" ")
         };
@@ -313,16 +311,16 @@ mod tests {
         assert_eq!(missing(50), "percentiles.interval_us stationary");
         assert_eq!(missing(60), "p99.9 stationary", "of 6000 transactions 6 took longer");
         assert_eq!(missing(300), "");
-        let short = run_statistics(&load(1, 4, wobbling), None, latencies);
+        let short = run_statistics(&load(1, 4, wobbling), latencies);
         assert_eq!(short.missing["tps_interval"], "the window has 4 full seconds, and 30 are needed");
         assert_eq!(short.percentiles[0].value_us, 1490.0);
     }
 
     #[test]
     fn without_seconds_or_latencies_there_are_no_figures() {
-        let nothing = run_statistics(&[], None, latencies);
+        let nothing = run_statistics(&[], latencies);
         assert_eq!((nothing.seconds, nothing.tps_mean, nothing.percentiles.len()), (0, None, 0));
-        let unreadable = run_statistics(&load(0, 60, wobbling), None, |_| None);
+        let unreadable = run_statistics(&load(0, 60, wobbling), |_| None);
         assert!(unreadable.percentiles.is_empty());
         assert!(unreadable.missing["percentiles"].contains("can't be read"));
     }

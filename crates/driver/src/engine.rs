@@ -84,6 +84,10 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
     let schedule = Schedule::new(&load);
     let shapes: Arc<[Shape]> = program.shapes(&load).into();
     let load = Arc::new(load);
+    let intended = match load.main.arrivals.is_open() {
+        true => load.main.scripts.iter().map(|_| Intended::new()).collect::<Result<_, _>>()?,
+        false => Vec::new(),
+    };
     let mut engine = Engine {
         events: control.events,
         observer,
@@ -91,6 +95,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         stop: Arc::new(Stop::default()),
         intervals: Intervals::new(load.threads as usize),
         progress: Progress::default(),
+        intended,
         engine_used: None,
         background: Vec::new(),
         window_start_ns: schedule.window_start_ns(),
@@ -229,6 +234,8 @@ struct Engine<'a> {
     stop: Arc<Stop>,
     intervals: Intervals,
     progress: Progress,
+    /// See [`Outcome::intended`].
+    intended: Vec<Intended>,
     engine_used: Option<EngineUsed>,
     /// Process ids of the backends of clients outside the main group.
     background: Vec<i32>,
@@ -245,7 +252,6 @@ struct Progress {
     /// Whether a thread ran to the planned end.
     reached_end: bool,
     missed: u64,
-    intended: Vec<Intended>,
     aborted: u32,
     /// Connections after the first of each client.
     reconnected: u64,
@@ -294,7 +300,7 @@ impl Engine<'_> {
             stopped_early: !self.progress.reached_end,
             aborted: self.progress.aborted,
             missed: self.progress.missed,
-            intended: mem::take(&mut self.progress.intended),
+            intended: mem::take(&mut self.intended),
             connections,
             cpu_us,
             engine: self.engine_used.take().unwrap_or_else(unknown),
@@ -335,12 +341,6 @@ impl Engine<'_> {
                 self.progress.missed += ended.missed;
                 self.progress.drained += 1;
                 self.progress.reached_end |= ended.reached_end;
-                if self.progress.intended.is_empty() {
-                    self.progress.intended = ended.intended;
-                } else {
-                    let theirs = &ended.intended;
-                    self.progress.intended.iter_mut().zip(theirs).for_each(|(sum, of)| sum.add(of));
-                }
                 self.intervals.end(thread);
                 self.report_intervals(thread);
             }
@@ -355,6 +355,13 @@ impl Engine<'_> {
             self.progress.reconnected += record.connects.count;
             if record.phase == Phase::Measure {
                 self.window_end_ns = self.window_end_ns.max(record.end_ns);
+            }
+            if record.phase != Phase::Warmup {
+                // The scripts of the main group come first.
+                self.intended
+                    .iter_mut()
+                    .zip(&record.scripts)
+                    .for_each(|(sum, script)| sum.add_interval(script));
             }
             if !record.is_empty() {
                 self.observer.interval(&record);

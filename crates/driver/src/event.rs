@@ -2,7 +2,7 @@
 
 use crate::error::LoadError;
 use crate::observer::{DriverMessage, EngineUsed};
-use crate::record::{Intended, Record};
+use crate::record::Record;
 
 /// How the load of one thread ended.
 pub(crate) struct ThreadEnd {
@@ -10,8 +10,6 @@ pub(crate) struct ThreadEnd {
     pub(crate) reached_end: bool,
     /// See [`Outcome::missed`](crate::Outcome::missed).
     pub(crate) missed: u64,
-    /// See [`Outcome::intended`](crate::Outcome::intended).
-    pub(crate) intended: Vec<Intended>,
 }
 
 /// An event for the main thread.

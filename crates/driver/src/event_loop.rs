@@ -164,13 +164,13 @@ impl<'a, I: Io> EventLoop<'a, I> {
             Some(_) => self.clients.iter().all(is_done),
         };
         let now_ns = clock::now_ns();
+        self.recorder()?.advance_to(now_ns)?;
+        let missed = self.missed(now_ns)?;
         self.recorder()?.finish(now_ns)?;
         if let Some(log) = self.log.take() {
             log.finish(clock::unix_us()).map_err(LoadError::Log)?;
         }
-        let missed = self.missed(now_ns)?;
-        let intended = self.recorder()?.take_intended();
-        Ok(ThreadEnd { reached_end: planned && !stopped, missed, intended })
+        Ok(ThreadEnd { reached_end: planned && !stopped, missed })
     }
 
     /// Number of due slots that no thread has taken, whose transactions will not end; the last thread counts them.

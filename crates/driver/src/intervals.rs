@@ -46,9 +46,10 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::Shape;
 
     fn record(number: u64, latency_ns: u64) -> Box<Record> {
-        let mut record = Record::new(&[crate::record::Shape { commands: 0, service: false }]).unwrap();
+        let mut record = Record::new(&[Shape { commands: 0, service: false, is_open: false }]).unwrap();
         record.number = number;
         record.scripts[0].latency.saturating_record(latency_ns);
         Box::new(record)

@@ -46,6 +46,7 @@ pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Ver
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use process::{Process, ProcessEvent};
 pub use record::{
-    CommandRecord, ErrorRecord, Failures, Intended, Lag, Moments, Record, ScriptRecord, TransactionSpan,
+    CommandRecord, ErrorRecord, Failures, Intended, Lag, Moments, PhaseLatencies, Record, ScriptRecord,
+    TransactionSpan,
 };
 pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, ServeOutcome, serve};

@@ -203,12 +203,14 @@ impl Program {
     /// The parts of each script's record.
     pub(crate) fn shapes(&self, load: &Load) -> Vec<Shape> {
         let commands = |script: &CompiledScript| if load.per_command { script.steps.len() } else { 0 };
-        let shapes = |group: &Clients| {
+        let shapes = |(number, group): (usize, &Clients)| {
             let service = group.arrivals.is_open();
+            let is_open = service && number == 0;
             let scripts = &self.scripts[group.scripts.clone()];
-            scripts.iter().map(|script| Shape { commands: commands(script), service }).collect::<Vec<_>>()
+            let shape = |script| Shape { commands: commands(script), service, is_open };
+            scripts.iter().map(shape).collect::<Vec<_>>()
         };
-        self.groups.iter().flat_map(shapes).collect()
+        self.groups.iter().enumerate().flat_map(shapes).collect()
     }
 }
 

@@ -1,5 +1,7 @@
 //! Counts of one thread in one interval; added up, those of all threads.
 
+use std::borrow::Cow;
+
 use hdrhistogram::Histogram;
 use model::message::Phase;
 
@@ -62,13 +64,21 @@ pub struct TransactionSpan {
 /// The transactions of one script that ended in an interval.
 #[derive(Clone, Debug)]
 pub struct ScriptRecord {
-    /// Latency of successful transactions, from the intended start to the end, in nanoseconds.
+    /// Whether latencies count where the transactions were to start: in the main group of an open loop.
+    pub(crate) is_open: bool,
+    /// Latency of successful transactions, from the intended start to the end, in nanoseconds; without those of
+    /// `from_warmup`.
     pub latency: Histogram<u64>,
     /// Moments of the same.
     pub moments: Moments,
     /// Service time of successful transactions, from the actual start to the end, in nanoseconds; only in an open loop,
     /// where it differs from the latency.
     pub service: Option<Histogram<u64>>,
+    /// Successful transactions of an open loop that were to start in the warm-up, after it; none without any.
+    pub(crate) from_warmup: Option<Box<Intended>>,
+    /// Transactions that were to start in the window of an open loop and will not end, at the time when that was known;
+    /// none without any.
+    pub(crate) unfinished: Option<Box<Intended>>,
     /// Delay of successful transactions, from the intended to the actual start, in nanoseconds.
     pub start_lag: Moments,
     /// Transactions skipped because they were already late.
@@ -89,8 +99,7 @@ pub struct ScriptRecord {
     pub commands: Vec<CommandRecord>,
 }
 
-/// Latencies of the transactions of one script that were to start in the measured window of an open loop, whenever they
-/// ended. Those that had not ended with the load have at least the time from their intended start until then.
+/// Latencies of transactions of one script that were to start in the same phase of an open loop, whenever they ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intended {
     /// From the intended start, in nanoseconds, without failed ones.
@@ -99,8 +108,19 @@ pub struct Intended {
     pub moments: Moments,
     /// Service time: from the actual start, of those that started.
     pub service: Histogram<u64>,
-    /// Transactions that had not ended with the load, whether or not they had started.
+    /// How many of them did not end, whether or not they had started: they have at least the time until then.
     pub unfinished: u64,
+}
+
+/// Latencies and service times of the transactions of one interval that count in the same phase.
+#[derive(Clone, Debug)]
+pub struct PhaseLatencies<'a> {
+    /// The phase.
+    pub phase: Phase,
+    /// From the intended start, in nanoseconds.
+    pub latency: Cow<'a, Histogram<u64>>,
+    /// From the actual start; none in a closed loop.
+    pub service: Option<Cow<'a, Histogram<u64>>>,
 }
 
 /// Counts of one command of a script.
@@ -175,6 +195,8 @@ pub(crate) struct Shape {
     pub(crate) commands: usize,
     /// Whether service times differ from latencies.
     pub(crate) service: bool,
+    /// Whether latencies count where the transactions were to start.
+    pub(crate) is_open: bool,
 }
 
 /// An empty histogram of latencies.
@@ -229,18 +251,28 @@ impl Record {
         self.has_unreported_commits |= other.has_unreported_commits;
     }
 
+    /// All that ended in the interval, all scripts together; None if there are no scripts.
+    pub fn ended(&self) -> Option<ScriptRecord> {
+        let (first, others) = self.scripts.split_first()?;
+        let mut sum = first.clone();
+        others.iter().for_each(|script| sum.add(script));
+        sum.merge_warmup();
+        Some(sum)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
-        self.start_ns == self.end_ns
-            && self.commits == 0
-            && self.scripts.iter().all(|script| script.transactions() == 0 && script.skipped == 0)
+        self.start_ns == self.end_ns && self.commits == 0 && self.scripts.iter().all(ScriptRecord::is_empty)
     }
 }
 
 impl ScriptRecord {
     fn new(shape: &Shape) -> Result<Self, LoadError> {
         Ok(Self {
+            is_open: shape.is_open,
             latency: latencies()?,
             moments: Moments::default(),
+            from_warmup: None,
+            unfinished: None,
             service: if shape.service { Some(latencies()?) } else { None },
             start_lag: Moments::default(),
             skipped: 0,
@@ -256,7 +288,65 @@ impl ScriptRecord {
 
     /// Transactions that ended, successful or not.
     pub fn transactions(&self) -> u64 {
-        self.moments.count + self.failures.sum()
+        self.succeeded() + self.failures.sum()
+    }
+
+    /// Transactions that succeeded, whenever they were to start.
+    pub fn succeeded(&self) -> u64 {
+        self.moments.count + self.from_warmup.as_ref().map_or(0, |intended| intended.moments.count)
+    }
+
+    /// Transactions that were to start in the window and will not end; None in a closed loop.
+    pub fn unfinished(&self) -> Option<u64> {
+        self.is_open.then(|| self.unfinished.as_ref().map_or(0, |intended| intended.unfinished))
+    }
+
+    fn is_empty(&self) -> bool {
+        self.transactions() + self.skipped == 0 && self.unfinished.is_none()
+    }
+
+    /// Counts a successful transaction that was to start in the warm-up, after it.
+    #[cold]
+    pub(crate) fn add_from_warmup(&mut self, latency_ns: u64, service_ns: u64) {
+        let intended = self.from_warmup.get_or_insert_with(|| Box::new(Intended::like(&self.latency)));
+        intended.record(latency_ns, Some(service_ns));
+    }
+
+    /// Counts a transaction that will not end; None: it has not started.
+    #[cold]
+    pub(crate) fn add_unfinished(&mut self, latency_ns: u64, service_ns: Option<u64>) {
+        let intended = self.unfinished.get_or_insert_with(|| Box::new(Intended::like(&self.latency)));
+        intended.record(latency_ns, service_ns);
+        intended.unfinished += 1;
+    }
+
+    /// Adds those that were to start in the warm-up to the latencies, which are then those of all that ended.
+    fn merge_warmup(&mut self) {
+        if let Some(intended) = self.from_warmup.take() {
+            add(&mut self.latency, &intended.latency);
+            self.moments.merge(&intended.moments);
+            self.service.iter_mut().for_each(|service| add(service, &intended.service));
+        }
+    }
+
+    /// The latencies and service times of an interval of this phase, by the phase that their transactions count in: in
+    /// an open loop where they were to start, else where they ended.
+    pub fn by_phase(&self, phase: Phase) -> Vec<PhaseLatencies<'_>> {
+        let mut own = PhaseLatencies {
+            phase: if self.is_open && phase == Phase::Drain { Phase::Measure } else { phase },
+            latency: Cow::Borrowed(&self.latency),
+            service: self.service.as_ref().map(Cow::Borrowed),
+        };
+        if let Some(unfinished) = &self.unfinished {
+            add(own.latency.to_mut(), &unfinished.latency);
+            own.service.iter_mut().for_each(|service| add(service.to_mut(), &unfinished.service));
+        }
+        let from_warmup = self.from_warmup.as_ref().map(|intended| PhaseLatencies {
+            phase: Phase::Warmup,
+            latency: Cow::Borrowed(&intended.latency),
+            service: Some(Cow::Borrowed(&intended.service)),
+        });
+        [own].into_iter().chain(from_warmup).collect()
     }
 
     /// The errors of a SQLSTATE; if there are none yet, with `text` as their message.
@@ -273,6 +363,7 @@ impl ScriptRecord {
     fn clear(&mut self) {
         self.latency.reset();
         self.service.iter_mut().for_each(Histogram::reset);
+        (self.from_warmup, self.unfinished) = Default::default();
         (self.moments, self.start_lag, self.failures) = Default::default();
         self.errors.clear();
         (self.skipped, self.late, self.retried, self.retries, self.rows) = Default::default();
@@ -286,6 +377,8 @@ impl ScriptRecord {
         if let (Some(service), Some(others)) = (&mut self.service, &other.service) {
             add(service, others);
         }
+        add_intended(&mut self.from_warmup, &other.from_warmup);
+        add_intended(&mut self.unfinished, &other.unfinished);
         self.start_lag.merge(&other.start_lag);
         self.skipped += other.skipped;
         self.late += other.late;
@@ -312,14 +405,27 @@ fn add(histogram: &mut Histogram<u64>, other: &Histogram<u64>) {
     let _ = histogram.add(other);
 }
 
+fn add_intended(sum: &mut Option<Box<Intended>>, other: &Option<Box<Intended>>) {
+    match (sum, other) {
+        (Some(sum), Some(other)) => sum.add(other),
+        (sum @ None, Some(_)) => sum.clone_from(other),
+        (_, None) => {}
+    }
+}
+
 impl Intended {
     pub(crate) fn new() -> Result<Self, LoadError> {
-        Ok(Self { latency: latencies()?, moments: Moments::default(), service: latencies()?, unfinished: 0 })
+        Ok(Self::like(&latencies()?))
+    }
+
+    /// Without transactions, with the bounds of a histogram.
+    fn like(histogram: &Histogram<u64>) -> Self {
+        let empty = || Histogram::new_from(histogram);
+        Self { latency: empty(), moments: Moments::default(), service: empty(), unfinished: 0 }
     }
 
     /// Adds a transaction; None: it has not started.
-    #[inline]
-    pub(crate) fn record(&mut self, latency_ns: u64, service_ns: Option<u64>) {
+    fn record(&mut self, latency_ns: u64, service_ns: Option<u64>) {
         self.latency.saturating_record(latency_ns);
         self.moments.add(latency_ns);
         if let Some(service_ns) = service_ns {
@@ -333,6 +439,14 @@ impl Intended {
         self.moments.merge(&other.moments);
         add(&mut self.service, &other.service);
         self.unfinished += other.unfinished;
+    }
+
+    /// Adds the transactions of an interval after the warm-up that were to start in the window.
+    pub(crate) fn add_interval(&mut self, script: &ScriptRecord) {
+        add(&mut self.latency, &script.latency);
+        self.moments.merge(&script.moments);
+        script.service.iter().for_each(|service| add(&mut self.service, service));
+        script.unfinished.iter().for_each(|unfinished| self.add(unfinished));
     }
 
     /// The sum over all scripts; None if there are none, as in a closed loop.
@@ -455,7 +569,7 @@ mod tests {
 
     #[test]
     fn errors_are_added_up_by_sqlstate() {
-        let shape = Shape { commands: 0, service: false };
+        let shape = Shape { commands: 0, service: false, is_open: false };
         let (mut ours, mut theirs) = (ScriptRecord::new(&shape).unwrap(), ScriptRecord::new(&shape).unwrap());
         ours.error("40001", || "ours".to_owned()).retries += 2;
         theirs.error("40001", || "theirs".to_owned()).failed += 1;

@@ -11,7 +11,7 @@ use crate::clock;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
-use crate::record::{Intended, Record, ScriptRecord, Shape, TransactionSpan};
+use crate::record::{Record, ScriptRecord, Shape, TransactionSpan};
 use crate::schedule::Schedule;
 
 /// Counts the events of one thread. Times are those of the monotonic clock and never decrease.
@@ -27,8 +27,6 @@ pub(crate) struct Recorder {
     late_ns: u64,
     /// CPU time of the thread at the start of the current interval.
     cpu_ns: u64,
-    /// Those that were to start in the window, by script of the main group; empty in a closed loop.
-    intended: Vec<Intended>,
     /// Receives records for reuse.
     spare: Receiver<Box<Record>>,
     events: Sender<Event>,
@@ -48,22 +46,18 @@ pub(crate) struct Success {
 }
 
 impl Recorder {
-    /// `late_ns` is the latency beyond which a transaction is late; `open_scripts` the number of scripts of the main
-    /// group if it is an open loop, else 0.
-    #[expect(clippy::too_many_arguments, reason = "the parts of a thread")]
+    /// `late_ns` is the latency beyond which a transaction is late.
     pub(crate) fn new(
         thread: usize,
         schedule: Schedule,
         origin_ns: u64,
         shapes: Arc<[Shape]>,
         late_ns: Option<u64>,
-        open_scripts: usize,
         events: Sender<Event>,
         spare: Receiver<Box<Record>>,
     ) -> Result<Self, LoadError> {
         let record = Box::new(Record::new(&shapes)?);
         let late_ns = late_ns.unwrap_or(u64::MAX);
-        let intended = (0..open_scripts).map(|_| Intended::new()).collect::<Result<_, _>>()?;
         let mut recorder = Self {
             thread,
             schedule,
@@ -73,7 +67,6 @@ impl Recorder {
             shapes,
             late_ns,
             cpu_ns: clock::thread_cpu_ns(),
-            intended,
             spare,
             events,
         };
@@ -147,21 +140,30 @@ impl Recorder {
         self.record.send_lag.add(ns);
     }
 
+    /// Whether a transaction that was to start at this time counts in the window of an open loop.
+    #[inline]
+    fn is_of_window(&self, intended_ns: u64) -> bool {
+        intended_ns >= self.origin_ns.saturating_add(self.schedule.window_start_ns())
+    }
+
     /// Records a transaction that has just succeeded.
     #[inline]
     pub(crate) fn succeeded(&mut self, done: &Success) {
         let late = done.latency_ns > self.late_ns;
+        let service_ns = done.latency_ns - done.start_lag_ns;
+        let from_warmup = self.record.phase != Phase::Warmup && !self.is_of_window(done.intended_ns);
         let script = &mut self.record.scripts[done.script];
-        script.latency.saturating_record(done.latency_ns);
-        script.moments.add(done.latency_ns);
-        if let Some(service) = &mut script.service {
-            service.saturating_record(done.latency_ns - done.start_lag_ns);
-            script.start_lag.add(done.start_lag_ns);
+        if from_warmup && script.is_open {
+            script.add_from_warmup(done.latency_ns, service_ns);
+        } else {
+            script.latency.saturating_record(done.latency_ns);
+            script.moments.add(done.latency_ns);
+            if let Some(service) = &mut script.service {
+                service.saturating_record(service_ns);
+            }
         }
-        if let Some(intended) = self.intended.get_mut(done.script)
-            && done.intended_ns >= self.origin_ns.saturating_add(self.schedule.window_start_ns())
-        {
-            intended.record(done.latency_ns, Some(done.latency_ns - done.start_lag_ns));
+        if script.service.is_some() {
+            script.start_lag.add(done.start_lag_ns);
         }
         script.rows += done.rows;
         script.late += u64::from(late);
@@ -171,18 +173,12 @@ impl Recorder {
     /// Records a transaction that will not end, if it was to start in the window of an open loop. `begun_ns`: its
     /// actual start; None if it has not started.
     pub(crate) fn unfinished(&mut self, script: usize, intended_ns: u64, begun_ns: Option<u64>, now_ns: u64) {
-        if let Some(intended) = self.intended.get_mut(script)
-            && intended_ns >= self.origin_ns.saturating_add(self.schedule.window_start_ns())
-        {
+        let is_of_window = self.is_of_window(intended_ns);
+        let script = &mut self.record.scripts[script];
+        if is_of_window && script.is_open {
             let service_ns = begun_ns.map(|begun_ns| now_ns.saturating_sub(begun_ns));
-            intended.record(now_ns.saturating_sub(intended_ns), service_ns);
-            intended.unfinished += 1;
+            script.add_unfinished(now_ns.saturating_sub(intended_ns), service_ns);
         }
-    }
-
-    /// Takes the transactions that were to start in the window.
-    pub(crate) fn take_intended(&mut self) -> Vec<Intended> {
-        std::mem::take(&mut self.intended)
     }
 
     /// Records a failed transaction.
@@ -316,7 +312,10 @@ impl ScriptRecord {
 mod tests {
     use std::sync::mpsc::channel;
 
+    use hdrhistogram::Histogram;
+
     use super::*;
+    use crate::record::Intended;
 
     const ORIGIN_NS: u64 = 1_000_000;
 
@@ -327,9 +326,8 @@ mod tests {
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
         let (events, received) = channel();
         let schedule = Schedule::from_ns(20, 50, 10);
-        let shapes = [Shape { commands: 0, service: false }].into();
-        let mut recorder =
-            Recorder::new(0, schedule, ORIGIN_NS, shapes, None, 0, events, channel().1).unwrap();
+        let shapes = [Shape { commands: 0, service: false, is_open: false }].into();
+        let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         count(&mut recorder);
         drop(recorder);
         received
@@ -368,6 +366,70 @@ mod tests {
                 (5, Phase::Drain, 50, 53, 1),
             ]
         );
+    }
+
+    #[test]
+    fn in_an_open_loop_a_latency_counts_in_the_phase_of_its_intended_start() {
+        let (events, received) = channel();
+        let shapes = [Shape { commands: 0, service: true, is_open: true }].into();
+        let schedule = Schedule::from_ns(20, 40, 20);
+        let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
+        for (intended_ns, end_ns) in [(5, 15), (12, 25), (21, 30), (30, 47), (19, 48)] {
+            recorder.advance_to(ORIGIN_NS + end_ns).unwrap();
+            let intended_ns = ORIGIN_NS + intended_ns;
+            let latency_ns = ORIGIN_NS + end_ns - intended_ns;
+            recorder.succeeded(&Success {
+                script: 0,
+                intended_ns,
+                latency_ns,
+                start_lag_ns: 1,
+                rows: 0,
+                tries: 1,
+            });
+        }
+        recorder.unfinished(0, ORIGIN_NS + 18, None, ORIGIN_NS + 50);
+        recorder.unfinished(0, ORIGIN_NS + 33, None, ORIGIN_NS + 50);
+        recorder.unfinished(0, ORIGIN_NS + 22, Some(ORIGIN_NS + 39), ORIGIN_NS + 50);
+        recorder.finish(ORIGIN_NS + 50).unwrap();
+        drop(recorder);
+        let mut counted = Vec::new();
+        let mut window = Intended::new().unwrap();
+        for event in received {
+            let Event::Record { record, .. } = event else { panic!("not a record") };
+            let script = &record.scripts[0];
+            for of_phase in script.by_phase(record.phase) {
+                let values = |histogram: &Histogram<u64>| -> Vec<u64> {
+                    let recorded = histogram.iter_recorded();
+                    recorded
+                        .flat_map(|at| vec![at.value_iterated_to(); at.count_at_value() as usize])
+                        .collect()
+                };
+                let (latency, service) = (values(&of_phase.latency), values(&of_phase.service.unwrap()));
+                counted.push((record.phase, of_phase.phase, latency, service));
+            }
+            assert_eq!(
+                (script.succeeded(), script.unfinished()),
+                match record.phase {
+                    Phase::Warmup => (1, Some(0)),
+                    Phase::Measure => (2, Some(0)),
+                    Phase::Drain => (2, Some(2)),
+                }
+            );
+            if record.phase != Phase::Warmup {
+                window.add_interval(script);
+            }
+        }
+        assert_eq!(
+            counted,
+            [
+                (Phase::Warmup, Phase::Warmup, vec![10], vec![9]),
+                (Phase::Measure, Phase::Measure, vec![9], vec![8]),
+                (Phase::Measure, Phase::Warmup, vec![13], vec![12]),
+                (Phase::Drain, Phase::Measure, vec![17, 17, 28], vec![11, 16]),
+                (Phase::Drain, Phase::Warmup, vec![29], vec![28]),
+            ]
+        );
+        assert_eq!((window.latency.len(), window.moments.max, window.unfinished), (4, 28, 2));
     }
 
     #[test]

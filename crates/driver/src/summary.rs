@@ -6,12 +6,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
-use model::message::{BackgroundOutcome, Interval, Latency, Outcome, Phase, ScriptInterval, TransactionSpan};
+use model::message::{
+    BackgroundOutcome, Interval, Latency, Outcome, Phase, PhaseLatencies, ScriptInterval, TransactionSpan,
+};
 
 use crate::error::LoadError;
 use crate::load::Load;
 use crate::observer;
-use crate::record::{self, Intended, Record, latencies};
+use crate::record::{self, Intended, Record, ScriptRecord, latencies};
 
 /// Sums a load interval by interval, and converts the intervals to replies.
 pub(crate) struct Summary {
@@ -24,6 +26,7 @@ pub(crate) struct Summary {
     /// End of the last interval.
     reported_until_ns: u64,
     warmup: u64,
+    measured: u64,
     drain: u64,
     failed: u64,
     commits: u64,
@@ -66,6 +69,7 @@ impl Summary {
             open_loop: load.main.arrivals.is_open(),
             reported_until_ns: 0,
             warmup: 0,
+            measured: 0,
             drain: 0,
             failed: 0,
             commits: 0,
@@ -88,7 +92,7 @@ impl Summary {
         self.has_unreported_commits |= record.has_unreported_commits;
         let mut scripts = Vec::with_capacity(record.scripts.len());
         for (number, (name, script)) in self.script_names.iter().zip(&record.scripts).enumerate() {
-            let transactions = script.latency.len();
+            let transactions = script.succeeded();
             let background =
                 self.background.iter_mut().find(|background| background.scripts.contains(&number));
             if let Some(background) = background {
@@ -102,18 +106,18 @@ impl Summary {
                 match record.phase {
                     Phase::Warmup => self.warmup += transactions,
                     Phase::Drain => self.drain += transactions,
-                    Phase::Measure => add(&mut self.window, &script.latency)?,
+                    Phase::Measure => {
+                        self.measured += transactions;
+                        add(&mut self.window, &script.latency)?;
+                    }
                 }
             }
-            let service = script.service.as_ref();
             scripts.push(ScriptInterval {
                 script: name.clone(),
                 transactions,
                 failed: Some(script.failures.sum()),
-                latency_ns: encode(&mut self.serializer, &mut self.serialized, &script.latency)?,
-                service_ns: service
-                    .map(|service| encode(&mut self.serializer, &mut self.serialized, service))
-                    .transpose()?,
+                unfinished: script.unfinished(),
+                latencies: encoded(&mut self.serializer, &mut self.serialized, script, record.phase)?,
             });
         }
         // After a stop, which threads notice one after the other, records overlap by the delay.
@@ -157,12 +161,11 @@ impl Summary {
             window_us: outcome.window_ns / 1_000,
             stopped_early: outcome.stopped_early,
             warmup_transactions: self.warmup,
-            window_transactions: self.window.len(),
+            window_transactions: self.measured,
             drain_transactions: self.drain,
             failed_transactions: self.failed,
             latency: figures(intended.as_ref().map_or(&self.window, |intended| &intended.latency)),
             service: intended.as_ref().and_then(|intended| figures(&intended.service)),
-            unfinished: intended.as_ref().map(|intended| intended.unfinished),
             background: self.background.iter().map(Background::outcome).collect(),
             connections: outcome.connections,
             commits: self.commits,
@@ -186,6 +189,25 @@ impl Background {
 
 fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LoadError> {
     sum.add(more).map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))
+}
+
+/// The latencies of an interval of this phase in the encoding of messages.
+fn encoded(
+    serializer: &mut V2DeflateSerializer,
+    buffer: &mut Vec<u8>,
+    script: &ScriptRecord,
+    phase: Phase,
+) -> Result<Vec<PhaseLatencies>, LoadError> {
+    let mut all = Vec::new();
+    for of_phase in script.by_phase(phase) {
+        let service = of_phase.service.map(|service| encode(serializer, buffer, &service)).transpose()?;
+        all.push(PhaseLatencies {
+            phase: of_phase.phase,
+            latency_ns: encode(serializer, buffer, &of_phase.latency)?,
+            service_ns: service,
+        });
+    }
+    Ok(all)
 }
 
 /// A histogram in the encoding of messages.

@@ -119,7 +119,6 @@ impl Worker {
             origin_ns,
             self.shapes,
             late_ns,
-            if load.main.arrivals.is_open() { load.main.scripts.len() } else { 0 },
             self.events.clone(),
             self.spare,
         )?;

@@ -117,7 +117,7 @@ impl Import {
             }
             let Some(mut record) = self.record(nth, store::new_id(), &run, at) else { continue };
             if let Some(summary) = record.trial.summary.as_mut().filter(|_| !record.intervals.is_empty()) {
-                summary.statistics = Some(run_statistics(&record.intervals, None, store::hlog::latencies));
+                summary.statistics = Some(run_statistics(&record.intervals, store::hlog::window_latencies));
             }
             store.write(&record).map_err(|error| self.not_stored(error, record.trial.imported.as_ref()))?;
         }

@@ -15,7 +15,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -220,8 +220,34 @@ pub struct ScriptInterval {
     pub transactions: u64,
     /// Transactions that failed; none if unknown.
     pub failed: Option<u64>,
+    /// Transactions that were to start in the window of an open loop and will not end, as known since this interval; none
+    /// in a closed loop, of background workloads, and if unknown.
+    pub unfinished: Option<u64>,
+    /// Latencies of those that succeeded, and of the unfinished ones the time until then, by the phase that they count
+    /// in; none if unknown.
+    pub latencies: Vec<PhaseLatencies>,
+}
+
+impl ScriptInterval {
+    /// The latencies of a phase; empty if they were not yet known.
+    pub fn latencies_of(&mut self, phase: Phase) -> &mut PhaseLatencies {
+        let known = self.latencies.iter().position(|latencies| latencies.phase == phase);
+        let at = known.unwrap_or_else(|| {
+            self.latencies.push(PhaseLatencies { phase, latency_ns: String::new(), service_ns: None });
+            self.latencies.len() - 1
+        });
+        &mut self.latencies[at]
+    }
+}
+
+/// Latencies of those transactions of a script in an interval that count in the same phase: in an open loop the one in
+/// which they were to start, else the one in which they ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PhaseLatencies {
+    /// The phase.
+    pub phase: Phase,
     /// Latency from the intended start in nanoseconds: HdrHistogram V2, deflated, base64 (the payload of an interval
-    /// log line); empty without transactions.
+    /// log line).
     pub latency_ns: String,
     /// The same from the actual start: service time; none in a closed loop, where it equals the latency.
     pub service_ns: Option<String>,
@@ -263,9 +289,6 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     /// The same from the actual start: service time; none in a closed loop, where it equals the latency.
     pub service: Option<Latency>,
-    /// Transactions of an open loop that were to start in the window and had not ended with the load; their latency
-    /// counts as the time until then. None in a closed loop.
-    pub unfinished: Option<u64>,
     /// Results of each background workload, in their order.
     pub background: Vec<BackgroundOutcome>,
     /// Connections opened.

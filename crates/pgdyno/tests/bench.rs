@@ -14,18 +14,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, Weak};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::Deserializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use serde_json::Value;
 use server::Server;
 use skip::skip;
-use support::{signal, wait_until};
+use support::{merged, signal, wait_until};
 use tempfile::TempDir;
 use wire::blocking::Session;
 
@@ -174,17 +169,11 @@ fn counts_of_report_intervals_scripts_statements_and_log_are_the_same() {
 
     let log = bench.read("out.hlog");
     assert!(log.starts_with("#[Latency from the intended start"), "{log}");
-    let mut in_log = BTreeMap::new();
-    for entry in IntervalLogIterator::new(log.as_bytes()) {
-        let LogEntry::Interval(interval) = entry.unwrap() else { continue };
-        let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
-        let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-        *in_log.entry(interval.tag().unwrap().as_str()).or_insert(0) += histogram.len();
-    }
-    assert_eq!(in_log["select-only"], count(&scripts[0]["transactions"]));
-    assert_eq!(in_log["simple-update"], count(&scripts[1]["transactions"]));
+    let in_log = |tag: &str| merged(&log, tag).len();
+    assert_eq!(in_log("select-only"), count(&scripts[0]["transactions"]));
+    assert_eq!(in_log("simple-update"), count(&scripts[1]["transactions"]));
     assert_eq!(
-        in_log["select-only:warmup"] + in_log["simple-update:warmup"],
+        in_log("select-only:warmup") + in_log("simple-update:warmup"),
         count(&report["before_window"])
     );
 }
@@ -614,11 +603,20 @@ fn an_open_loop_measures_a_stall_and_a_closed_loop_warns() {
     assert!(!warnings(&report).contains(&"coordinated-omission"), "{:#}", report["warnings"]);
 
     // To the end of the window and beyond: the clients' transactions end after it, and all others due meanwhile never begin.
-    let (report, _) = with_stall(&bench, "4.0 s", 3, "--rate 400/s");
+    let (report, _) = with_stall(&bench, "4.0 s", 3, "--rate 400/s --hlog out.hlog");
     let totals = &report["totals"];
     assert!(p99_us(&totals["latency"]) >= 2e6 && us(&totals["latency"]["max_us"]) >= 2.9e6, "{totals:#}");
     assert_eq!(count(&report["after_window"]["transactions"]), 8);
     assert!(totals["unfinished"] == totals["never_begun"] && count(&totals["unfinished"]) > 8, "{totals:#}");
+    let log = bench.read("out.hlog");
+    for (tag, figures) in [("select-only", &totals["latency"]), ("select-only:service", &totals["service"])] {
+        let window = merged(&log, tag);
+        assert_eq!(window.len(), count(&figures["count"]), "{tag}");
+        // A bucket may end above the largest value in it, which the report has exactly.
+        let p99 = window.value_at_quantile(0.99) as f64 / 1e3 / p99_us(figures);
+        assert!((1.0..1.002).contains(&p99), "{tag}: {p99}");
+    }
+    assert!(merged(&log, "select-only:drain").is_empty());
 
     let (report, _) = with_stall(&bench, "1.0 s", 2, "");
     let totals = &report["totals"];

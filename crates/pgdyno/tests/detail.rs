@@ -5,11 +5,14 @@
 #[cfg(test)]
 mod support;
 
+use std::fs;
 use std::process::Command;
 
-use analysis::trial::{Detail, Lane, Points, detail};
+use analysis::trial::{Curve, Detail, Lane, Points, detail};
+use hdrhistogram::Histogram;
+use model::message::Phase;
 use model::metrics::Kind;
-use model::record::TrialRecord;
+use model::record::{Latency, TrialRecord};
 use serde_json::Value;
 use support::{Bench, text};
 
@@ -44,10 +47,36 @@ fn run(bench: &Bench) -> Vec<(TrialRecord, Detail)> {
     bench.trials().iter().map(load).collect()
 }
 
-/// Alone: where others delay transactions of the open loop beyond the window, the curve counts those that ended in it, and
-/// the summary those that were due.
+/// The histograms of a bundle that have this tag, merged.
+fn merged(bench: &Bench, record: &TrialRecord, tag: &str) -> Histogram<u64> {
+    let bundle = bench.path().join(".pgdyno/trials").join(&record.trial.id);
+    support::merged(&fs::read_to_string(bundle.join("latency.hlog")).unwrap(), tag)
+}
+
+/// Checks that a curve, a summary and the histograms of the window agree.
+fn assert_same(curve: &Curve, summary: &Latency, window: &Histogram<u64>) {
+    assert_eq!(curve.count, window.len());
+    let us = |share: f64| Some(window.value_at_quantile(share) as f64 / 1e3);
+    let shares = [us(0.5), us(0.9), us(0.95), us(0.99), us(0.999), us(1.0)];
+    let Latency { p50_us, p90_us, p95_us, p99_us, p999_us, max_us, .. } = *summary;
+    assert_eq!([p50_us, p90_us, p95_us, p99_us, p999_us, max_us], shares);
+    assert_eq!(summary.mean_us, Some(window.mean() / 1e3));
+    assert_eq!(summary.min_us, Some(window.min() as f64 / 1e3));
+    for (share, figure) in [(0.0, summary.min_us), (0.5, p50_us), (1.0, max_us)] {
+        let at = curve.us[curve.q.iter().position(|q| *q == share).unwrap()];
+        // Histograms have three significant digits.
+        assert!((at / figure.unwrap() - 1.0).abs() < 2e-3, "{share}: {at}, not {figure:?}");
+    }
+}
+
+/// Transactions of an open loop that did not end: all that were due in the window.
+fn unfinished(record: &TrialRecord) -> u64 {
+    let scripts = record.intervals.iter().flat_map(|interval| &interval.scripts);
+    scripts.filter_map(|script| script.unfinished).sum()
+}
+
 #[test]
-fn alone_figures_are_the_bundle_s() {
+fn figures_are_the_bundle_s() {
     let bench = Bench::new(CAMPAIGN);
     let trials = run(&bench);
     assert_eq!(trials.len(), 4);
@@ -58,16 +87,17 @@ fn alone_figures_are_the_bundle_s() {
         let has_rate = record.trial.cell.rate != model::units::Rate::MAX;
         assert_eq!(detail.service.is_some(), has_rate, "{}", detail.cell);
         let known = record.trial.summary.as_ref().unwrap();
-        let service = known.service.as_ref().map(|service| [service.min_us, service.p50_us, service.max_us]);
-        let shown_latency = ["min_us", "p50_us", "max_us"].map(|figure| summary["latency"][figure].as_f64());
-        for (curve, figures) in [(&detail.intended, Some(shown_latency)), (&detail.service, service)] {
-            assert_eq!(curve.is_some(), figures.is_some());
-            let (Some(curve), Some(figures)) = (curve, figures) else { continue };
-            assert_eq!(Value::from(curve.count), summary["transactions"]);
-            for (share, figure) in [0.0, 0.5, 1.0].into_iter().zip(figures) {
-                let at = curve.us[curve.q.iter().position(|q| *q == share).unwrap()];
-                // Histograms have three significant digits.
-                assert!((at / figure.unwrap() - 1.0).abs() < 2e-3, "{share}: {at}, not {figure:?}");
+        let script = record.trial.cell.workload.known().unwrap().name();
+        let window = merged(&bench, record, script);
+        assert_same(detail.intended.as_ref().unwrap(), known.latency.as_ref().unwrap(), &window);
+        assert_eq!(summary["latency"]["p99_us"].as_f64(), known.latency.as_ref().unwrap().p99_us);
+        match (&detail.service, &known.service) {
+            (Some(curve), Some(figures)) => {
+                assert_same(curve, figures, &merged(&bench, record, &format!("{script}:service")));
+            }
+            (curve, figures) => {
+                assert_eq!((curve, figures), (&None, &None));
+                assert_eq!(Value::from(window.len()), summary["transactions"]);
             }
         }
         let window = detail.window.unwrap();
@@ -81,12 +111,54 @@ fn alone_figures_are_the_bundle_s() {
         assert!((tps / summary["tps"].as_f64().unwrap() - 1.0).abs() < 1e-3, "{tps}: {summary}");
         let driven = &shown["trial"]["accounting"]["driver_transactions"];
         let heat = detail.heat.as_ref().unwrap();
-        assert_eq!(Value::from(heat.counts.iter().flatten().sum::<u64>()), *driven);
+        let ended = heat.counts.iter().flatten().sum::<u64>() - unfinished(record);
+        assert_eq!(Value::from(ended), *driven);
         every_reading_is_there(record, detail);
         assert!(detail.explained.is_some() != detail.unexplained.is_some());
     }
     let checkpoint = |detail: &Detail| detail.events.iter().any(|event| event.lane == Lane::Checkpoint);
     assert!(trials.iter().all(|(_, detail)| checkpoint(detail)), "every trial begins with one");
+}
+
+/// A table is locked from the window to its end: some transactions end after it, others never begin.
+#[test]
+fn a_stall_across_the_end_of_a_window_is_in_every_figure() {
+    let bench = Bench::new(
+        "name = 'stall'\n[factors]\nserver = ['18']\nworkload = ['stalled']\nclients = [4]\nrate = [200]\n\
+         [run]\nduration = '2s'\nwarmup = '500ms'\nrepeats = 1\nseed = 7\n\
+         [workloads.stalled]\nbuiltin = 'select-only'\n\
+         background = [{ workload = 'lock.sql', start = '1500ms' }]\n",
+    );
+    // It is cancelled when the load ends.
+    let lock = "BEGIN;\nLOCK pgbench_accounts;\nSELECT pg_sleep(60);\nCOMMIT;\n";
+    fs::write(bench.path().join("lock.sql"), lock).unwrap();
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    let trial = bench.trials().pop().unwrap_or_else(|| panic!("{}", text(&output)));
+    let record = bench.store().load(&trial.id).unwrap();
+    let detail = detail(&record, Points::All);
+    let summary = record.trial.summary.as_ref().unwrap();
+
+    let window = merged(&bench, &record, "select-only");
+    assert_same(detail.intended.as_ref().unwrap(), summary.latency.as_ref().unwrap(), &window);
+    let service = merged(&bench, &record, "select-only:service");
+    assert_same(detail.service.as_ref().unwrap(), summary.service.as_ref().unwrap(), &service);
+    assert!(window.max() > 500_000_000, "{}", window.max());
+    let unfinished = unfinished(&record);
+    assert!(unfinished > 20, "{unfinished}");
+    let ended_in = |phases: &[Phase]| -> u64 {
+        let intervals = record.intervals.iter().filter(|interval| phases.contains(&interval.phase));
+        intervals.flat_map(|interval| &interval.scripts).map(|script| script.transactions).sum()
+    };
+    assert!(ended_in(&[Phase::Drain]) > 0 && merged(&bench, &record, "select-only:drain").is_empty());
+    let ended = ended_in(&[Phase::Warmup, Phase::Measure, Phase::Drain]);
+    let counted = [window, merged(&bench, &record, "select-only:warmup")].map(|histogram| histogram.len());
+    assert_eq!(counted.iter().sum::<u64>(), ended + unfinished);
+    let counted = detail.heat.unwrap().counts.iter().flatten().sum::<u64>();
+    assert_eq!(counted, ended + unfinished);
+    let missing = &summary.statistics.as_ref().unwrap().missing;
+    assert!(missing["percentiles"].starts_with(&format!("{unfinished} transactions")), "{missing:?}");
+    let output = bench.pgdyno(&["store", "check"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
 }
 
 /// Checks that the rates of each counter add up to its growth, and that each gauge has the values that were read.

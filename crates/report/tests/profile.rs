@@ -47,8 +47,8 @@ fn profiled(server: &str, load: &str) -> TrialRecord {
         script: "select-only".to_owned(),
         transactions: 5000,
         failed: Some(0),
-        latency_ns: String::new(),
-        service_ns: None,
+        unfinished: None,
+        latencies: Vec::new(),
     }];
     record
 }

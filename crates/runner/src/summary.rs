@@ -47,7 +47,7 @@ pub(crate) fn summarize(
         statistics: cell
             .workload
             .is_steady()
-            .then(|| diagnose::run_statistics(&load.intervals, outcome.unfinished, store::hlog::latencies)),
+            .then(|| diagnose::run_statistics(&load.intervals, store::hlog::window_latencies)),
     }
 }
 

@@ -88,8 +88,8 @@ fn check_counts(record: &TrialRecord) -> Vec<Defect> {
     defects
 }
 
-/// Transactions in the interval's histograms, of its workload and of background workloads; they must equal those of the
-/// series. An imported trial may have no histograms, and its totals may come from another source.
+/// Transactions in the interval's histograms without unfinished ones, of its workload and of background workloads; they
+/// must equal those of the series. An imported trial may have no histograms, and its totals may come from another source.
 fn check_interval(interval: &Interval, imported: bool) -> Result<(u64, u64), Defect> {
     let count = |scripts| check_scripts(scripts, interval.start_us, imported);
     Ok((count(&interval.scripts)?, count(&interval.background)?))
@@ -99,21 +99,21 @@ fn check_scripts(scripts: &[ScriptInterval], start_us: u64, imported: bool) -> R
     let mut total = 0;
     for script in scripts {
         let at = format!("script \"{}\" at {} µs of the load", script.script, start_us);
-        let count = match script.latency_ns.as_str() {
-            "" if imported => continue,
-            "" => 0,
-            payload => hlog::count(payload)
-                .map_err(|reason| Defect::damaged(hlog::FILE, format!("{at}: {reason}")))?,
-        };
-        if count != script.transactions {
-            let reason = format!(
-                "{at}: the histogram contains {count} transactions, {} {}",
-                series::FILE,
-                script.transactions
-            );
+        if imported && script.latencies.is_empty() {
+            continue;
+        }
+        let mut count = 0;
+        for of_phase in &script.latencies {
+            count += hlog::count(&of_phase.latency_ns)
+                .map_err(|reason| Defect::damaged(hlog::FILE, format!("{at}: {reason}")))?;
+        }
+        let stated = script.transactions + script.unfinished.unwrap_or(0);
+        if count != stated {
+            let reason =
+                format!("{at}: the histograms contain {count} transactions, {} {stated}", series::FILE);
             return Err(Defect::damaged(hlog::FILE, reason));
         }
-        total += count;
+        total += script.transactions;
     }
     Ok(total)
 }

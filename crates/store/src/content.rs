@@ -109,7 +109,7 @@ pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
 fn files(record: &TrialRecord) -> Result<Files, Defect> {
     let environment = format::Environment::from(record.environment.clone());
     let mut files = Files::from([
-        (format::TRIAL.to_owned(), trial::write(&record.trial)?),
+        (format::TRIAL.to_owned(), trial::write(&record.trial, format::of(record))?),
         (CAMPAIGN.to_owned(), record.trial.run.campaign_toml.clone().into_bytes()),
         (environment::FILE.to_owned(), format::to_json(environment::FILE, &environment)?),
     ]);
@@ -183,7 +183,17 @@ fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
             );
             return Err(Defect::damaged(hlog::FILE, reason));
         };
-        if line.service { script.service_ns = Some(line.payload) } else { script.latency_ns = line.payload }
+        if !line.service {
+            script.latencies_of(line.phase).latency_ns = line.payload;
+        } else if let Some(known) = script.latencies.iter_mut().find(|known| known.phase == line.phase) {
+            known.service_ns = Some(line.payload);
+        } else {
+            let reason = format!(
+                "script \"{}\" at {} µs has service times without latencies",
+                line.script, line.start_us
+            );
+            return Err(Defect::damaged(hlog::FILE, reason));
+        }
     }
     Ok(intervals)
 }

@@ -2,8 +2,7 @@
 //! bundles, and bundles remain readable for years.
 //!
 //! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores unknown fields, columns and files,
-//! so that additions need no new number; it refuses a bundle with a number other than [`MEASURED`] and [`IMPORTED`] and
-//! reports the reason. A missing value is null, never zero.
+//! so that additions need no new number; it refuses a bundle with a number other than [`FORMATS`] and reports the reason. A missing value is null, never zero.
 
 /// Conversions between a stored type and the model's type with the same fields. Fields after `into` are converted,
 /// lists after `each` and options after `maybe` item by item.
@@ -73,6 +72,8 @@ pub use workload::{BackgroundWorkload, ScriptText, WeightedScript, WorkloadConte
 
 use std::str::FromStr;
 
+use model::message::Interval;
+use model::record::TrialRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -84,6 +85,26 @@ pub const MEASURED: u32 = 2;
 /// The format of bundles of imported trials: as [`MEASURED`], except that nearly everything may be null, which older
 /// releases can't read.
 pub const IMPORTED: u32 = 3;
+
+/// The format of bundles with latencies that count in another phase than that of their interval, as in open loops: as
+/// [`MEASURED`], except for the tags of `latency.hlog`, which older releases can't read.
+pub const OPEN_LOOP: u32 = 4;
+
+/// All formats.
+pub const FORMATS: [u32; 3] = [MEASURED, IMPORTED, OPEN_LOOP];
+
+/// The format of a trial's bundle.
+pub(crate) fn of(record: &TrialRecord) -> u32 {
+    let is_elsewhere = |interval: &Interval| {
+        let mut latencies = interval.scripts.iter().flat_map(|script| &script.latencies);
+        latencies.any(|of_phase| of_phase.phase != interval.phase)
+    };
+    match record.trial.imported {
+        Some(_) => IMPORTED,
+        None if record.intervals.iter().any(is_elsewhere) => OPEN_LOOP,
+        None => MEASURED,
+    }
+}
 
 /// Encodes a document as indented JSON, for human readers, with a final line break.
 pub(crate) fn to_json(file: &str, document: &impl Serialize) -> Result<Vec<u8>, Defect> {

@@ -1,10 +1,11 @@
 //! `latency.hlog`: an HdrHistogram interval log, format 1.3, readable by the Java `HistogramLogReader` and
 //! `HistogramLogProcessor` and all their ports.
 //!
-//! One line per script and interval. Its tag is the script's name in the measured window, `<name>:warmup` before and
-//! `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` reads exactly the window. Values are
-//! nanoseconds from the intended start; times are seconds after the log's `BaseTime`. In an open loop a second line
-//! follows, whose tag ends in `:service`: the same from the actual start.
+//! One line per script, interval and phase. Its tag is the script's name for the measured window, `<name>:warmup` before
+//! and `<name>:drain` after it, so that `HistogramLogProcessor -tag <name>` reads exactly the window. Values are
+//! nanoseconds from the intended start; times are seconds after the log's `BaseTime`. A line has the transactions that
+//! ended in its interval. In an open loop, their phase is the one in which they were to start, and a second line follows
+//! each, whose tag ends in `:service`: the same from the actual start.
 //!
 //! Source of the format: HdrHistogram 2.2 (Java), `HistogramLogWriter` and `HistogramLogReader`.
 
@@ -17,14 +18,14 @@ use flate2::read::ZlibDecoder;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{DeserializeError, Deserializer};
 use jiff::Timestamp;
-use model::message::{Interval, Phase, ScriptInterval};
+use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 
 use crate::error::Defect;
 
 /// Name of the file within a bundle.
 pub(crate) const FILE: &str = "latency.hlog";
 
-/// One line: the histogram of one script in one interval.
+/// One line: the histogram of one script in one interval, of the transactions that count in one phase.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Line {
     pub(crate) script: String,
@@ -41,7 +42,7 @@ pub(crate) struct Line {
 impl Line {
     /// Whether the line belongs to this interval.
     pub(crate) fn matches(&self, interval: &Interval) -> bool {
-        (self.phase, self.start_us, self.width_us) == (interval.phase, interval.start_us, interval.width_us)
+        (self.start_us, self.width_us) == (interval.start_us, interval.width_us)
     }
 }
 
@@ -52,10 +53,10 @@ pub(crate) fn write(load_started: Timestamp, intervals: &[Interval]) -> Result<O
     for interval in intervals {
         // An interval without a histogram (a script that was not yet running) has no line.
         let scripts = interval.scripts.iter().chain(&interval.background);
-        for script in scripts.filter(|script| !script.latency_ns.is_empty()) {
-            let tag = tag(&script.script, interval.phase);
-            let service = script.service_ns.as_ref().map(|payload| (format!("{tag}{SERVICE}"), payload));
-            for (tag, payload) in [(tag, &script.latency_ns)].into_iter().chain(service) {
+        for (script, of_phase) in scripts.flat_map(|one| one.latencies.iter().map(move |of| (one, of))) {
+            let tag = tag(&script.script, of_phase.phase);
+            let service = of_phase.service_ns.as_ref().map(|payload| (format!("{tag}{SERVICE}"), payload));
+            for (tag, payload) in [(tag, &of_phase.latency_ns)].into_iter().chain(service) {
                 let histogram = decode(payload).map_err(|reason| {
                     Defect::damaged(FILE, format!("the histogram tagged {tag}: {reason}"))
                 })?;
@@ -82,31 +83,54 @@ pub(crate) fn read(log: &str) -> Result<Vec<Line>, Defect> {
     Ok(lines)
 }
 
-/// Latencies of the measured workload's scripts in an interval, in nanoseconds, each with its count; `None` if a
-/// histogram can't be read.
-pub fn latencies(interval: &Interval) -> Option<Vec<(u64, u64)>> {
-    let payloads = interval.scripts.iter().map(|script| script.latency_ns.as_str());
-    all_values(payloads.filter(|payload| !payload.is_empty()))
+/// Latencies in nanoseconds, each with its count.
+pub type Latencies = Vec<(u64, u64)>;
+
+/// Latencies of the measured workload's transactions that ended in an interval, by the phase that they count in; `None`
+/// if a histogram can't be read.
+pub fn latencies_by_phase(interval: &Interval) -> Option<Vec<(Phase, Latencies)>> {
+    let all = interval.scripts.iter().flat_map(|script| &script.latencies);
+    all.map(|of_phase| Some((of_phase.phase, values(&of_phase.latency_ns).ok()?))).collect()
+}
+
+/// Latencies of the measured workload's transactions that ended in an interval, whenever they were to start; `None` if
+/// a histogram can't be read.
+pub fn latencies(interval: &Interval) -> Option<Latencies> {
+    all_values(interval.scripts.iter().flat_map(|script| &script.latencies).map(|of| of.latency_ns.as_str()))
 }
 
 /// As [`latencies`], for one script.
-pub fn script_latencies(script: &ScriptInterval) -> Option<Vec<(u64, u64)>> {
-    all_values([script.latency_ns.as_str()].into_iter().filter(|payload| !payload.is_empty()))
+pub fn script_latencies(script: &ScriptInterval) -> Option<Latencies> {
+    all_values(script.latencies.iter().map(|of_phase| of_phase.latency_ns.as_str()))
 }
 
-/// Service times, as [`latencies`]: from the actual start. Empty in a closed loop, where they equal latencies.
-pub fn service_times(interval: &Interval) -> Option<Vec<(u64, u64)>> {
-    all_values(interval.scripts.iter().filter_map(|script| script.service_ns.as_deref()))
+/// As [`latencies`], of those that count in the measured window.
+pub fn window_latencies(interval: &Interval) -> Option<Latencies> {
+    all_values(interval.scripts.iter().flat_map(of_window).map(|of_window| of_window.latency_ns.as_str()))
 }
 
-fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Vec<(u64, u64)>> {
+/// As [`window_latencies`], for one script.
+pub fn script_window_latencies(script: &ScriptInterval) -> Option<Latencies> {
+    all_values(of_window(script).map(|of_window| of_window.latency_ns.as_str()))
+}
+
+/// Service times, as [`window_latencies`]: from the actual start. Empty in a closed loop, where they equal latencies.
+pub fn window_service_times(interval: &Interval) -> Option<Latencies> {
+    all_values(interval.scripts.iter().flat_map(of_window).filter_map(|of| of.service_ns.as_deref()))
+}
+
+fn of_window(script: &ScriptInterval) -> impl Iterator<Item = &PhaseLatencies> {
+    script.latencies.iter().filter(|of_phase| of_phase.phase == Phase::Measure)
+}
+
+fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Latencies> {
     let values = payloads.map(|payload| values(payload).ok());
     Some(values.collect::<Option<Vec<_>>>()?.concat())
 }
 
 /// The values of a compressed histogram in nanoseconds, ascending, each with its count. A value represents all values
 /// of its bucket, and is the largest of these, as in the histogram's percentiles.
-fn values(payload: &str) -> Result<Vec<(u64, u64)>, HistogramError> {
+fn values(payload: &str) -> Result<Latencies, HistogramError> {
     let histogram = decode(payload)?;
     Ok(histogram
         .iter_recorded()
@@ -216,7 +240,7 @@ const DRAIN: &str = ":drain";
 /// Suffix of tags of service times.
 pub const SERVICE: &str = ":service";
 
-/// Tag of a script in a phase. Its only colon is the one before the phase: characters that would end the field or look
+/// Tag of a script's transactions that count in a phase. Its only colon is the one before the phase: characters that would end the field or look
 /// like a phase are percent-encoded.
 pub fn tag(script: &str, phase: Phase) -> String {
     let mut tag = String::with_capacity(script.len() + WARMUP.len());

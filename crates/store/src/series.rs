@@ -15,29 +15,43 @@ pub(crate) const FILE: &str = "series.parquet";
 const START: &str = "start_us";
 const WIDTH: &str = "width_us";
 const PHASE: &str = "phase";
-const TRANSACTIONS: &str = "driver.transactions.";
-const FAILED: &str = "driver.failed.";
-const BACKGROUND_TRANSACTIONS: &str = "beside.transactions.";
-const BACKGROUND_FAILED: &str = "beside.failed.";
 const BUSY: &str = "driver.busy_share";
 const LAG_MAX: &str = "driver.lag_max_us";
 const RESPONSES: &str = "driver.responses";
 const LAG_MEAN: &str = "driver.lag_mean_us";
 const SEND_LAG_MAX: &str = "driver.send_lag_max_us";
 
+/// Prefixes of the columns of scripts.
+struct Prefixes {
+    transactions: &'static str,
+    failed: &'static str,
+    unfinished: &'static str,
+}
+
+const MAIN: Prefixes = Prefixes {
+    transactions: "driver.transactions.",
+    failed: "driver.failed.",
+    unfinished: "driver.unfinished.",
+};
+const BACKGROUND: Prefixes = Prefixes {
+    transactions: "beside.transactions.",
+    failed: "beside.failed.",
+    unfinished: "beside.unfinished.",
+};
+
 /// Encodes intervals as a file.
 pub(crate) fn write(trial: &str, intervals: &[Interval]) -> Result<Vec<u8>, Defect> {
     columns::write(FILE, trial, &columns(intervals)?)
 }
 
-/// Reads a series. The histograms are in `latency.hlog`: `latency_ns` is empty in every interval.
+/// Reads a series. The histograms are in `latency.hlog`: `latencies` is empty in every interval.
 pub(crate) fn read(file: Vec<u8>) -> Result<Vec<Interval>, Defect> {
     let table = columns::read(FILE, file)?;
     let start_us = table.required(START, Table::later_times)?;
     let width_us = table.required(WIDTH, Table::later_times)?;
     let phase = table.required(PHASE, Table::texts)?;
-    let scripts = Script::all(&table, TRANSACTIONS, FAILED)?;
-    let background = Script::all(&table, BACKGROUND_TRANSACTIONS, BACKGROUND_FAILED)?;
+    let scripts = Script::all(&table, &MAIN)?;
+    let background = Script::all(&table, &BACKGROUND)?;
     let busy = table.reals(BUSY)?;
     let lag_max_us = table.reals(LAG_MAX)?;
     let lag_mean_us = table.reals(LAG_MEAN)?;
@@ -74,14 +88,8 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
         Column::required(WIDTH, counts(|i| Some(i.width_us))?),
         Column::required(PHASE, Values::Text(phase)),
     ];
-    script_columns(&mut columns, intervals, |interval| &interval.scripts, TRANSACTIONS, FAILED)?;
-    script_columns(
-        &mut columns,
-        intervals,
-        |interval| &interval.background,
-        BACKGROUND_TRANSACTIONS,
-        BACKGROUND_FAILED,
-    )?;
+    script_columns(&mut columns, intervals, |interval| &interval.scripts, &MAIN)?;
+    script_columns(&mut columns, intervals, |interval| &interval.background, &BACKGROUND)?;
     columns.push(Column::optional(BUSY, reals(|i| i.busy)));
     columns.push(Column::optional(LAG_MAX, reals(|i| i.lag_max_us)));
     columns.push(Column::optional(LAG_MEAN, reals(|i| i.lag_mean_us)));
@@ -90,13 +98,12 @@ fn columns(intervals: &[Interval]) -> Result<Vec<Column>, Defect> {
     Ok(columns)
 }
 
-/// Adds two columns per script, in the load's order.
+/// Adds the columns of each script, in the load's order; that of unfinished transactions if they are known.
 fn script_columns(
     columns: &mut Vec<Column>,
     intervals: &[Interval],
     scripts: fn(&Interval) -> &Vec<ScriptInterval>,
-    transactions: &str,
-    failed: &str,
+    prefixes: &Prefixes,
 ) -> Result<(), Defect> {
     let mut names: Vec<&str> = Vec::new();
     for script in intervals.iter().flat_map(scripts) {
@@ -109,8 +116,13 @@ fn script_columns(
             let value = |i: &Interval| scripts(i).iter().find(|s| s.script == name).and_then(of);
             Values::counts(FILE, intervals.iter().map(value))
         };
+        let Prefixes { transactions, failed, unfinished } = prefixes;
         columns.push(Column::optional(format!("{transactions}{name}"), counts(|s| Some(s.transactions))?));
         columns.push(Column::optional(format!("{failed}{name}"), counts(|s| s.failed)?));
+        let mut all = intervals.iter().flat_map(scripts).filter(|script| script.script == name);
+        if all.any(|script| script.unfinished.is_some()) {
+            columns.push(Column::optional(format!("{unfinished}{name}"), counts(|s| s.unfinished)?));
+        }
     }
     Ok(())
 }
@@ -120,18 +132,21 @@ struct Script {
     name: String,
     transactions: Vec<Option<u64>>,
     failed: Vec<Option<u64>>,
+    unfinished: Vec<Option<u64>>,
 }
 
 impl Script {
-    fn all(table: &Table, transactions: &str, failed: &str) -> Result<Vec<Self>, Defect> {
+    fn all(table: &Table, prefixes: &Prefixes) -> Result<Vec<Self>, Defect> {
+        let Prefixes { transactions, failed, unfinished } = prefixes;
         let series = |name: &str| {
             Ok(Self {
                 name: name.to_owned(),
                 transactions: table.counts(&format!("{transactions}{name}"))?,
                 failed: table.counts(&format!("{failed}{name}"))?,
+                unfinished: table.counts(&format!("{unfinished}{name}"))?,
             })
         };
-        table.names().filter_map(|column| column.strip_prefix(transactions)).map(series).collect()
+        table.names().filter_map(|column| column.strip_prefix(*transactions)).map(series).collect()
     }
 
     /// The script's results in a row; `None` if it was not part of the interval.
@@ -140,8 +155,8 @@ impl Script {
             script: self.name.clone(),
             transactions: self.transactions[row]?,
             failed: self.failed[row],
-            latency_ns: String::new(),
-            service_ns: None,
+            unfinished: self.unfinished[row],
+            latencies: Vec::new(),
         })
     }
 }
@@ -162,8 +177,8 @@ mod tests {
                 script: "select-only".to_owned(),
                 transactions: 1000 + n,
                 failed: Some(0),
-                latency_ns: String::new(),
-                service_ns: None,
+                unfinished: (n > 25).then_some(n % 2),
+                latencies: Vec::new(),
             }],
             background: Vec::new(),
             spans: Vec::new(),

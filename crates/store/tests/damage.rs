@@ -111,8 +111,11 @@ fn contradictory_counts_are_found_despite_correct_checksums() {
     let log = fs::read_to_string(bundle.join("latency.hlog")).unwrap();
     let line = log.lines().find(|line| line.starts_with("Tag=tpcb-like,")).unwrap();
     edit(&bundle, "latency.hlog", &format!("{line}\n"), "");
+    assert!(problems(&store)[0].reason.contains("service times without latencies"));
+    let of_service = log.lines().find(|line| line.starts_with("Tag=tpcb-like:service,")).unwrap();
+    edit(&bundle, "latency.hlog", &format!("{of_service}\n"), "");
     let found = problems(&store);
-    assert!(found[0].reason.contains("contains 0 transactions, series.parquet 3"), "{found:?}");
+    assert!(found[0].reason.contains("contain 0 transactions, series.parquet 3"), "{found:?}");
 
     let (_root, store, _, bundle, _) = store_of_two();
     edit(&bundle, "latency.hlog", "Tag=tpcb-like,1.000000", "Tag=tpcb-like,1.000001");

@@ -52,7 +52,7 @@ fn only_the_requested_parts_are_read() {
         part.intervals
             .iter()
             .flat_map(|interval| &interval.scripts)
-            .all(|script| script.latency_ns.is_empty())
+            .all(|script| script.latencies.is_empty())
     );
     assert!(part.settings.is_empty() && part.events.is_empty() && part.metrics.0.is_empty());
     assert!(store.load_parts(&id, &[Part::Metrics]).is_err());

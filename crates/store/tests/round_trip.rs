@@ -9,13 +9,14 @@ use std::process::Command;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::factor::Factor;
 use model::merit::{Merit, NamedFigure};
+use model::message::Phase;
 use model::metrics::{Kind, Metrics, Series};
 use model::record::{Environment, TrialRecord};
 use model::secret::MaskSecrets;
 use model::units::{Rate, Span};
 use model::waits::{SessionKind, Waits};
 use proptest::prelude::*;
-use sample::{bare, imported, record, series, stored, update_checksums};
+use sample::{bare, imported, latencies, record, series, stored, update_checksums};
 use store::{Check, Store, StoreError, new_id};
 
 fn store() -> (tempfile::TempDir, Store) {
@@ -176,6 +177,34 @@ fn hdrhistograms_own_reader_reads_the_log() {
     assert_eq!(slowest.fold(0.0, f64::max).round(), 7000.0, "in ms");
 }
 
+/// Of transactions that were to start in another phase than the one in which they ended, or did not end.
+#[test]
+fn latencies_of_an_open_loop_count_where_they_were_to_start() {
+    let (_root, store) = store();
+    let mut open = record(&new_id());
+    for interval in &mut open.intervals {
+        interval.scripts.iter_mut().for_each(|script| script.unfinished = Some(0));
+    }
+    let first = &mut open.intervals[1].scripts[0];
+    first.transactions += 1;
+    first.latencies.push(latencies(Phase::Warmup, &[1_100_000]));
+    let drain = &mut open.intervals[4].scripts[0];
+    drain.latencies = vec![latencies(Phase::Measure, &[812, 4_000_000])];
+    drain.unfinished = Some(1);
+    let summary = open.trial.summary.as_mut().unwrap();
+    summary.transactions = summary.transactions.map(|count| count + 1);
+    summary.tps *= 8.0 / 7.0;
+    open.trial.accounting.driver_transactions =
+        open.trial.accounting.driver_transactions.map(|count| count + 1);
+    let bundle = store.write(&open).unwrap();
+    assert_eq!(store.load(&open.trial.id).unwrap(), stored(open));
+    assert_eq!(store.check().unwrap(), Check { bundles: 1, problems: Vec::new() });
+    let head = fs::read_to_string(bundle.join("trial.json")).unwrap();
+    assert!(head.contains("\"format\": 4"), "releases without such tags refuse it");
+    let log = fs::read_to_string(bundle.join("latency.hlog")).unwrap();
+    assert!(log.contains("\nTag=tpcb-like,3.500001,0.001234,"), "the drain has transactions of the window");
+}
+
 #[test]
 fn unknown_fields_are_ignored_and_unknown_formats_rejected() {
     let (_root, store) = store();
@@ -190,9 +219,9 @@ fn unknown_fields_are_ignored_and_unknown_formats_rejected() {
     replace_head(&head.replacen('{', "{\n  \"added_later\": [1],", 1));
     assert_eq!(store.load(&record.trial.id).unwrap(), record);
 
-    replace_head(&head.replace("\"format\": 2", "\"format\": 4"));
+    replace_head(&head.replace("\"format\": 2", "\"format\": 5"));
     let error = store.load(&record.trial.id).unwrap_err().to_string();
-    assert!(error.contains("bundle format 4") && error.contains("newer release"), "{error}");
+    assert!(error.contains("bundle format 5") && error.contains("newer release"), "{error}");
     for format in [0, 1] {
         replace_head(&head.replace("\"format\": 2", &format!("\"format\": {format}")));
         let error = store.load(&record.trial.id).unwrap_err().to_string();
@@ -250,7 +279,7 @@ fn a_record_that_could_not_be_read_back_is_rejected_before_anything_is_written()
         |r| r.metrics.0[0].points[0].at_us = i64::MAX,
         |r| r.trial.database_bytes = Some((1 << 53) + 1),
         |r| r.statements.iter_mut().for_each(|statement| statement.calls = 1 << 53),
-        |r| r.intervals[0].scripts[0].latency_ns = "no histogram".to_owned(),
+        |r| r.intervals[0].scripts[0].latencies[0].latency_ns = "no histogram".to_owned(),
         |r| r.logs[0].name = "../server".to_owned(),
         |r| r.logs[0].name = "driver".to_owned(),
     ] {

@@ -4,7 +4,7 @@ use model::cell::RecordedCell;
 use model::merit::Merit;
 use model::message::{Phase, ScriptInterval};
 use model::record::{Latency, TrialRecord};
-use store::hlog::script_latencies;
+use store::hlog::script_window_latencies;
 
 use super::{LatencyFigure, Metric, Window};
 
@@ -19,7 +19,8 @@ pub struct ScriptSummary {
     pub failed: Option<u64>,
     /// Transactions per second in the window.
     pub tps: f64,
-    /// Mean, p50, p95 and p99 of the window's transactions; `None` if there were none.
+    /// Mean, p50, p95 and p99 of the window's transactions, in an open loop those that were to start in it; `None` if
+    /// there were none.
     pub latency: Option<Latency>,
 }
 
@@ -54,14 +55,13 @@ impl LatencyFigure {
 pub(crate) fn script_summaries(record: &TrialRecord) -> Vec<ScriptSummary> {
     let Some(window) = Window::from_record(record) else { return Vec::new() };
     let summary = |script: &str| {
-        let everywhere = record.intervals.iter().flat_map(|interval| &interval.scripts);
         let latencies = Latencies::new(record, script);
         let figure = |figure| latencies.as_ref().and_then(|latencies| latencies.figure(figure));
         let mean_us = figure(LatencyFigure::Mean);
         Some(ScriptSummary {
             script: script.to_owned(),
             transactions: in_window(record, script).map(|of| of.transactions).sum(),
-            failed: everywhere.filter(|of| of.script == script).map(|of| of.failed).sum(),
+            failed: everywhere(record, script).map(|of| of.failed).sum(),
             tps: value(record, script, None, &window)?,
             latency: mean_us.map(|mean_us| Latency {
                 mean_us: Some(mean_us),
@@ -95,13 +95,17 @@ fn in_window<'a>(record: &'a TrialRecord, script: &'a str) -> impl Iterator<Item
     measured.flat_map(|interval| &interval.scripts).filter(move |of| of.script == script)
 }
 
+fn everywhere<'a>(record: &'a TrialRecord, script: &'a str) -> impl Iterator<Item = &'a ScriptInterval> {
+    record.intervals.iter().flat_map(|interval| &interval.scripts).filter(move |of| of.script == script)
+}
+
 /// Latencies in nanoseconds, ascending, each with its number.
 struct Latencies(Vec<(u64, u64)>);
 
 impl Latencies {
     /// Those of a script in the window; `None` if they can't be read.
     fn new(record: &TrialRecord, script: &str) -> Option<Self> {
-        let values = in_window(record, script).map(script_latencies).collect::<Option<Vec<_>>>()?;
+        let values = everywhere(record, script).map(script_window_latencies).collect::<Option<Vec<_>>>()?;
         Some(Self::from(values.concat()))
     }
 

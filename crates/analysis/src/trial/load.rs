@@ -40,13 +40,14 @@ pub(super) fn read(record: &TrialRecord, most: Points) -> Latencies {
             while columns.get(column).is_some_and(|columns| columns.end <= at) {
                 column += 1;
             }
-            let latencies = hlog::latencies(interval).unwrap_or_default();
-            heat.add(column, &latencies);
-            of_group.add(&latencies);
-            if interval.phase == Phase::Measure {
-                intended.add(&latencies);
-                service.add(&hlog::service_times(interval).unwrap_or_default());
+            for (phase, latencies) in hlog::latencies_by_phase(interval).unwrap_or_default() {
+                heat.add(column, &latencies);
+                of_group.add(&latencies);
+                if phase == Phase::Measure {
+                    intended.add(&latencies);
+                }
             }
+            service.add(&hlog::window_service_times(interval).unwrap_or_default());
         }
         percentiles(&mut load, of_group.sorted());
     }

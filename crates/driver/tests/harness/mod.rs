@@ -20,8 +20,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use host::{Cache, Progress};
 use model::message::{
-    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, ScriptInterval,
-    VERSION,
+    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
 };
 use model::outage::Outage;
 use model::units::Rate;
@@ -361,17 +360,30 @@ impl Recorded {
         for pair in self.intervals.windows(2) {
             assert_eq!(pair[0].start_us + pair[0].width_us, pair[1].start_us, "{pair:?}");
         }
-        for script in self.intervals.iter().flat_map(|interval| &interval.scripts) {
-            assert_eq!(latencies([script]).len(), script.transactions);
+        for interval in &self.intervals {
+            let phases = [Phase::Warmup, Phase::Measure, Phase::Drain];
+            let counted: u64 = phases.iter().map(|phase| latencies([interval], *phase).len()).sum();
+            let script = &interval.scripts[0];
+            assert_eq!(counted, script.transactions + script.unfinished.unwrap_or(0));
         }
+    }
+
+    /// Transactions of the window of an open loop that did not end.
+    pub(crate) fn unfinished(&self) -> Option<u64> {
+        self.intervals.iter().flat_map(|interval| &interval.scripts).map(|script| script.unfinished).sum()
     }
 }
 
-/// The latencies of scripts, in nanoseconds.
-pub(crate) fn latencies<'a>(scripts: impl IntoIterator<Item = &'a ScriptInterval>) -> Histogram<u64> {
+/// The latencies in intervals that count in a phase, in nanoseconds.
+pub(crate) fn latencies<'a>(
+    intervals: impl IntoIterator<Item = &'a Interval>,
+    phase: Phase,
+) -> Histogram<u64> {
     let mut sum = Histogram::new(3).unwrap();
-    for script in scripts {
-        let bytes = STANDARD.decode(&script.latency_ns).unwrap();
+    let all =
+        intervals.into_iter().flat_map(|interval| &interval.scripts).flat_map(|script| &script.latencies);
+    for of_phase in all.filter(|of_phase| of_phase.phase == phase) {
+        let bytes = STANDARD.decode(&of_phase.latency_ns).unwrap();
         let latency: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
         sum.add(latency).unwrap();
     }

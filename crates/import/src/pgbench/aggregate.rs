@@ -156,8 +156,8 @@ impl Aggregated {
                 script: script.to_owned(),
                 transactions: sums.count,
                 failed: sums.failed,
-                latency_ns: String::new(),
-                service_ns: None,
+                unfinished: None,
+                latencies: Vec::new(),
             });
             draft.intervals.push(interval);
             let latency = sums.latency().unwrap_or_default();

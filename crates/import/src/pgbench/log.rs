@@ -164,17 +164,17 @@ impl Transactions {
             for (number, of_script) in self.seconds.get(&second).unwrap_or(&none) {
                 let histogram = series::histogram(&of_script.latencies_us)?;
                 all.add(&histogram).map_err(HistogramError::from)?;
-                interval.scripts.push(ScriptInterval {
+                let mut of_interval = ScriptInterval {
                     script: script(*number),
                     transactions: histogram.len(),
                     failed: Some(of_script.failed),
-                    latency_ns: if histogram.is_empty() {
-                        String::new()
-                    } else {
-                        series::encoded(&histogram)?
-                    },
-                    service_ns: None,
-                });
+                    unfinished: None,
+                    latencies: Vec::new(),
+                };
+                if !histogram.is_empty() {
+                    of_interval.latencies_of(interval.phase).latency_ns = series::encoded(&histogram)?;
+                }
+                interval.scripts.push(of_interval);
             }
             draft.intervals.push(interval);
         }

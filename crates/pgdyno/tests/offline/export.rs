@@ -9,6 +9,7 @@ use crate::bundles::{Bundles, cell, record, ten_minutes, with_validity};
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use model::message::Phase;
 use model::record::{Status, TrialRecord};
 use model::waits::StatementUse;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -36,7 +37,8 @@ fn bundles() -> (Bundles, Vec<TrialRecord>) {
     latencies.record_n(8_000_000, 10).unwrap();
     let mut payload = Vec::new();
     V2DeflateSerializer::new().serialize(&latencies, &mut payload).unwrap();
-    long.intervals[0].scripts[0].latency_ns = base64::engine::general_purpose::STANDARD.encode(payload);
+    let of_window = long.intervals[0].scripts[0].latencies_of(Phase::Measure);
+    of_window.latency_ns = base64::engine::general_purpose::STANDARD.encode(payload);
     long.metrics.0[0].points[7].value = None;
     long.statements.push(StatementUse {
         query_id: -7,

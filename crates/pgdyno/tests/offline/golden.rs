@@ -51,7 +51,7 @@ fn every_command_reads_bundles_of_every_format() {
         assert_eq!(json(&format!("show {id} --format json"))["trial"]["id"], id);
         run(&format!("store show {id} --format json"));
     }
-    let known = [store::format::MEASURED, store::format::IMPORTED].map(u64::from);
+    let known = store::format::FORMATS.map(u64::from);
     assert_eq!(formats, BTreeSet::from(known), "keep a bundle of every format");
     for id in &runs {
         let report = json(&format!("report --run {id} --format json"));

@@ -13,6 +13,11 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::Deserializer;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::record::Trial;
 use store::Store;
 use tempfile::TempDir;
@@ -86,6 +91,20 @@ impl Bench {
     pub(crate) fn trials(&self) -> Vec<Trial> {
         self.store().trials().unwrap()
     }
+}
+
+/// The histograms of an interval log that have this tag, merged.
+pub(crate) fn merged(log: &str, tag: &str) -> Histogram<u64> {
+    let mut merged = Histogram::new(3).unwrap();
+    for entry in IntervalLogIterator::new(log.as_bytes()) {
+        let LogEntry::Interval(interval) = entry.unwrap() else { continue };
+        if interval.tag().is_some_and(|of| of.as_str() == tag) {
+            let bytes = STANDARD.decode(interval.encoded_histogram()).unwrap();
+            let histogram: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
+            merged.add(histogram).unwrap();
+        }
+    }
+    merged
 }
 
 /// A process, distinguished from a later one with the same id by its start time.

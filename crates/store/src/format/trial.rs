@@ -9,13 +9,13 @@ use model::record::Trial as Model;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
-use super::{IMPORTED, MEASURED, Profile, Statistics, TRIAL, from_json, known, to_json};
+use super::{FORMATS, Profile, Statistics, TRIAL, from_json, known, to_json};
 use crate::error::Defect;
 
 /// The document in `trial.json`; the campaign's text is in `campaign.toml` next to it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Format of the whole bundle: [`MEASURED`], or [`IMPORTED`] for an imported trial.
+    /// Format of the whole bundle, one of [`FORMATS`].
     pub format: u32,
     /// ULID; also the name of the bundle's directory.
     pub id: String,
@@ -309,9 +309,9 @@ pub struct Accounting {
 mirrors!(ClockReading, record::ClockReading { monotonic_us, unix_us });
 mirrors!(Clocks, record::Clocks {} into { started, ended } each {});
 
-/// Encodes the document of a trial.
-pub(crate) fn write(trial: &Model) -> Result<Vec<u8>, Defect> {
-    to_json(TRIAL, &Trial::from(trial))
+/// Encodes the document of a trial in a bundle of this format.
+pub(crate) fn write(trial: &Model, format: u32) -> Result<Vec<u8>, Defect> {
+    to_json(TRIAL, &Trial::new(trial, format))
 }
 
 /// Parses the document and adds the campaign's text.
@@ -321,20 +321,21 @@ pub(crate) fn read(document: &[u8], campaign_toml: String) -> Result<Model, Defe
         format: u32,
     }
     let Head { format } = from_json(TRIAL, document)?;
-    if ![MEASURED, IMPORTED].contains(&format) {
+    if !FORMATS.contains(&format) {
+        let [first, second, last] = FORMATS;
         let reason = format!(
-            "it has bundle format {format}; this release of pgdyno reads formats {MEASURED} and {IMPORTED}"
+            "it has bundle format {format}; this release of pgdyno reads formats {first}, {second} and {last}"
         );
-        let is_newer = format > MEASURED;
+        let is_newer = format > last;
         return Err(if is_newer { Defect::newer(TRIAL, reason) } else { Defect::older(TRIAL, reason) });
     }
     from_json::<Trial>(TRIAL, document)?.into_model(campaign_toml)
 }
 
-impl From<&Model> for Trial {
-    fn from(trial: &Model) -> Self {
+impl Trial {
+    fn new(trial: &Model, format: u32) -> Self {
         Self {
-            format: if trial.imported.is_some() { IMPORTED } else { MEASURED },
+            format,
             id: trial.id.clone(),
             run: Run {
                 id: trial.run.id.clone(),

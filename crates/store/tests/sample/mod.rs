@@ -19,7 +19,7 @@ use model::factor::pin::Processors;
 use model::factor::settings::SettingsVariant;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
-use model::message::{Interval, Phase, ScriptInterval};
+use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
 use model::profile::{OffCpu, ProfileSummary, Scope, Stacks, Unwinding};
@@ -57,20 +57,26 @@ fn planned() -> Cell {
     Plan::new(&Campaign::parse(campaign).unwrap(), 1).unwrap().cells.remove(0)
 }
 
+/// Latencies and service times that count in a phase.
+pub(crate) fn latencies(phase: Phase, latencies_us: &[u64]) -> PhaseLatencies {
+    let payload = histogram(latencies_us);
+    PhaseLatencies { phase, latency_ns: payload.clone(), service_ns: Some(payload) }
+}
+
 /// One second of warm-up, three of window, a drain; two scripts; all optional fields are present.
 pub(crate) fn record(id: &str) -> TrialRecord {
-    let script = |name: &str, latencies_us: &[u64]| ScriptInterval {
+    let script = |name: &str, phase, latencies_us: &[u64]| ScriptInterval {
         script: name.to_owned(),
         transactions: latencies_us.len() as u64,
         failed: Some(1),
-        latency_ns: histogram(latencies_us),
-        service_ns: Some(histogram(latencies_us)),
+        unfinished: None,
+        latencies: vec![latencies(phase, latencies_us)],
     };
     let interval = |start_us, width_us, phase, lag_mean_us, a: &[u64], b: &[u64]| Interval {
         start_us,
         width_us,
         phase,
-        scripts: vec![script("tpcb-like", a), script("my script, v2: 50%", b)],
+        scripts: vec![script("tpcb-like", phase, a), script("my script, v2: 50%", phase, b)],
         background: Vec::new(),
         spans: Vec::new(),
         busy: Some(0.1 + 0.2),

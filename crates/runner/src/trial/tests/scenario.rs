@@ -301,7 +301,6 @@ fn finished_with(stopped_early: bool) -> DriverReply {
         commits: TRANSACTIONS,
         has_unreported_commits: false,
         other_commits: 1,
-        unfinished: None,
         cpu_us: 1000,
         engine: "epoll".to_owned(),
         engine_reason: None,
