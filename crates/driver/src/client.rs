@@ -33,7 +33,7 @@ pub(crate) struct Client {
     pub(crate) step: u32,
     /// Tries of the running transaction, including the current one.
     pub(crate) tries: u32,
-    /// Intended start of the running transaction.
+    /// Intended start of the running transaction; between two transactions, the client's alarm.
     pub(crate) intended_ns: u64,
     /// Its actual start.
     pub(crate) begun_ns: u64,
@@ -73,6 +73,8 @@ pub(crate) enum State {
     Throttled,
     /// Pauses between two transactions.
     Thinking,
+    /// Waits for the next slice before its next transaction.
+    Paused,
     /// Pauses before it repeats a transaction.
     BackingOff,
     /// In `\sleep`.
@@ -89,6 +91,16 @@ pub(crate) enum State {
     Leaving,
     /// Is disconnected for good.
     Gone,
+}
+
+impl State {
+    /// Whether it has nothing to do before its next transaction begins.
+    pub(crate) fn is_idle(self) -> bool {
+        matches!(
+            self,
+            Self::Throttled | Self::Thinking | Self::Paused | Self::Finished | Self::Leaving | Self::Gone
+        )
+    }
 }
 
 /// The response that a client waits for.

@@ -26,6 +26,7 @@ use crate::program::Program;
 use crate::record::{Intended, Record, Shape};
 use crate::schedule::Schedule;
 use crate::stop::Stop;
+use crate::turns::{RunningSlice, Turn};
 use crate::worker::Worker;
 
 /// The control of a load.
@@ -34,7 +35,7 @@ pub struct Control {
     events: Receiver<Event>,
 }
 
-/// Stops a load, from any thread.
+/// Stops a load, or begins and ends its slices, from any thread.
 #[derive(Clone)]
 pub struct Stopper(Sender<Event>);
 
@@ -62,6 +63,16 @@ impl Stopper {
     /// Aborts the clients of a stopped load that still have transactions in flight.
     pub fn abort(&self) {
         let _ = self.0.send(Event::Abort);
+    }
+
+    /// Begins a slice of a load in slices, after its start and after the end of the last slice.
+    pub fn resume(&self) {
+        let _ = self.0.send(Event::Resume);
+    }
+
+    /// Ends the slice: no further transaction begins, and those in flight complete.
+    pub fn pause(&self) {
+        let _ = self.0.send(Event::Pause);
     }
 
     /// Makes [`run`] return an error at once.
@@ -100,17 +111,24 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         background: Vec::new(),
         window_start_ns: schedule.window_start_ns(),
         window_end_ns: 0,
+        start_ns: None,
+        slice: None,
+        in_slices: load.slice_guard.is_some(),
+        is_open_loop: load.main.arrivals.is_open(),
     };
     let connect_from_ns = clock::now_ns();
     let slots = Arc::new(slots(&load)?);
     for (thread, clients) in distribute_clients(&load).into_iter().enumerate() {
         let (start_sender, start) = channel();
+        let (turn_sender, turns) = channel();
         let (spare_sender, spare) = channel();
         let waker = Waker::new()?;
         engine.workers.push(WorkerHandle {
             stop: Arc::clone(&engine.stop),
             waker: waker.clone(),
             start: start_sender,
+            turns: turn_sender,
+            drained: false,
             spare: spare_sender,
         });
         let Some(mut seeds) = load.seeds.threads.get(thread).cloned() else {
@@ -133,6 +151,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             stop: Arc::clone(&engine.stop),
             waker,
             start,
+            turns,
             spare,
             events: control.sender.clone(),
         })?;
@@ -217,6 +236,9 @@ struct WorkerHandle {
     stop: Arc<Stop>,
     waker: Waker,
     start: Sender<u64>,
+    turns: Sender<Turn>,
+    /// Whether its last transaction has ended.
+    drained: bool,
     spare: Sender<Box<Record>>,
 }
 
@@ -241,6 +263,12 @@ struct Engine<'a> {
     background: Vec<i32>,
     window_start_ns: u64,
     window_end_ns: u64,
+    /// Start of the load, once it has started.
+    start_ns: Option<u64>,
+    /// The slice whose transactions may be running.
+    slice: Option<RunningSlice>,
+    in_slices: bool,
+    is_open_loop: bool,
 }
 
 /// Progress of the threads.
@@ -279,6 +307,7 @@ impl Engine<'_> {
             // A thread that has ended reports the reason by an event.
             let _ = worker.start.send(origin_ns);
         }
+        self.start_ns = Some(origin_ns);
         self.observer.started(started);
         while self.progress.drained < threads {
             self.next_event()?;
@@ -318,9 +347,20 @@ impl Engine<'_> {
                     Event::Abort => self.stop.request_abort(),
                     _ => self.stop.request(),
                 }
+                if let Some(slice) = &mut self.slice {
+                    slice.pause(clock::now_ns());
+                }
                 for worker in &self.workers {
                     worker.waker.wake();
                 }
+            }
+            Event::Resume => self.resume()?,
+            Event::Pause => self.pause(),
+            Event::SliceEnded { thread, counts } => {
+                if let Some(slice) = &mut self.slice {
+                    slice.add(&counts);
+                }
+                self.end_slice_of(thread);
             }
             Event::Connected { engine, mut background } => {
                 self.engine_used = Some(engine);
@@ -338,6 +378,10 @@ impl Engine<'_> {
                 self.observer.on_message(&message);
             }
             Event::Drained { thread, ended } => {
+                if let Some(worker) = self.workers.get_mut(thread) {
+                    worker.drained = true;
+                }
+                self.end_slice_of(thread);
                 self.progress.missed += ended.missed;
                 self.progress.drained += 1;
                 self.progress.reached_end |= ended.reached_end;
@@ -347,6 +391,54 @@ impl Engine<'_> {
             Event::Closed => self.progress.closed += 1,
         }
         Ok(())
+    }
+
+    /// Begins a slice.
+    fn resume(&mut self) -> Result<(), LoadError> {
+        let problem = match (&self.start_ns, &self.slice) {
+            _ if !self.in_slices => "a slice of a load in one piece",
+            (None, _) => "a slice before the start of the load",
+            (_, Some(_)) => "a slice before the end of the last one",
+            (Some(_), None) => {
+                let running: Vec<bool> = self.workers.iter().map(|worker| !worker.drained).collect();
+                // The request may cross the end of the load.
+                if !self.stop.is_requested() && running.contains(&true) {
+                    let at_ns = clock::now_ns();
+                    self.slice = Some(RunningSlice::new(at_ns, running));
+                    self.send_turn(Turn::Resume { at_ns });
+                }
+                return Ok(());
+            }
+        };
+        Err(LoadError::Request(problem.to_owned()))
+    }
+
+    /// Ends the slice.
+    fn pause(&mut self) {
+        let at_ns = clock::now_ns();
+        if self.slice.as_mut().is_some_and(|slice| slice.pause(at_ns)) {
+            self.send_turn(Turn::Pause { at_ns });
+        }
+    }
+
+    fn send_turn(&self, turn: Turn) {
+        for worker in &self.workers {
+            // Fails only if the thread has ended.
+            let _ = worker.turns.send(turn);
+            worker.waker.wake();
+        }
+    }
+
+    /// Marks the transactions of a thread's slice as ended, and reports the slice after the last thread.
+    fn end_slice_of(&mut self, thread: usize) {
+        if let Some(slice) = &mut self.slice {
+            slice.end(thread);
+        }
+        if let Some(slice) = self.slice.take_if(|slice| slice.has_ended())
+            && let Some(origin_ns) = self.start_ns
+        {
+            self.observer.paused(&slice.figures(origin_ns, self.is_open_loop, clock::now_ns()));
+        }
     }
 
     /// Reports the intervals that all threads have completed, and returns their records to `thread`.

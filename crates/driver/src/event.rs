@@ -3,6 +3,7 @@
 use crate::error::LoadError;
 use crate::observer::{DriverMessage, EngineUsed};
 use crate::record::Record;
+use crate::turns::SliceCounts;
 
 /// How the load of one thread ended.
 pub(crate) struct ThreadEnd {
@@ -18,6 +19,12 @@ pub(crate) enum Event {
     Stop,
     /// Abort the transactions in flight of a stopped load.
     Abort,
+    /// Begin a slice.
+    Resume,
+    /// End the slice.
+    Pause,
+    /// The transactions of a thread's slice have ended.
+    SliceEnded { thread: usize, counts: SliceCounts },
     /// End the load at once with an error, without an outcome.
     Abandon(LoadError),
     /// A thread has connected its clients.

@@ -2,13 +2,14 @@
 //!
 //! One round: wait, then advance each client that has an event until it must wait again. `connecting` connects clients,
 //! `transaction` runs their scripts, `statement` sends statements and handles responses, `recovery` handles errors,
-//! `messages` sends messages to the observer.
+//! `turns` begins and ends slices, `messages` sends messages to the observer.
 
 mod connecting;
 mod messages;
 mod recovery;
 mod statement;
 mod transaction;
+mod turns;
 
 use std::mem;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use crate::shell::ShellResult;
 use crate::stop::Stop;
 use crate::timers::Timers;
 use crate::transaction_log::TransactionLog;
+use crate::turns::Turns;
 
 /// Time that the server has to close the connections of ended sessions.
 const CLOSE_TIMEOUT_NS: u64 = 5_000_000_000;
@@ -40,12 +42,17 @@ const CLOSE_TIMEOUT_NS: u64 = 5_000_000_000;
 /// The event loop over one thread's clients.
 pub(crate) struct EventLoop<'a, I> {
     io: I,
+    thread: usize,
     load: &'a Load,
     program: &'a Program,
     server: &'a Server,
     recorder: Option<Recorder>,
     /// Intended starts of all threads.
     slots: Arc<SharedSlots>,
+    /// The time that they are relative to: the load's start, plus the pauses between slices.
+    slots_from_ns: u64,
+    /// Only of a load in slices.
+    turns: Option<Turns>,
     /// For the choice among several scripts.
     choose: RandomState,
     /// For pauses: think time, back-off.
@@ -76,6 +83,7 @@ pub(crate) struct EventLoop<'a, I> {
 
 /// Parts of a thread's event loop, in addition to its sockets.
 pub(crate) struct Parts<'a> {
+    pub(crate) thread: usize,
     pub(crate) load: &'a Load,
     pub(crate) program: &'a Program,
     pub(crate) server: &'a Server,
@@ -95,11 +103,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
         let count = parts.clients.len();
         Self {
             io,
+            thread: parts.thread,
             load: parts.load,
             program: parts.program,
             server: parts.server,
             recorder: None,
             slots: parts.slots,
+            slots_from_ns: 0,
+            turns: None,
             choose: parts.choose,
             pauses: parts.pauses,
             log: None,
@@ -125,9 +136,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
         &mut self,
         recorder: Recorder,
         log: Option<TransactionLog>,
+        turns: Option<Turns>,
     ) -> Result<ThreadEnd, LoadError> {
+        self.slots_from_ns = recorder.origin_ns();
         self.recorder = Some(recorder);
         self.log = log;
+        self.turns = turns;
+        let in_slices = self.turns.is_some();
+        self.recorder()?.set_paused(in_slices);
         self.active = self.clients.len();
         let now_ns = clock::now_ns();
         for at in 0..self.clients.len() {
@@ -152,11 +168,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
                     self.release_waiting();
                 }
                 self.abort_overdue(woken_ns)?;
+            } else if in_slices {
+                self.end_slice_if_idle(woken_ns)?;
             }
             if let Some(error) = self.broken.take() {
                 return Err(error);
             }
         }
+        self.end_slice();
         let groups = &self.program.groups;
         let is_done = |client: &Client| client.transactions >= groups[client.group as usize].transactions;
         let planned = match self.load.main.transactions {
@@ -170,7 +189,8 @@ impl<'a, I: Io> EventLoop<'a, I> {
         if let Some(log) = self.log.take() {
             log.finish(clock::unix_us()).map_err(LoadError::Log)?;
         }
-        Ok(ThreadEnd { reached_end: planned && !stopped, missed })
+        // A load in slices is planned to end by a stop.
+        Ok(ThreadEnd { reached_end: planned && (in_slices || !stopped), missed })
     }
 
     /// Number of due slots that no thread has taken, whose transactions will not end; the last thread counts them.
@@ -178,13 +198,14 @@ impl<'a, I: Io> EventLoop<'a, I> {
         if !self.slots.leave() || self.load.length.is_none() {
             return Ok(0);
         }
-        let recorder = self.recorder()?;
-        let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns().min(now_ns));
+        // In a pause nothing becomes due.
+        let now_ns = self.turns.as_ref().and_then(Turns::paused_ns).unwrap_or(now_ns);
+        let end_ns = self.recorder()?.end_ns().min(now_ns);
         let mut missed = 0;
         // Of the measured clients.
         let program = self.program;
         if let Some(group) = program.groups.first() {
-            let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
+            let from_ns = self.slots_from_ns.saturating_add(group.begin_ns(group.numbers.start));
             while let Some(slot_ns) = self.slots.next_ns(0) {
                 let intended_ns = from_ns.saturating_add(slot_ns);
                 if intended_ns >= end_ns {
@@ -239,7 +260,10 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 }
                 IoEvent::Closed { number, error } => self.closed(number, error)?,
                 IoEvent::Timer => {}
-                IoEvent::Woken => woken = true,
+                IoEvent::Woken => {
+                    woken = true;
+                    self.take_turns()?;
+                }
             }
         }
         if self.timers.next_ns().is_some_and(|at_ns| at_ns <= woken_ns) {
@@ -273,18 +297,30 @@ impl<'a, I: Io> EventLoop<'a, I> {
     fn arm_timer(&mut self) -> Result<(), LoadError> {
         let mut alarm_ns = self.timers.next_ns().unwrap_or(u64::MAX);
         if let Some(recorder) = &self.recorder {
-            alarm_ns = alarm_ns.min(recorder.boundary_ns());
-            if recorder.phase() == Phase::Drain
-                && let Some(limit) = self.load.drain
-            {
-                alarm_ns = alarm_ns.min(recorder.end_ns().saturating_add(limit.as_nanos() as u64));
-            }
+            let next_ns = if recorder.admits() { recorder.boundary_ns() } else { self.deadline_ns(recorder) };
+            alarm_ns = alarm_ns.min(next_ns);
         }
-        if alarm_ns != self.timer_ns && alarm_ns != u64::MAX {
+        if alarm_ns != self.timer_ns {
             self.io.set_timer(alarm_ns)?;
             self.timer_ns = alarm_ns;
         }
         Ok(())
+    }
+
+    /// The next time at which something is due when no transaction may begin, other than clients' alarms.
+    #[cold]
+    fn deadline_ns(&self, recorder: &Recorder) -> u64 {
+        let from_ns = if recorder.phase() == Phase::Drain {
+            recorder.end_ns()
+        } else {
+            match self.turns.as_ref().and_then(Turns::pausing_since_ns) {
+                Some(paused_ns) => paused_ns,
+                // Between slices, even intervals may wait.
+                None => return u64::MAX,
+            }
+        };
+        let limit_ns = self.load.drain.map_or(u64::MAX, |limit| limit.as_nanos() as u64);
+        recorder.boundary_ns().min(from_ns.saturating_add(limit_ns))
     }
 
     /// Handles the alarm of a client.
@@ -449,7 +485,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         Ok(())
     }
 
-    /// Whether no further transaction may begin.
+    /// Whether the load has ended: no further transaction may begin.
     #[inline]
     fn is_over(&self) -> bool {
         self.recorder.as_ref().is_some_and(|recorder| recorder.phase() == Phase::Drain)
@@ -473,7 +509,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
             let client = &self.clients[at];
             let is_background = client.group > 0;
             match client.state {
-                State::Throttled | State::Thinking => {}
+                State::Throttled | State::Thinking | State::Paused => {}
                 State::Sleeping | State::BackingOff if is_background => {}
                 State::Waiting(_) if is_background => {
                     // If that fails, it is aborted with the others.
@@ -487,18 +523,26 @@ impl<'a, I: Io> EventLoop<'a, I> {
         }
     }
 
-    /// Aborts the clients of transactions that run for too long after the end of the load.
+    /// Aborts the clients of transactions that run for too long after the end of the load or of their slice.
     fn abort_overdue(&mut self, now_ns: u64) -> Result<(), LoadError> {
-        let end_ns = self.recorder()?.end_ns();
+        let over = self.is_over();
+        let paused_ns = self.turns.as_ref().and_then(Turns::paused_ns).filter(|_| !over);
+        let end_ns = match paused_ns {
+            Some(paused_ns) => paused_ns,
+            None => self.recorder()?.end_ns(),
+        };
         let after = match self.load.drain {
             Some(limit) if now_ns >= end_ns.saturating_add(limit.as_nanos() as u64) => {
-                format!("{} s after the end of the load", limit.as_secs_f64())
+                let ended = if over { "load" } else { "slice" };
+                format!("{} s after the end of the {ended}", limit.as_secs_f64())
             }
             _ if self.stop.is_abort_requested() => "after the load was stopped".to_owned(),
             _ => return Ok(()),
         };
         for at in 0..self.clients.len() {
-            if !matches!(self.clients[at].state, State::Finished | State::Gone | State::Leaving) {
+            let state = self.clients[at].state;
+            let waits = !over && state.is_idle();
+            if !waits && !matches!(state, State::Finished | State::Gone | State::Leaving) {
                 self.record_unfinished(at, now_ns)?;
                 let text = format!("still running {after}");
                 let text = self.command_failed(at, &text);

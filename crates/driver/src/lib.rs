@@ -34,6 +34,7 @@ mod stop;
 mod summary;
 mod timers;
 mod transaction_log;
+mod turns;
 mod worker;
 
 pub use arrivals::{Arrivals, Rate, Spacing, Stage};

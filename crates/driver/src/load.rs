@@ -47,6 +47,8 @@ pub struct Load {
     pub verbosity: Verbosity,
     /// The event loop to use.
     pub engine: Engine,
+    /// If the load runs in slices ([`Slices`](model::message::Slices)), their guard.
+    pub slice_guard: Option<Duration>,
 }
 
 impl Load {
@@ -71,6 +73,7 @@ impl Load {
             log: None,
             verbosity: Verbosity::default(),
             engine: Engine::Auto,
+            slice_guard: None,
         }
     }
 

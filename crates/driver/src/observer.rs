@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use model::message::Slice;
 use model::record::ClockReading;
 
 use crate::record::{Intended, Record};
@@ -15,6 +16,8 @@ pub trait Observer {
     fn started(&mut self, at: ClockReading);
     /// An interval has ended; the end of the load or of a phase cuts the last one short.
     fn interval(&mut self, record: &Record);
+    /// A slice of a load in slices has ended.
+    fn paused(&mut self, _slice: &Slice) {}
     /// A message about a client.
     fn on_message(&mut self, message: &DriverMessage);
 }
@@ -60,7 +63,7 @@ pub struct Outcome {
     pub elapsed_ns: u64,
     /// Actual length of the measured window, in nanoseconds.
     pub window_ns: u64,
-    /// Whether a stop, or the end of every client, ended it early.
+    /// Whether a stop, or the end of every client, ended it early. A load in slices ends by a stop.
     pub stopped_early: bool,
     /// Clients that were aborted.
     pub aborted: u32,

@@ -91,6 +91,16 @@ impl Process {
         self.requests.write_all(&line).map_err(DriverError::Send)
     }
 
+    /// Begins a slice of a load in slices.
+    pub fn resume(&mut self) -> Result<(), DriverError> {
+        self.send(&Request::Resume)
+    }
+
+    /// Ends the slice, of which the process then sends a [`Reply::Paused`].
+    pub fn pause(&mut self) -> Result<(), DriverError> {
+        self.send(&Request::Pause)
+    }
+
     /// Waits for the next event, no longer than `timeout`.
     pub fn next(&mut self, timeout: Duration) -> Result<ProcessEvent, DriverError> {
         match self.replies.recv_timeout(timeout) {

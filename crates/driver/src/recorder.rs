@@ -23,6 +23,10 @@ pub(crate) struct Recorder {
     /// End of the current interval.
     boundary_ns: u64,
     record: Box<Record>,
+    /// Whether a load in slices pauses.
+    paused: bool,
+    /// Whether transactions may begin: neither after the end of the load nor in a pause.
+    admits: bool,
     shapes: Arc<[Shape]>,
     late_ns: u64,
     /// CPU time of the thread at the start of the current interval.
@@ -64,6 +68,8 @@ impl Recorder {
             origin_ns,
             boundary_ns: 0,
             record,
+            paused: false,
+            admits: true,
             shapes,
             late_ns,
             cpu_ns: clock::thread_cpu_ns(),
@@ -78,6 +84,18 @@ impl Recorder {
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
         self.record.phase
+    }
+
+    /// Whether transactions may begin: neither after the end of the load nor in a pause.
+    #[inline]
+    pub(crate) fn admits(&self) -> bool {
+        self.admits
+    }
+
+    /// Begins or ends a pause of a load in slices.
+    pub(crate) fn set_paused(&mut self, paused: bool) {
+        self.paused = paused;
+        self.admits = !paused && self.record.phase != Phase::Drain;
     }
 
     /// End of the current interval.
@@ -272,6 +290,7 @@ impl Recorder {
         let interval = self.schedule.interval(number);
         self.record.number = number;
         self.record.phase = interval.phase;
+        self.set_paused(self.paused);
         self.record.start_ns = interval.start_ns;
         self.boundary_ns = self.origin_ns.saturating_add(interval.end_ns);
     }

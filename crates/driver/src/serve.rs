@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use model::message::{self, Reply, Request, VERSION};
+use model::message::{self, Reply, Request, Slice, VERSION};
 use model::record::ClockReading;
 use model::workload::{BackgroundWorkload, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -75,8 +75,8 @@ fn run_load(
     let mut requests = BufReader::new(input).lines();
     let load = match next_request(&mut requests)? {
         Request::Run(load) => load,
-        Request::Stop => {
-            return Err(LoadError::Request("a stop was requested before a load".to_owned()));
+        Request::Stop | Request::Resume | Request::Pause => {
+            return Err(LoadError::Request("something else was requested before a load".to_owned()));
         }
     };
     if let Some(cpus) = &load.cpus {
@@ -108,6 +108,8 @@ fn handle_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
     loop {
         match next_request(&mut requests) {
             Ok(Request::Stop) => stopper.stop(),
+            Ok(Request::Resume) => stopper.resume(),
+            Ok(Request::Pause) => stopper.pause(),
             Ok(Request::Run(_)) => {
                 let problem = "a second load was requested while the first runs".to_owned();
                 return stopper.abandon(LoadError::Request(problem));
@@ -155,11 +157,17 @@ fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     let mut connection =
         connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
     connection.application_name = Some(APPLICATION_NAME.to_owned());
+    // A load in slices ends by a stop.
+    let (warmup, length) = match load.slices {
+        None => (Duration::from_micros(load.warmup_us), Duration::from_micros(load.duration_us)),
+        Some(_) => (Duration::ZERO, Duration::MAX),
+    };
     Ok(Load {
         background: others,
         protocol: load.protocol,
-        length: Some(Duration::from_micros(load.duration_us)),
-        warmup: Duration::from_micros(load.warmup_us),
+        length: Some(length),
+        warmup,
+        slice_guard: load.slices.map(|slices| Duration::from_micros(slices.guard_us)),
         interval: Duration::from_micros(load.interval_us),
         drain: Some(DRAIN_TIMEOUT),
         errors,
@@ -261,6 +269,10 @@ impl<W: Write> Observer for ReplyObserver<'_, W> {
             Ok(interval) => self.send(&Reply::Interval(interval)),
             Err(error) => self.stopper.abandon(error),
         }
+    }
+
+    fn paused(&mut self, slice: &Slice) {
+        self.send(&Reply::Paused(slice.clone()));
     }
 
     fn on_message(&mut self, message: &DriverMessage) {

@@ -23,6 +23,7 @@ use crate::schedule::Schedule;
 use crate::slice;
 use crate::stop::Stop;
 use crate::transaction_log::TransactionLog;
+use crate::turns::{Turn, Turns};
 
 /// The inputs of a thread.
 pub(crate) struct Worker {
@@ -44,6 +45,8 @@ pub(crate) struct Worker {
     pub(crate) waker: Waker,
     /// Receives the time of the load's start.
     pub(crate) start: Receiver<u64>,
+    /// Receives the turns of a load in slices.
+    pub(crate) turns: Receiver<Turn>,
     /// Receives records to fill.
     pub(crate) spare: Receiver<Box<Record>>,
     pub(crate) events: Sender<Event>,
@@ -93,6 +96,7 @@ impl Worker {
             }
         }
         let parts = Parts {
+            thread: self.thread,
             load,
             program: &self.program,
             server: &self.server,
@@ -131,7 +135,10 @@ impl Worker {
                 Some(log.map_err(LoadError::Log)?)
             }
         };
-        let ended = event_loop.run(recorder, log)?;
+        let turns = load
+            .slice_guard
+            .map(|guard| Turns::new(self.turns, guard.as_nanos() as u64, event_loop.clients(), origin_ns));
+        let ended = event_loop.run(recorder, log, turns)?;
         let _ = self.events.send(Event::Drained { thread: self.thread, ended });
         event_loop.close()
     }

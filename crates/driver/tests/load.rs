@@ -206,7 +206,7 @@ fn a_transaction_that_does_not_end_is_aborted() {
 fn a_driver_exits_when_its_runner_has_exited() {
     let bench = Bench::shared();
     let request = Request::Run(Box::new(unlimited(bench.unix())));
-    assert!(harness::exits_with_its_input(&request));
+    assert!(harness::exits_with_its_input(&request, "interval"));
     bench.wait_for_sessions_to_end();
 }
 

@@ -4,6 +4,11 @@
 //! means that the runner has exited, and the driver ends at once. The driver replies with [`Reply`]s: `Hello`,
 //! `Connected`, `Started`, then an `Interval` at the end of each second and `ClientDied` as they happen, and at the end
 //! exactly one of `Finished` or `Failed`.
+//!
+//! A load in slices ([`Load::slices`]) begins no transaction before its first [`Request::Resume`], which begins a slice.
+//! [`Request::Pause`] ends it; once the transactions in flight have ended, the driver replies `Paused`, and does nothing
+//! until the next `Resume`. A slice that the end of the load cuts short is reported before `Finished`: there is one
+//! `Paused` per `Resume`.
 
 use std::fmt;
 
@@ -25,6 +30,11 @@ pub enum Request {
     Run(Box<Load>),
     /// Start no further transactions, wait for those in flight, report `Finished`.
     Stop,
+    /// Begin a slice; only after `Started`, and after the `Paused` of the slice before.
+    Resume,
+    /// End the slice: start no further transactions, wait for those in flight, report `Paused`. Ignored if no slice
+    /// runs, because it may cross the end of the load.
+    Pause,
 }
 
 /// A load: connection, workload, clients and duration.
@@ -48,12 +58,29 @@ pub struct Load {
     pub cpus: Option<Vec<u32>>,
     /// Seed of every random number drawn in scripts, as pgbench's `--random-seed`.
     pub seed: u64,
-    /// Load before the measured window, in microseconds.
+    /// Load before the measured window, in microseconds; not used with `slices`.
     pub warmup_us: u64,
-    /// Length of the measured window, in microseconds; if clients have iterations, its maximum.
+    /// Length of the measured window, in microseconds; if clients have iterations, its maximum. Not used with `slices`.
     pub duration_us: u64,
     /// Length of one [`Interval`], in microseconds (1 s in bundles).
     pub interval_us: u64,
+    /// Runs the load in slices, until `Stop` or until clients with iterations have run them; none: in one piece.
+    pub slices: Option<Slices>,
+}
+
+/// How a load runs in slices.
+///
+/// A transaction belongs to the slice that began it, with its sleeps, retries and the pauses before them, and so runs on
+/// after `Pause`; one that has not ended 5 s later is aborted with its client, as at the end of a load. Between slices
+/// time stands still for the clients: what remains of a delay between two transactions passes in the next slice, and
+/// the intended starts of an open loop follow the time from each `Resume` to its `Pause`. What was due at a `Pause` and
+/// had not begun begins in the next slice, and its latency does not include the pause.
+///
+/// The window of such a load is the time from its start to its end, with the pauses. Background workloads pause too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slices {
+    /// Time after the start of each slice whose transactions only [`Slice::guarded`] counts, in microseconds.
+    pub guard_us: u64,
 }
 
 /// Server, role and database to connect to.
@@ -126,8 +153,10 @@ pub enum Reply {
         /// The clocks at this moment.
         at: ClockReading,
     },
-    /// Results of the interval just past.
+    /// Results of the interval just past. Those that end in a pause between slices are reported after it.
     Interval(Interval),
+    /// A slice has ended, and no transaction runs.
+    Paused(Slice),
     /// A client can't continue; the others do.
     ClientDied(ClientDeath),
     /// The load has ended (by time or by `Stop`) and every connection is closed.
@@ -154,6 +183,32 @@ pub struct ClientDeath {
     pub message: String,
 }
 
+/// Figures of a slice: those of the main clients that began in it. Times are in microseconds after the load's start.
+///
+/// The throughput of the slice is `transactions` × clients / `client_us`: a client that waits at the end of the slice for
+/// the others costs nothing, and no transaction is cut off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Its `Resume`.
+    pub start_us: u64,
+    /// Its `Pause`, or what ended the load.
+    pub pause_us: u64,
+    /// End of its last transaction, also of background workloads; `start_us` without any.
+    pub end_us: u64,
+    /// Succeeded transactions that began after the guard.
+    pub transactions: u64,
+    /// Failed ones that began after the guard.
+    pub failed: u64,
+    /// Transactions that began before the end of the guard, succeeded and failed ones.
+    pub guarded: u64,
+    /// Time of each client from its first begin after the guard to its last end, summed over the clients.
+    pub client_us: u64,
+    /// Sum of the latencies of `transactions`, from their intended starts.
+    pub latency_us: u64,
+    /// The same from their actual starts; none in a closed loop.
+    pub service_us: Option<u64>,
+}
+
 /// Part of a load that an [`Interval`] belongs to. No interval spans two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
@@ -175,6 +230,10 @@ impl Phase {
 }
 
 /// Results of one interval of the load, over all threads.
+///
+/// Intervals follow the clock of the load. In a load in slices they contain the pauses, so that throughput and `busy` of
+/// an interval are those of the slices diluted by the pauses in it; each transaction is in exactly one interval, also
+/// those of the guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// Start, in microseconds after the load's start.

@@ -147,6 +147,8 @@ pub(crate) fn drive(
                     on_event(LoadEvent::Interval(&interval));
                     result.intervals.push(interval);
                 }
+                // Only of a load in slices.
+                Reply::Paused(_) => {}
                 Reply::ClientDied(death) => result.deaths.push(death),
                 Reply::Finished(outcome) => {
                     result.ended = Some(collect::now());

@@ -286,24 +286,24 @@ impl<I: Io> EventLoop<'_, I> {
         }
         if self.load.errors.reconnect {
             let now_ns = clock::now_ns();
-            self.timers.cancel(at);
+            if state != State::Throttled {
+                self.timers.cancel(at);
+            }
             if self.load.verbosity.errors {
                 self.log(at, Level::Info, sqlstate.clone(), text, false);
             }
             let text = server_error.map(|error| error.message);
             let text = text.unwrap_or_else(|| why.to_owned());
             let failure = Failure { sqlstate: sqlstate.unwrap_or_default(), text, action: OnError::Count };
-            let between =
-                matches!(state, State::Throttled | State::Thinking | State::Yielding | State::Ready);
+            let between = matches!(
+                state,
+                State::Throttled | State::Thinking | State::Paused | State::Yielding | State::Ready
+            );
             self.clients[at].disconnected();
             if between {
                 // The next transaction opens a new connection.
                 return match state {
-                    State::Throttled => {
-                        let intended_ns = self.clients[at].intended_ns;
-                        self.timers.set(at, intended_ns);
-                        Ok(())
-                    }
+                    State::Throttled => Ok(()),
                     _ => self.next_transaction(at, now_ns),
                 };
             }

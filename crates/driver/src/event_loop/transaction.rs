@@ -26,8 +26,7 @@ impl<I: Io> EventLoop<'_, I> {
             return self.next_transaction(at, now_ns);
         }
         client.state = State::Thinking;
-        let at_ns = self.recorder()?.origin_ns().saturating_add(begin_ns);
-        self.timers.set(at, at_ns);
+        self.set_alarm(at, self.slots_from_ns.saturating_add(begin_ns));
         Ok(())
     }
 
@@ -37,8 +36,8 @@ impl<I: Io> EventLoop<'_, I> {
         let client = &self.clients[at];
         let program = self.program;
         let group = &program.groups[client.group as usize];
-        if client.transactions >= group.transactions || self.is_over() {
-            self.finish(at);
+        if client.transactions >= group.transactions || !self.admits() {
+            self.finish_or_pause(at);
             return Ok(());
         }
         let script = self.choose_script(group);
@@ -77,10 +76,9 @@ impl<I: Io> EventLoop<'_, I> {
 
     /// Assigns the next intended start to a client, which waits for it.
     fn wait_for_slot(&mut self, at: usize, group: &Clients, now_ns: u64) -> Result<(), LoadError> {
-        let recorder = self.recorder()?;
-        let (origin_ns, end_ns) = (recorder.origin_ns(), recorder.end_ns());
+        let end_ns = self.recorder()?.end_ns();
         // Arrivals begin with the first client.
-        let from_ns = origin_ns.saturating_add(group.begin_ns(group.numbers.start));
+        let from_ns = self.slots_from_ns.saturating_add(group.begin_ns(group.numbers.start));
         let slots = self.clients[at].group as usize;
         loop {
             let Some(slot_ns) = self.slots.next_ns(slots) else {
@@ -117,7 +115,7 @@ impl<I: Io> EventLoop<'_, I> {
             }
             if intended_ns > now_ns {
                 client.state = State::Throttled;
-                self.timers.set(at, intended_ns);
+                self.set_alarm(at, intended_ns);
                 return Ok(());
             }
             return self.start(at, now_ns);
@@ -128,7 +126,10 @@ impl<I: Io> EventLoop<'_, I> {
     /// schedule has no arrivals, belongs to the window.
     fn wait_for_end(&mut self, at: usize) {
         match self.load.length {
-            Some(_) => self.clients[at].state = State::Throttled,
+            Some(_) => {
+                self.clients[at].state = State::Throttled;
+                self.clients[at].intended_ns = u64::MAX;
+            }
             None => self.finish(at),
         }
     }
@@ -392,13 +393,16 @@ impl<I: Io> EventLoop<'_, I> {
         self.after_transaction(at, now_ns)
     }
 
-    /// Records the span of a transaction that has ended, if its group records spans.
+    /// Records the span of a transaction that has ended, if its group records spans, and counts it in its slice.
     #[inline]
     pub(super) fn record_span(&mut self, at: usize, now_ns: u64, failed: bool) -> Result<(), LoadError> {
         let client = &self.clients[at];
         if self.program.groups[client.group as usize].spans {
             let (script, number, from_ns) = (client.script as usize, client.number, client.begun_ns);
             self.recorder()?.add_span(script, number, from_ns, now_ns, failed);
+        }
+        if self.turns.is_some() {
+            self.count_in_slice(at, now_ns, failed);
         }
         Ok(())
     }
@@ -413,7 +417,7 @@ impl<I: Io> EventLoop<'_, I> {
             let (min_ns, max_ns) = (think.min.as_nanos() as i64, think.max.as_nanos() as i64);
             let pause_ns = self.pauses.range_i64(min_ns, max_ns.max(min_ns)) as u64;
             self.clients[at].state = State::Thinking;
-            self.timers.set(at, now_ns.saturating_add(pause_ns));
+            self.set_alarm(at, now_ns.saturating_add(pause_ns));
             return Ok(());
         }
         if !self.clients[at].waited {

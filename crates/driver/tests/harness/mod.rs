@@ -4,6 +4,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
@@ -20,7 +21,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
 use host::{Cache, Progress};
 use model::message::{
-    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, VERSION,
+    ClientDeath, Connection, Endpoint, Interval, Load, Outcome, Phase, Reply, Request, Slice, VERSION,
 };
 use model::outage::Outage;
 use model::units::Rate;
@@ -227,6 +228,7 @@ pub(crate) fn load(connection: Connection) -> Load {
         warmup_us: 100_000,
         duration_us: 300_000,
         interval_us: 100_000,
+        slices: None,
     }
 }
 
@@ -244,6 +246,7 @@ pub(crate) struct Driver {
 /// Everything that a driver reports about a load.
 pub(crate) struct Recorded {
     pub(crate) intervals: Vec<Interval>,
+    pub(crate) slices: Vec<Slice>,
     pub(crate) deaths: Vec<ClientDeath>,
     pub(crate) outcome: Outcome,
     pub(crate) stderr: String,
@@ -291,6 +294,15 @@ impl Driver {
         }
     }
 
+    /// The reason why a load that has started ends.
+    pub(crate) fn failed(mut self) -> String {
+        self.receive_to_the_end();
+        match self.replies.pop() {
+            Some(Reply::Failed { message, .. }) => message,
+            last => panic!("the load should fail, but the last reply is {last:?}"),
+        }
+    }
+
     /// Receives replies until one matches.
     pub(crate) fn wait_for(&mut self, matches: impl Fn(&Reply) -> bool) {
         while !self.replies.last().is_some_and(&matches) {
@@ -299,6 +311,64 @@ impl Driver {
                 other => panic!("{other:?} after {:?}", self.replies),
             }
         }
+    }
+
+    /// Begins a slice of a load in slices.
+    pub(crate) fn resume(&mut self) {
+        self.process.resume().unwrap();
+    }
+
+    /// Ends the slice, and returns its figures.
+    pub(crate) fn pause(&mut self) -> Slice {
+        self.process.pause().unwrap();
+        loop {
+            match self.process.next(TIMEOUT).unwrap() {
+                ProcessEvent::Reply(Reply::Paused(slice)) => {
+                    self.replies.push(Reply::Paused(slice.clone()));
+                    return slice;
+                }
+                ProcessEvent::Reply(reply) => self.replies.push(reply),
+                other => panic!("{other:?} after {:?}", self.replies),
+            }
+        }
+    }
+
+    /// Receives replies for this long.
+    pub(crate) fn receive_for(&mut self, length: Duration) {
+        let end = Instant::now() + length;
+        loop {
+            match self.process.next(end.saturating_duration_since(Instant::now())).unwrap() {
+                ProcessEvent::Reply(reply) => self.replies.push(reply),
+                ProcessEvent::TimedOut => return,
+                other => panic!("{other:?} after {:?}", self.replies),
+            }
+        }
+    }
+
+    /// Runs a slice.
+    pub(crate) fn slice(&mut self, length: Duration) -> Slice {
+        self.resume();
+        self.receive_for(length);
+        self.pause()
+    }
+
+    /// The start of its load, CLOCK_MONOTONIC in microseconds.
+    pub(crate) fn origin_us(&self) -> i64 {
+        let started = self.replies.iter().find_map(|reply| match reply {
+            Reply::Started { at } => Some(at.monotonic_us),
+            _ => None,
+        });
+        started.expect("a start")
+    }
+
+    /// Number of context switches and CPU time in nanoseconds of each thread, once all of them sleep.
+    pub(crate) fn activity(&self) -> Vec<(u64, u64)> {
+        let mut activity = None;
+        poll_until(TIMEOUT, || {
+            activity = activity_if_asleep(self.process.pid());
+            activity.is_some()
+        });
+        activity.expect("all threads sleep")
     }
 
     fn receive_to_the_end(&mut self) -> String {
@@ -318,17 +388,20 @@ impl Driver {
         assert_eq!(replies.next(), Some(Reply::Hello { version: VERSION }));
         assert!(matches!(replies.next(), Some(Reply::Connected { .. })));
         assert!(matches!(replies.next(), Some(Reply::Started { .. })));
-        let (mut intervals, mut deaths, mut outcome) = (Vec::new(), Vec::new(), None);
+        let (mut intervals, mut slices, mut deaths) = (Vec::new(), Vec::new(), Vec::new());
+        let mut outcome = None;
         for reply in replies {
             match reply {
                 _ if outcome.is_some() => panic!("{reply:?} after the end"),
                 Reply::Interval(interval) => intervals.push(interval),
+                Reply::Paused(slice) => slices.push(slice),
                 Reply::ClientDied(death) => deaths.push(death),
                 Reply::Finished(last) => outcome = Some(last),
                 reply => panic!("{reply:?} during a load"),
             }
         }
-        let recorded = Recorded { intervals, deaths, outcome: *outcome.expect("an outcome"), stderr };
+        let outcome = *outcome.expect("an outcome");
+        let recorded = Recorded { intervals, slices, deaths, outcome, stderr };
         recorded.check();
         recorded
     }
@@ -390,8 +463,27 @@ pub(crate) fn latencies<'a>(
     sum
 }
 
-/// Whether a driver process with a running load ends when its standard input does.
-pub(crate) fn exits_with_its_input(request: &Request) -> bool {
+/// Number of context switches and CPU time in nanoseconds of each thread of a process; None if one of them does not
+/// sleep.
+fn activity_if_asleep(pid: u32) -> Option<Vec<(u64, u64)>> {
+    let mut activity = Vec::new();
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
+        let path = thread.unwrap().path();
+        let status = fs::read_to_string(path.join("status")).unwrap();
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
+        if !value("State:").starts_with('S') {
+            return None;
+        }
+        let switches = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
+        let switches = switches.map(|name| value(name).parse::<u64>().unwrap()).iter().sum();
+        let times = fs::read_to_string(path.join("schedstat")).unwrap();
+        activity.push((switches, times.split(' ').next().unwrap().parse().unwrap()));
+    }
+    Some(activity)
+}
+
+/// Whether a driver process with a load ends when its standard input does, after a reply of this kind.
+pub(crate) fn exits_with_its_input(request: &Request, kind: &str) -> bool {
     let mut child = Command::new(env!("CARGO_BIN_EXE_driver-child"))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -401,7 +493,7 @@ pub(crate) fn exits_with_its_input(request: &Request) -> bool {
     let mut input = child.stdin.take().unwrap();
     let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
     writeln!(input, "{}", serde_json::to_string(request).unwrap()).unwrap();
-    assert!(replies.any(|reply| reply.unwrap().contains("interval")));
+    assert!(replies.any(|reply| reply.unwrap().contains(kind)));
     drop(input);
     replies.for_each(drop);
     poll_until(TIMEOUT, || child.try_wait().unwrap().is_some())

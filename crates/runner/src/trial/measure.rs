@@ -159,6 +159,7 @@ impl ActiveTrial<'_> {
             warmup_us: self.lead().us(),
             duration_us: cell.duration.us(),
             interval_us: INTERVAL_US,
+            slices: None,
         }
     }
 
