@@ -172,8 +172,10 @@ fn a_long_guard_leaves_out_everything() {
     assert_in_slices(&stop(driver), "guard");
 }
 
+/// They do, and the time until they start passes in slices alone.
 #[test]
 fn background_workloads_pause_too() {
+    const START_US: u64 = 75_000;
     let bench = Bench::shared();
     let mut load = in_slices(bench.unix(), LOOKUP);
     let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
@@ -184,7 +186,7 @@ fn background_workloads_pause_too() {
         })),
         clients: 2,
         rate: units::Rate::MAX,
-        start: Span::default(),
+        start: Span::from_us(START_US),
     };
     load.workload = Workload::Custom(Arc::new(Custom { background: vec![background], ..(**custom).clone() }));
     let mut driver = start(&load);
@@ -201,10 +203,37 @@ fn background_workloads_pause_too() {
     let others = recorded.outcome.background[0].transactions;
     assert!(others > 0);
     for span in recorded.intervals.iter().flat_map(|interval| &interval.spans) {
-        let within = |slice: &Slice| slice.start_us <= span.start_us && span.end_us <= slice.end_us;
-        assert!(slices.iter().any(within), "{span:?} is in none of {slices:?}");
+        let within = |slice: &&Slice| slice.start_us <= span.start_us && span.end_us <= slice.end_us;
+        let slice = slices.iter().find(within);
+        let slice = slice.unwrap_or_else(|| panic!("{span:?} is in none of {slices:?}"));
+        let before = slices.iter().filter(|other| other.start_us < slice.start_us);
+        let before_us: u64 = before.map(|slice| slice.pause_us - slice.start_us).sum();
+        let active_us = before_us + span.start_us - slice.start_us;
+        // Rounding: two times a slice.
+        let is_main = span.client < load.clients;
+        assert!(is_main || active_us + 10 >= START_US, "{span:?} after {active_us} µs of {slices:?}");
     }
     bench.assert_commits(counted + others + recorded.outcome.other_commits, "background");
+}
+
+/// The connection belongs to the transaction, and to its slice.
+#[test]
+fn transactions_may_connect() {
+    let bench = Bench::shared();
+    let mut load = in_slices(bench.unix(), LOOKUP);
+    let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
+    load.workload = Workload::Custom(Arc::new(Custom { reconnect: true, ..(**custom).clone() }));
+    let mut driver = start(&load);
+    for _ in 0..5 {
+        let slice = driver.slice(SLICE);
+        assert!(slice.latency_us <= slice.client_us, "{slice:?}");
+        let before = driver.activity();
+        driver.receive_for(SLICE);
+        assert_eq!(driver.activity(), before, "the paused driver ran");
+    }
+    let recorded = stop(driver);
+    assert_in_slices(&recorded, "connections");
+    bench.assert_commits(recorded.transactions() + recorded.outcome.other_commits, "connections");
 }
 
 #[test]

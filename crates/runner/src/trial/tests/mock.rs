@@ -151,6 +151,8 @@ impl Driver for MockDriver {
         let step = match request {
             Request::Run(_) => "send load",
             Request::Stop => "stop load",
+            Request::Resume => "resume load",
+            Request::Pause => "pause load",
         };
         if self.0.step(step) { Ok(()) } else { Err(DriverError::Send(std::io::ErrorKind::BrokenPipe.into())) }
     }
