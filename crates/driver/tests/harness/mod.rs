@@ -6,6 +6,7 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::mem;
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -363,10 +364,11 @@ impl Driver {
 
     /// Number of context switches and CPU time in nanoseconds of each thread, once all of them sleep.
     pub(crate) fn activity(&self) -> Vec<(u64, u64)> {
+        // The threads are read one after the other: one that sends its last message may still wake one read before.
         let mut activity = None;
         poll_until(TIMEOUT, || {
-            activity = activity_if_asleep(self.process.pid());
-            activity.is_some()
+            let before = mem::replace(&mut activity, activity_if_asleep(self.process.pid()));
+            activity.is_some() && activity == before
         });
         activity.expect("all threads sleep")
     }
@@ -469,11 +471,12 @@ fn activity_if_asleep(pid: u32) -> Option<Vec<(u64, u64)>> {
     let mut activity = Vec::new();
     for thread in fs::read_dir(format!("/proc/{pid}/task")).unwrap() {
         let path = thread.unwrap().path();
-        let status = fs::read_to_string(path.join("status")).unwrap();
-        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
-        if !value("State:").starts_with('S') {
+        // Unlike the state in `status`, this shows a thread as sleeping only once it has been switched out, and counted.
+        if fs::read_to_string(path.join("syscall")).unwrap().starts_with("running") {
             return None;
         }
+        let status = fs::read_to_string(path.join("status")).unwrap();
+        let value = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim();
         let switches = ["voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"];
         let switches = switches.map(|name| value(name).parse::<u64>().unwrap()).iter().sum();
         let times = fs::read_to_string(path.join("schedstat")).unwrap();
