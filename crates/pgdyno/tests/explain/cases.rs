@@ -85,7 +85,8 @@ pub(super) const CASES: [Case; 23] = [
         what: "CPU taken by others: sixteen busy processes",
         campaign: "workload = ['select-only']\nclients = [4]",
         planted: Planted::Busy { cpus: "0,1", processes: 16 },
-        expected: Some((FOREIGN, 0.3, 1.0)),
+        // The kernel prefers processes that sleep: those that do not had a third of the CPU time on some days.
+        expected: Some((FOREIGN, 0.2, 1.0)),
         may_be_named: &["server-cpu"],
         ..NOTHING
     },
