@@ -79,8 +79,8 @@ impl PairedSequence {
         (n > 0.0).then(|| (self.log_ratios.iter().sum::<f64>() / n).exp())
     }
 
-    /// The interval of the ratio, with 99 % confidence for all numbers of sessions, and all comparisons, together. `None` while it is
-    /// unbounded.
+    /// The interval of the ratio, with 99 % confidence for all numbers of sessions and all comparisons together. `None`
+    /// while it is unbounded.
     pub fn interval(&self) -> Option<Interval> {
         self.interval.high.is_finite().then_some(self.interval)
     }
@@ -99,8 +99,8 @@ impl PairedSequence {
         }
     }
 
-    /// Number of further sessions until a decision, if their mean and spread stay as they are: 0 if it is decided. `None` if that is
-    /// not known yet, or more than a million.
+    /// Number of further sessions until a decision, if their mean and spread stay as they are: 0 if it is decided. `None`
+    /// if that is not known yet, or more than a million.
     pub fn sessions_left(&self) -> Option<usize> {
         if !matches!(self.verdict(), Verdict::Inconclusive | Verdict::Insufficient) {
             return Some(0);

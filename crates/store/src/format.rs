@@ -2,7 +2,8 @@
 //! bundles, and bundles remain readable for years.
 //!
 //! One number, `format` in `trial.json`, versions the whole bundle. A reader ignores unknown fields, columns and files,
-//! so that additions need no new number; it refuses a bundle with a number other than [`FORMATS`] and reports the reason. A missing value is null, never zero.
+//! so that additions need no new number; it refuses a bundle with a number other than [`FORMATS`] and reports the reason.
+//! A missing value is null, never zero.
 
 /// Conversions between a stored type and the model's type with the same fields. Fields after `into` are converted,
 /// lists after `each` and options after `maybe` item by item.

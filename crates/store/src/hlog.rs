@@ -240,8 +240,8 @@ const DRAIN: &str = ":drain";
 /// Suffix of tags of service times.
 pub const SERVICE: &str = ":service";
 
-/// Tag of a script's transactions that count in a phase. Its only colon is the one before the phase: characters that would end the field or look
-/// like a phase are percent-encoded.
+/// Tag of a script's transactions that count in a phase. Its only colon is the one before the phase: characters that
+/// would end the field or look like a phase are percent-encoded.
 pub fn tag(script: &str, phase: Phase) -> String {
     let mut tag = String::with_capacity(script.len() + WARMUP.len());
     for c in script.chars() {
