@@ -45,7 +45,7 @@ const MIN_WAITING: f64 = 0.65;
 const MIN_BUSY: f64 = 0.1;
 
 /// Fewer threads than by default, although CPUs idled and sessions waited for the driver. CPUs that wait for a disk do
-/// not count: more threads would not use them.
+/// not count: more threads would not use them. If these are most of the idle ones, the disk is the limit.
 fn threads(observed: &Observation) -> Option<GateFinding> {
     let (threads, default) = (observed.driver_threads?, observed.default_driver_threads?);
     // The rate of an open loop does not depend on the driver as long as it keeps up, which other gates check.
@@ -53,9 +53,11 @@ fn threads(observed: &Observation) -> Option<GateFinding> {
         return None;
     }
     let (busy, waiting) = (busy(observed)?, waiting_for_driver(observed)?);
-    let idle = observed.growth("cpu.idle_us", Some("all"))? / cpu_time(observed)?.total_us;
+    let idle_us = observed.growth("cpu.idle_us", Some("all"))?;
+    let waits_for_disk = observed.growth("cpu.iowait_us", Some("all")).is_some_and(|us| us >= idle_us);
+    let idle = idle_us / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.driver_threads_share;
-    if waiting < MIN_WAITING || busy < MIN_BUSY || idle <= limit || idle.is_nan() {
+    if waits_for_disk || waiting < MIN_WAITING || busy < MIN_BUSY || idle <= limit || idle.is_nan() {
         return None;
     }
     let evidence = format!(
@@ -171,11 +173,19 @@ mod tests {
         let mut trial = TrialFixture::new();
         trial.intervals.iter_mut().for_each(|interval| interval.busy = Some(0.36));
         trial.waits = sessions(70);
-        trial.counter("cpu.idle_us", Some("all"), 60_000.0);
-        trial.counter("cpu.iowait_us", Some("all"), 500_000.0);
-        let observed =
-            Observation { driver_threads: Some(1), default_driver_threads: Some(4), ..trial.observed() };
-        assert_eq!(gates(&observed), (Status::Valid, vec![]));
+        let mut with = |idle_us, iowait_us| {
+            trial.counter("cpu.idle_us", Some("all"), idle_us);
+            trial.counter("cpu.iowait_us", Some("all"), iowait_us);
+            gates(&Observation {
+                driver_threads: Some(1),
+                default_driver_threads: Some(4),
+                ..trial.observed()
+            })
+            .1
+        };
+        assert_eq!(with(200_000.0, 60_000.0), ["driver-threads"]);
+        assert!(with(60_000.0, 40_000.0).is_empty(), "they idle 4 %");
+        assert!(with(200_000.0, 300_000.0).is_empty(), "the disk is the limit");
     }
 
     #[test]
