@@ -1,8 +1,9 @@
-//! Comparisons in pairs: sessions are added, and looked at, until they decide.
+//! Comparisons in pairs: sessions are added until they are decided.
 
 use rand_distr::StudentT;
 use stats::{PairedSequence, Verdict, session_log_ratio};
 
+use crate::comparisons::is_change;
 use crate::random::{PairNoise, Random, Tails};
 use crate::table::{Bound, Row, percent};
 
@@ -93,10 +94,6 @@ fn decide(random: &mut Random, noise: PairNoise, ratio: f64, mut sequence: Paire
         sequence.add(log_ratio.unwrap_or_default());
     }
     sequence
-}
-
-fn is_change(verdict: Verdict) -> bool {
-    matches!(verdict, Verdict::Regression | Verdict::Improvement)
 }
 
 fn whole(number: f64) -> String {

@@ -4,6 +4,7 @@
 //! trimmed mean of the log ratios of its pairs. Sessions are added until their confidence sequence decides. Its intervals
 //! hold at all numbers of sessions together (see `sequential.rs`), and so does their intersection.
 
+use crate::power::smallest_number;
 use crate::{Estimate, Interval, Verdict};
 
 /// Probability that a decision is ever wrong.
@@ -14,9 +15,6 @@ const TRIM: f64 = 0.2;
 
 /// Least number of sessions for a decision: fewer do not show how much sessions differ.
 const MIN_SESSIONS: usize = 3;
-
-/// Most further sessions that [`PairedSequence::sessions_left`] tells.
-const MAX_LEFT: usize = 1_000_000;
 
 /// The log ratio of a session: the trimmed mean over its pairs `(a, b)` of ln b − ln a. `None` if no pair has two positive
 /// figures; pairs that do not are left out.
@@ -108,25 +106,12 @@ impl PairedSequence {
         let now = Estimate::of_pairs(&self.log_ratios)?;
         let n = self.sessions();
         let (mean, margin) = (now.ratio.ln().abs(), self.margin.ln());
-        let decides = |left: &usize| {
-            let half = now.with_pairs(n + left).confidence_interval(1.0 - self.alpha);
-            let half = half.map_or(f64::INFINITY, |interval| (interval.high / now.ratio).ln());
+        let decides = |left: usize| {
+            let interval = now.with_pairs(n + left).confidence_interval(1.0 - self.alpha);
+            let half = interval.map_or(f64::INFINITY, |interval| (interval.high / now.ratio).ln());
             n + left >= MIN_SESSIONS && (mean > half || mean + half <= margin)
         };
-        // Doubled, then bisected: a larger number decides, too.
-        let mut most = 1;
-        while !decides(&most) {
-            most *= 2;
-            if most > MAX_LEFT {
-                return None;
-            }
-        }
-        let mut least = most / 2 + 1;
-        while least < most {
-            let middle = usize::midpoint(least, most);
-            if decides(&middle) { most = middle } else { least = middle + 1 }
-        }
-        Some(most)
+        smallest_number(1, decides)
     }
 
     /// The interval by the sessions so far, regardless of earlier ones. `None` while it is unbounded.

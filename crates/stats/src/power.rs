@@ -74,17 +74,22 @@ pub fn runs_for_effect(log_sd: f64, effect: f64, layout: Layout, alpha: f64, pow
         let test = Test::new(n, layout, |degrees_of_freedom| quantile(alpha, degrees_of_freedom));
         test.power(noncentrality) >= power
     };
-    let mut high = MIN_RUNS;
-    while !enough(high) {
+    smallest_number(MIN_RUNS, enough)
+}
+
+/// The smallest sufficient number from `from` to a million, if all larger ones are sufficient too.
+pub(crate) fn smallest_number(from: usize, is_enough: impl Fn(usize) -> bool) -> Option<usize> {
+    let mut high = from;
+    while !is_enough(high) {
         if high == MAX_RUNS {
             return None;
         }
         high = MAX_RUNS.min(2 * high);
     }
-    let mut low = MIN_RUNS.max(high / 2);
+    let mut low = from.max(high / 2);
     while low < high {
         let middle = low + (high - low) / 2;
-        if enough(middle) { high = middle } else { low = middle + 1 }
+        if is_enough(middle) { high = middle } else { low = middle + 1 }
     }
     Some(high)
 }
