@@ -25,8 +25,6 @@ pub(crate) struct Recorder {
     record: Box<Record>,
     /// Whether a load in slices pauses.
     paused: bool,
-    /// Whether transactions may begin: neither after the end of the load nor in a pause.
-    admits: bool,
     shapes: Arc<[Shape]>,
     late_ns: u64,
     /// CPU time of the thread at the start of the current interval.
@@ -69,7 +67,6 @@ impl Recorder {
             boundary_ns: 0,
             record,
             paused: false,
-            admits: true,
             shapes,
             late_ns,
             cpu_ns: clock::thread_cpu_ns(),
@@ -89,13 +86,12 @@ impl Recorder {
     /// Whether transactions may begin: neither after the end of the load nor in a pause.
     #[inline]
     pub(crate) fn admits(&self) -> bool {
-        self.admits
+        !self.paused && self.record.phase != Phase::Drain
     }
 
     /// Begins or ends a pause of a load in slices.
     pub(crate) fn set_paused(&mut self, paused: bool) {
         self.paused = paused;
-        self.admits = !paused && self.record.phase != Phase::Drain;
     }
 
     /// End of the current interval.
@@ -290,7 +286,6 @@ impl Recorder {
         let interval = self.schedule.interval(number);
         self.record.number = number;
         self.record.phase = interval.phase;
-        self.set_paused(self.paused);
         self.record.start_ns = interval.start_ns;
         self.boundary_ns = self.origin_ns.saturating_add(interval.end_ns);
     }
