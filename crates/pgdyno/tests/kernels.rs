@@ -258,13 +258,16 @@ fn a_counted_profile_shows_the_planted_work_in_its_function_and_nothing_between_
     let unplanted = difference(short, again);
     let loudest = unplanted.iter().map(|(_, increase, margin)| increase.abs() / margin).fold(0.0, f64::max);
     assert!(loudest < 2.5, "{unplanted:?}");
-    assert!((path_length(short) / path_length(again) - 1.0).abs() < 0.005);
+    // A second of virtual time has a few milliseconds of the server's and kernel's background work or does not.
+    let equal = |one: f64, other: f64| (one / other - 1.0).abs() < 0.02;
+    assert!(equal(path_length(short), path_length(again)), "{} {}", path_length(short), path_length(again));
 
-    // The counted figure is that of a trial without a profile whose window begins at the same time.
+    // The counted figure is that of a trial without a profile whose window begins at the same time: sampling, which takes
+    // a third of the profile's instructions, is not in it.
     let plain = profiled.replace("[profile]", "").replace("warmup = '200ms'", "warmup = '3200ms'");
     run(&plain, "'short.sql'", "seed=1");
     let plain = path_length(bench.trials().last().unwrap());
-    assert!((path_length(short) / plain - 1.0).abs() < 0.005, "{} and {plain}", path_length(short));
+    assert!(equal(path_length(short), plain), "{} and {plain}", path_length(short));
 
     let shown = text(&bench.pgdyno(&["profile", &short.id, &long.id]));
     assert!(shown.contains("Counted instructions of one transaction"), "{shown}");
