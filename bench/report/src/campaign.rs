@@ -183,6 +183,7 @@ impl Generator<'_> {
                 statistics: None,
             }),
             accounting: Accounting::default(),
+            paired: None,
             imported: None,
         }
     }

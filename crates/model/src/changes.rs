@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::cell::Cell;
-use crate::plan::{Plan, RunSettings};
+use crate::plan::{Order, Plan, RunSettings};
 use crate::secret::MaskSecrets;
 
 /// The differences between two plans of one campaign.
@@ -46,6 +46,7 @@ impl Changes {
             seed,
             compare,
             effect,
+            max_time,
             retries,
             vacuum,
             checkpoint,
@@ -53,9 +54,16 @@ impl Changes {
             processors: _,
         } = new.run;
         note_change(&mut changes.allowed, "repeats", &old.run.repeats, &repeats);
-        note_change(&mut changes.allowed, "order", &old.run.order, &order);
+        let is_paired = |order| order == Order::Paired;
+        let of_order = if is_paired(old.run.order) == is_paired(order) {
+            &mut changes.allowed
+        } else {
+            &mut changes.conflicting
+        };
+        note_change(of_order, "order", &old.run.order, &order);
         note_change(&mut changes.allowed, "compare", &old.run.compare, &compare);
         note_change(&mut changes.allowed, "effect", &old.run.effect, &effect);
+        note_change(&mut changes.allowed, "max_time", &old.run.max_time, &max_time);
         note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
         note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);

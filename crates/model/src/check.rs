@@ -2,12 +2,15 @@
 
 mod machine;
 pub(crate) mod memory;
+mod pairs;
 mod run;
 mod server;
 
 use crate::definitions::Definitions;
 use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
+use crate::paired;
+use crate::run::Order;
 use crate::spec::Campaign;
 use crate::units::Span;
 use crate::value::{Spanned, SpecError, check_name, integer};
@@ -47,11 +50,13 @@ impl<'a> CheckedCampaign<'a> {
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
         let duration = run.duration.as_ref().map(duration::check).transpose()?;
+        let is_paired = run::order(run)? == Order::Paired;
+        let warmup = run.warmup.as_ref().map(|given| *given.get_ref());
         let threads =
             run.threads.as_ref().map(|given| integer(given, "threads", 1, factor::threads::MAX_THREADS));
         let defaults = Defaults {
-            duration: duration.unwrap_or(DEFAULT_DURATION),
-            warmup: run.warmup.as_ref().map(|given| *given.get_ref()),
+            duration: duration.unwrap_or(if is_paired { paired::DEFAULT_DURATION } else { DEFAULT_DURATION }),
+            warmup: warmup.or(is_paired.then_some(paired::DEFAULT_WARMUP)),
             threads: match threads.transpose()? {
                 Some(threads) => Some(threads as u32),
                 // As in releases that did not record the CPUs.

@@ -27,6 +27,7 @@ pub mod merit;
 pub mod message;
 pub mod metrics;
 pub mod outage;
+pub mod paired;
 pub mod plan;
 pub mod profile;
 pub mod record;

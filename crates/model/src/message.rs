@@ -187,7 +187,7 @@ pub struct ClientDeath {
 ///
 /// The throughput of the slice is `transactions` × clients / `client_us`: a client that waits at the end of the slice for
 /// the others costs nothing, and no transaction is cut off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Slice {
     /// Its `Resume`.
     pub start_us: u64,

@@ -6,7 +6,9 @@ use serde::Serialize;
 
 use crate::cell::Cell;
 use crate::check::CheckedCampaign;
+use crate::factor::Factor;
 use crate::machine::{Acceleration, KernelSpec};
+use crate::merit::Merit;
 use crate::profile::Profile;
 pub use crate::run::{Basis, Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::server::{ServerSpec, Source};
@@ -53,7 +55,8 @@ pub struct PlannedTrial {
     pub position: u32,
     /// Index of its cell in [`Plan::cells`].
     pub cell: usize,
-    /// Number of the repeat of the cell, from 1; in randomized blocks, number of the block.
+    /// Number of the repeat of the cell, from 1; in randomized blocks, number of the block; of paired trials, number of the
+    /// session in the run.
     pub repeat: u32,
 }
 
@@ -83,6 +86,10 @@ impl Plan {
         let servers = checked.servers(&cells)?;
         checked.check_server_support(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;
+        let comparisons = comparisons(&cells, run.compare);
+        if run.order == Order::Paired {
+            checked.check_pairs(&cells, &servers, &comparisons)?;
+        }
         Ok(Self {
             campaign: campaign.name.get_ref().clone(),
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
@@ -93,7 +100,7 @@ impl Plan {
             hooks: checked.hooks(),
             servers,
             kernels: checked.kernels(&cells),
-            trials: trials(cells.len(), &run),
+            trials: trials(cells.len(), &comparisons, &run),
             run,
             cells,
         })
@@ -111,6 +118,12 @@ impl Plan {
         for path in self.kernels.iter_mut().filter_map(|kernel| kernel.path.as_mut()) {
             *path = directory.join(&*path);
         }
+    }
+
+    /// The comparisons of each level of the compared factor with its first level: indices of the baseline's cell and of the
+    /// other, in the order of the latter. Both differ in that factor only, and are judged by the same figure.
+    pub fn comparisons(&self) -> Vec<(usize, usize)> {
+        comparisons(&self.cells, self.run.compare)
     }
 
     /// The cell of a trial.
@@ -215,7 +228,22 @@ const ICOUNT_SLOWDOWN: u64 = 10;
 /// Time to end a recording and fold its samples after a load, as measured on small machines.
 const PROFILE_OVERHEAD_US: u64 = 3_000_000;
 
-fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
+fn comparisons(cells: &[Cell], compare: Option<Factor>) -> Vec<(usize, usize)> {
+    let (Some(compare), Some(first)) = (compare, cells.first()) else { return Vec::new() };
+    let baseline = compare.level(first);
+    let (of_baseline, others): (Vec<usize>, Vec<usize>) =
+        (0..cells.len()).partition(|cell| compare.level(&cells[*cell]) == baseline);
+    let merit = |cell: usize| Merit::of(&cells[cell].clone().into());
+    let with_baseline = |other: usize| {
+        let is_same = |cell: &&usize| {
+            Factor::varied([&cells[**cell], &cells[other]]) == [compare] && merit(**cell) == merit(other)
+        };
+        Some((*of_baseline.iter().find(is_same)?, other))
+    };
+    others.into_iter().filter_map(with_baseline).collect()
+}
+
+fn trials(cells: usize, comparisons: &[(usize, usize)], run: &RunSettings) -> Vec<PlannedTrial> {
     let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats.min as usize);
     match run.order {
         Order::Sequential => {
@@ -231,6 +259,10 @@ fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
                 pairs.extend(block.into_iter().map(|cell| (cell, repeat)));
             }
         }
+        Order::Paired => {
+            let sessions = (0..run.repeats.min).flat_map(|_| comparisons);
+            pairs.extend((1..).zip(sessions).flat_map(|(session, &(a, b))| [(a, session), (b, session)]));
+        }
     }
     (1..).zip(pairs).map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat }).collect()
 }
@@ -238,7 +270,6 @@ fn trials(cells: usize, run: &RunSettings) -> Vec<PlannedTrial> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::factor::Factor;
     use crate::profile::Unwinding;
 
     const VALID: &str = "name = 'n'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only', 'tpcb-like']\n\
@@ -314,6 +345,38 @@ mod tests {
         let head: Vec<_> = plan.trials[..4].iter().map(|t| (t.cell, t.repeat)).collect();
         assert_eq!(head, [(0, 1), (0, 2), (0, 3), (1, 1)]);
         assert_eq!(plan.run.seed, 1, "the drawn seed is recorded");
+    }
+
+    const PAIRED: &str = "name = 'n'\n[factors]\nserver = ['16', '17', '18']\nworkload = ['select-only']\nclients = [1, 4]\n\
+                          [run]\norder = 'paired'\nmax_time = '5min'\n";
+
+    #[test]
+    fn each_level_is_paired_with_the_first() {
+        let plan = plan(PAIRED).unwrap();
+        assert_eq!(plan.comparisons(), [(0, 2), (1, 3), (0, 4), (1, 5)]);
+        let sessions: Vec<_> = plan.trials.iter().map(|trial| (trial.repeat, trial.cell)).collect();
+        assert_eq!(sessions[..6], [(1, 0), (1, 2), (2, 1), (2, 3), (3, 0), (3, 4)]);
+        assert_eq!(sessions.len(), 2 * 4 * 3, "the least number of sessions");
+        assert_eq!((plan.cells[0].duration.us(), plan.cells[0].warmup.us()), (750_000, 200_000));
+        assert_eq!((plan.run.repeats.min, plan.run.repeats.max), (3, 500));
+        assert_eq!(plan.run.max_time, Some(Span::from_us(300_000_000)));
+    }
+
+    #[test]
+    fn cells_that_can_not_be_paired_are_rejected() {
+        let rejected = |from: &str, to: &str| {
+            let text = PAIRED.replace(from, to);
+            let error = plan(&text).unwrap_err();
+            (error.message, text[error.at.unwrap()].to_owned())
+        };
+        let (message, at) = rejected("['16', '17', '18']", "['18']");
+        assert!(message.contains("no other cell to be paired with") && at == "'paired'", "{message} at {at}");
+        let (message, _) = rejected("clients =", "kernel = ['6.1']\nclients =");
+        assert!(message.contains("on the same kernel"), "{message}");
+        let theirs = PAIRED.replace("'16'", "'theirs'") + "[servers.theirs]\ndsn = 'host=db'\n";
+        assert!(plan(&theirs).unwrap_err().message.contains("does not own the server \"theirs\""));
+        let (message, at) = rejected("'paired'", "'sequential'");
+        assert!(message.contains("`max_time`") && at == "'5min'", "{message} at {at}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ use crate::limits::LimitsInForce;
 pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
+use crate::paired::PairedTrial;
 use crate::profile::{ProfileSummary, Stacks};
 use crate::run::Basis;
 use crate::statistics::Statistics;
@@ -94,7 +95,7 @@ pub struct Trial {
     pub run: Run,
     /// The combination of factor levels that was measured.
     pub cell: RecordedCell,
-    /// Number of the repeat of the cell, from 1.
+    /// Number of the repeat of the cell, from 1; of a paired trial, number of its session in the run.
     pub repeat: u32,
     /// Number of the attempt at this repeat, from 1.
     pub attempt: u32,
@@ -132,6 +133,8 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by driver and server.
     pub accounting: Accounting,
+    /// The slices of a paired trial; none for others.
+    pub paired: Option<PairedTrial>,
     /// Source of an imported trial; none if pgdyno measured it.
     pub imported: Option<Imported>,
 }
@@ -171,6 +174,7 @@ impl Trial {
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: None,
             accounting: Accounting::default(),
+            paired: None,
             imported: None,
         }
     }

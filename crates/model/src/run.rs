@@ -33,6 +33,8 @@ pub struct RunSettings {
     pub compare: Option<Factor>,
     /// The change of throughput that the comparison should detect, as a share.
     pub effect: f64,
+    /// Time for the sessions of paired trials: after it none begins; none without a limit.
+    pub max_time: Option<Span>,
     /// Maximum repeats of an invalid trial.
     pub retries: u32,
     /// Maintenance before each trial.
@@ -94,6 +96,9 @@ pub enum Order {
     RandomizedBlocks,
     /// The cells in the order of the file, with all repeats of a cell in succession.
     Sequential,
+    /// Sessions of two servers, a level and the baseline of the compared factor, whose load alternates in short slices
+    /// ([`crate::paired`]), until every comparison is decided.
+    Paired,
 }
 
 /// Maintenance of the tables before each trial.

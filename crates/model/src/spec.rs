@@ -162,11 +162,11 @@ pub type Levels<T> = Spanned<Vec<Spanned<T>>>;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Run {
-    /// Length of the measured window (default 10s).
+    /// Length of the measured window (default 10s; with `order = "paired"` 750ms, the slices of one side of a session).
     pub duration: Option<Spanned<Span>>,
-    /// Load before the window, not counted (default a tenth of the duration).
+    /// Load before the window, not counted (default a tenth of the duration; with `order = "paired"` 200ms).
     pub warmup: Option<Spanned<Span>>,
-    /// Trials of each cell (default 3).
+    /// Trials of each cell (default 3); with `order = "paired"`, sessions of each comparison (default: until it is decided, at most 500).
     pub repeats: Option<Spanned<Repeats>>,
     /// Order of the trials (default `randomized-blocks`).
     #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::run::Order>())))]
@@ -183,6 +183,8 @@ pub struct Run {
     pub compare: Option<Spanned<String>>,
     /// Change of throughput that the campaign should detect (default 5%); `plan` warns if it can't.
     pub effect: Option<Spanned<Share>>,
+    /// With `order = "paired"`: time for the sessions, after which none begins (default: no limit).
+    pub max_time: Option<Spanned<Span>>,
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,

@@ -67,7 +67,7 @@ pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, BackgroundSummary, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Limits,
-    RawRead, Run, Summary, Trial, Validity,
+    PairedTrial, RawRead, Run, Slice, Summary, Trial, Validity,
 };
 pub use workload::{BackgroundWorkload, ScriptText, WeightedScript, WorkloadContent};
 

@@ -95,7 +95,7 @@ struct Runs {
 impl Runs {
     fn new(run: &RunSettings) -> Self {
         let layout = match run.order {
-            Order::RandomizedBlocks => Layout::Blocks,
+            Order::RandomizedBlocks | Order::Paired => Layout::Blocks,
             Order::Sequential => Layout::Independent,
         };
         Self { max: run.repeats.max, is_adaptive: run.repeats.min < run.repeats.max, layout }

@@ -16,6 +16,14 @@ use crate::value::{Spanned, SpecError, in_range, integer, one_of, word};
 /// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
 const DEFAULT_EFFECT: f64 = 0.05;
 
+/// Default maximum of the sessions of a comparison: more find only differences that hardly anyone looks for.
+const MAX_SESSIONS: u32 = 500;
+
+/// The order of a run's trials.
+pub(super) fn order(run: &spec::Run) -> Result<Order, SpecError> {
+    run.order.as_ref().map_or(Ok(Order::RandomizedBlocks), |given| word(given, "order"))
+}
+
 impl CheckedCampaign<'_> {
     /// Run settings, with defaults for those left out.
     pub(crate) fn run_settings(&self, cells: &[Cell], basis: Basis) -> Result<RunSettings, SpecError> {
@@ -44,15 +52,23 @@ impl CheckedCampaign<'_> {
                 Some(named)
             }
         };
+        let order = order(run)?;
+        if let (false, Some(given)) = (order == Order::Paired, &run.max_time) {
+            return Err(SpecError::at(
+                given,
+                "`max_time` limits the sessions of paired trials",
+                "expected `order = \"paired\"` next to it",
+            ));
+        }
         Ok(RunSettings {
-            repeats: match &run.repeats {
-                None => Repeats { min: 3, max: 3, until_ci: None },
-                Some(given) => repeats(given)?,
+            repeats: match (&run.repeats, order) {
+                (None, Order::Paired) => {
+                    Repeats { min: spec::MIN_ADAPTIVE as u32, max: MAX_SESSIONS, until_ci: None }
+                }
+                (None, _) => Repeats { min: 3, max: 3, until_ci: None },
+                (Some(given), _) => repeats(given)?,
             },
-            order: match &run.order {
-                None => Order::RandomizedBlocks,
-                Some(given) => word(given, "order")?,
-            },
+            order,
             seed: match &run.seed {
                 None => basis.seed,
                 Some(given) => integer(given, "seed", 0, i64::MAX)? as u64,
@@ -60,6 +76,7 @@ impl CheckedCampaign<'_> {
             processors: basis.processors,
             compare,
             effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
+            max_time: run.max_time.as_ref().map(|given| *given.get_ref()),
             retries: match &run.retries {
                 None => 2,
                 Some(given) => integer(given, "retries", 0, spec::MAX_RETRIES)? as u32,

@@ -103,6 +103,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 validity,
                 summary,
                 accounting,
+                paired: None,
                 imported: None,
             },
             environment,

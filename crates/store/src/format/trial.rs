@@ -4,6 +4,8 @@
 
 use jiff::Timestamp;
 use model::limits;
+use model::message;
+use model::paired;
 use model::record;
 use model::record::Trial as Model;
 use serde::{Deserialize, Serialize};
@@ -68,9 +70,50 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
+    /// The slices of a paired trial; absent in others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<PairedTrial>,
     /// Source of an imported trial; null if pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+/// A trial that is one side of a session of paired trials.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PairedTrial {
+    /// Number of the session in its run, from 1; the other side's trial has the same.
+    pub session: u32,
+    /// `a`, the baseline, or `b`.
+    pub side: String,
+    /// Slices of load in the order of the pairs, without warm-up.
+    pub slices: Vec<Slice>,
+}
+
+/// A slice of load on one side of a session. Times are in microseconds after the load's start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Start.
+    pub start_us: u64,
+    /// Time after which no transaction began.
+    pub pause_us: u64,
+    /// End of its last transaction.
+    pub end_us: u64,
+    /// Succeeded transactions that began after the guard.
+    pub transactions: u64,
+    /// Failed transactions that began after the guard.
+    pub failed: u64,
+    /// Transactions that began in the guard, the first tenth of the slice.
+    pub guarded: u64,
+    /// Time of each client from its first begin after the guard to its last end, summed over the clients.
+    pub client_us: u64,
+    /// Sum of the latencies of `transactions`.
+    pub latency_us: u64,
+    /// Sum of their service times; null in a closed loop.
+    pub service_us: Option<u64>,
+    /// CPU time of the server's processes in the slice; null if unknown.
+    pub server_cpu_us: Option<u64>,
+    /// The same in the pause before it; null if unknown.
+    pub paused_cpu_us: Option<u64>,
 }
 
 /// A commit of a git repository.
@@ -369,6 +412,7 @@ impl Trial {
             },
             summary: trial.summary.as_ref().map(Summary::from),
             accounting: trial.accounting.into(),
+            paired: trial.paired.as_ref().map(PairedTrial::from),
             imported: trial.imported.clone().map(Imported::from),
         }
     }
@@ -416,8 +460,68 @@ impl Trial {
             },
             summary: self.summary.map(Summary::into_model),
             accounting: self.accounting.into(),
+            paired: self.paired.map(PairedTrial::into_model).transpose()?,
             imported: self.imported.map(record::Imported::from),
         })
+    }
+}
+
+impl From<&paired::PairedTrial> for PairedTrial {
+    fn from(trial: &paired::PairedTrial) -> Self {
+        Self {
+            session: trial.session,
+            side: trial.side.as_str().to_owned(),
+            slices: trial.slices.iter().map(Slice::from).collect(),
+        }
+    }
+}
+
+impl PairedTrial {
+    fn into_model(self) -> Result<paired::PairedTrial, Defect> {
+        Ok(paired::PairedTrial {
+            session: self.session,
+            side: known(TRIAL, "side of a pair", &self.side)?,
+            slices: self.slices.into_iter().map(paired::MeasuredSlice::from).collect(),
+        })
+    }
+}
+
+impl From<&paired::MeasuredSlice> for Slice {
+    fn from(slice: &paired::MeasuredSlice) -> Self {
+        let load = slice.load;
+        Self {
+            start_us: load.start_us,
+            pause_us: load.pause_us,
+            end_us: load.end_us,
+            transactions: load.transactions,
+            failed: load.failed,
+            guarded: load.guarded,
+            client_us: load.client_us,
+            latency_us: load.latency_us,
+            service_us: load.service_us,
+            server_cpu_us: slice.server_cpu_us,
+            paused_cpu_us: slice.paused_cpu_us,
+        }
+    }
+}
+
+impl From<Slice> for paired::MeasuredSlice {
+    fn from(slice: Slice) -> Self {
+        Self {
+            load: message::Slice {
+                start_us: slice.start_us,
+                pause_us: slice.pause_us,
+                end_us: slice.end_us,
+                transactions: slice.transactions,
+                failed: slice.failed,
+                guarded: slice.guarded,
+                client_us: slice.client_us,
+                latency_us: slice.latency_us,
+                service_us: slice.service_us,
+            },
+            server_cpu_us: slice.server_cpu_us,
+            paused_cpu_us: slice.paused_cpu_us,
+        }
     }
 }
 
