@@ -83,6 +83,11 @@ impl<'a> Collection<'a> {
         self.context.clock.start(window);
     }
 
+    /// Reports that the load pauses or goes on: sessions are not sampled in a pause.
+    pub fn set_paused(&self, is_paused: bool) {
+        self.context.clock.set_paused(is_paused);
+    }
+
     /// Activity of the sessions in the second of the load that contains this time; none if that second was not sampled.
     pub fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {
         const SECOND_US: u64 = 1_000_000;

@@ -27,6 +27,7 @@ pub(crate) struct LoadClock {
 struct State {
     window: Option<Window>,
     has_ended: bool,
+    is_paused: bool,
 }
 
 /// Result of a wait.
@@ -46,6 +47,16 @@ impl LoadClock {
     /// Reports that the load has ended, or that there will be none.
     pub(crate) fn end(&self) {
         self.change(|state| state.has_ended = true);
+    }
+
+    /// Reports that the load pauses or goes on.
+    pub(crate) fn set_paused(&self, is_paused: bool) {
+        self.change(|state| state.is_paused = is_paused);
+    }
+
+    /// Whether the load pauses.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).is_paused
     }
 
     fn change(&self, how: impl FnOnce(&mut State)) {

@@ -17,10 +17,12 @@ mod processes;
 mod role;
 mod roster;
 mod sensors;
+mod server_cpu;
 mod threads;
 mod watched;
 
 pub use machine::Machine;
 pub use processes::Processes;
 pub(crate) use roster::Roster;
+pub use server_cpu::ServerCpu;
 pub use watched::{Backends, Watched};

@@ -270,7 +270,7 @@ impl Run {
 
 /// Results of a load. If pgdyno measured it, all are known except as noted; if it was imported, perhaps only the
 /// throughput.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Summary {
     /// Length of the measured window in microseconds.
     pub window_us: Option<u64>,

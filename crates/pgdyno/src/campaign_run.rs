@@ -61,8 +61,8 @@ impl CampaignRun<'_> {
     /// As [`Campaign::execute`]; another pgdyno has claimed the run.
     pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
-        let progress = CampaignProgress::new();
         let Self { plan, run, trials, strict, allow_concurrent } = self;
+        let progress = CampaignProgress::new(plan);
         let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         let outcome = runner::run(&Campaign {
             plan,
@@ -89,8 +89,8 @@ impl CampaignRun<'_> {
         interrupt: Arc<AtomicBool>,
         boot: impl FnOnce(Reboots<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let (cache, program, progress) = (Cache::open()?, program()?, CampaignProgress::new());
         let Self { plan, run, strict, allow_concurrent, .. } = self;
+        let (cache, program, progress) = (Cache::open()?, program()?, CampaignProgress::new(plan));
         let outcome = boot(Reboots {
             plan,
             run,

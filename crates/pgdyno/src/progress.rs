@@ -3,6 +3,7 @@
 mod campaign;
 mod load;
 mod preparation;
+mod session;
 
 pub(crate) use campaign::CampaignProgress;
 pub(crate) use load::LoadProgress;

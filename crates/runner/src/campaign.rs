@@ -10,7 +10,7 @@ use diagnose::confounds;
 use host::{Cache, Turn};
 use model::cell::Cell;
 use model::outage::Outage;
-use model::plan::Plan;
+use model::plan::{Order, Plan, PlannedTrial};
 use model::record::{Run, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 use model::units::Span;
@@ -23,8 +23,10 @@ use crate::machines::Machines;
 use crate::observer::{Event, Observer};
 use crate::outage::{MAX_WAIT, MAX_WAIT_TEXT, TrialOutage, outlast};
 use crate::rig::LiveRig;
-use crate::schedule::{Progress, Schedule};
+use crate::schedule::{NextTrial, Progress, Schedule, TrialSchedule};
 use crate::servers::Servers;
+use crate::session;
+use crate::sessions::SessionSchedule;
 use crate::trial::{self, RunContext};
 
 /// A run of a campaign.
@@ -75,8 +77,16 @@ impl Campaign<'_> {
     /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
     /// row have no load.
     pub fn execute(&self) -> Result<RunOutcome, RunError> {
-        let mut schedule = Schedule::new(self.plan, self.host, self.trials, self.earlier);
-        if schedule.next().is_none() {
+        let mut of_trials;
+        let mut of_sessions;
+        let schedule: &mut dyn Schedule = if self.is_paired() {
+            of_sessions = SessionSchedule::new(self.plan, self.trials, self.earlier);
+            &mut of_sessions
+        } else {
+            of_trials = TrialSchedule::new(self.plan, self.host, self.trials, self.earlier);
+            &mut of_trials
+        };
+        if schedule.next().is_empty() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
         }
         // Preparations would disturb the others, too.
@@ -90,7 +100,7 @@ impl Campaign<'_> {
         if let Some(hook) = &hooks.before_campaign {
             hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
-        let outcome = self.run_trials(&mut schedule, &turn);
+        let outcome = self.run_trials(schedule, &turn);
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {
@@ -100,7 +110,7 @@ impl Campaign<'_> {
         Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
-    fn run_trials(&self, schedule: &mut Schedule, turn: &Turn) -> Result<(), RunError> {
+    fn run_trials(&self, schedule: &mut dyn Schedule, turn: &Turn) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
         let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.host.runs(cell)).collect();
         let is_here = cells.iter().any(|cell| !cell.acceleration.is_virtual());
@@ -116,11 +126,13 @@ impl Campaign<'_> {
             servers => servers?,
         };
         self.report_confounds(&servers)?;
+        let mut second = self.is_paired().then(|| servers.second_pool());
         let host = Host::read();
         let context = RunContext {
             run: self.run,
             plan: self.plan,
             host: &host,
+            side: None,
             perf: perf.as_ref(),
             program: self.program,
             rig: &LiveRig,
@@ -131,82 +143,108 @@ impl Campaign<'_> {
         let mut outage_began = None;
         let mut any_loaded = false;
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
-        while let Some(next) = schedule.next() {
-            if self.interrupted() {
-                break;
-            }
+        loop {
+            let trials = schedule.next();
+            let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);
-            let shown_cell = cell.clone().masked();
-            let of = self.plan.trials.len().max(next.trial.position as usize);
-            let (remaining, extra) = (schedule.remaining_trials(), schedule.possible_trials());
-            let estimate = |trials: &[_]| pace.remaining(self.plan.estimate_of(trials));
-            self.observer.on_event(&Event::TrialBegins {
-                trial: &next.trial,
-                cell: &shown_cell,
-                attempt: next.attempt,
-                reason: next.reason.as_deref(),
-                of,
-                of_at_most: of.max(self.plan.cells.len() * self.plan.run.repeats.max as usize),
-                remaining: estimate(&remaining),
-                remaining_at_most: estimate(&[remaining, extra].concat()),
-            });
+            self.report_begin(schedule, next, &pace);
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
-            let (ended, others) = turn.watch(|| match &machines {
-                Some(machines) if cell.acceleration.is_virtual() => {
-                    machines.run(&context, self.cache, &servers, &next, on_interval)
+            let (ended, others) = turn.watch(|| match (&machines, &mut second, trials.as_slice()) {
+                (_, Some(second), [a, b]) => {
+                    session::run(&context, [&mut servers, second], [a, b]).map(Vec::from)
                 }
-                _ => trial::run(&context, &mut servers, &next, on_interval),
+                (Some(machines), ..) if cell.acceleration.is_virtual() => {
+                    machines.run(&context, self.cache, &servers, next, on_interval).map(|ended| vec![ended])
+                }
+                _ => trial::run(&context, &mut servers, next, on_interval).map(|ended| vec![ended]),
             });
             let mut ended = ended?;
-            if let Some(outage) = ended.outage.as_ref().filter(|_| !ended.loaded && !self.interrupted()) {
+            let mut outages = ended.iter().filter(|ended| !ended.loaded && !self.interrupted());
+            if let Some(outage) = outages.find_map(|ended| ended.outage.as_ref()) {
                 let began = *outage_began.get_or_insert_with(Instant::now);
                 self.outlast(outage, began, cell, &mut servers)?;
                 continue;
             }
             outage_began = None;
             let others: Vec<&str> = others.iter().map(|other| &*other.label).collect();
-            if let Some(finding) = diagnose::other_pgdynos(cell.acceleration, &others) {
-                trial::add_finding(&mut ended.record, finding);
+            // First, so that an error leaves none of them out.
+            for (ended, next) in ended.iter_mut().zip(&trials) {
+                let cell = self.plan.cell(&next.trial);
+                if let Some(finding) = diagnose::other_pgdynos(cell.acceleration, &others) {
+                    trial::add_finding(&mut ended.record, finding);
+                }
+                ended.record.trial.server_commit = servers.commit(cell);
+                // Users see what is stored.
+                ended.record.trial.mask_secrets();
+                self.write(&ended.record)?;
+                schedule.record(&ended.record.trial);
+                pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             }
-            ended.record.trial.server_commit = servers.commit(cell);
-            // Users see what is stored.
-            ended.record.trial.mask_secrets();
-            self.write(&ended.record)?;
-            schedule.record(&ended.record.trial);
-            pace.estimated += self.plan.estimate_of(&[next.trial]).us();
-            if let Some(reason) = ended.refusal.take().filter(|_| !self.interrupted()) {
-                return Err(RunError::Refused {
-                    reason: model::secret::mask(&reason),
-                    cell: shown_cell.to_string(),
-                    store: self.store.root().to_owned(),
-                });
+            for (ended, next) in ended.into_iter().zip(&trials) {
+                let cell = self.plan.cell(&next.trial);
+                let shown_cell = || cell.clone().masked().to_string();
+                if let Some(reason) = ended.refusal.as_deref().filter(|_| !self.interrupted()) {
+                    return Err(RunError::Refused {
+                        reason: model::secret::mask(reason),
+                        cell: shown_cell(),
+                        store: self.store.root().to_owned(),
+                    });
+                }
+                let validity = &ended.record.trial.validity;
+                if next != &trials[0] {
+                    self.report_begin(schedule, next, &pace);
+                }
+                self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
+                if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {
+                    return Err(self.exhausted(reason));
+                }
+                without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
+                any_loaded |= ended.loaded;
+                // A kernel that fails to boot is no reason to skip the others.
+                let kernel_may_be_at_fault = cell.acceleration.is_virtual()
+                    && (any_loaded
+                        || schedule
+                            .remaining()
+                            .iter()
+                            .any(|trial| self.plan.cell(trial).kernel != cell.kernel));
+                if without_load >= MAX_CONSECUTIVE_FAILURES && !kernel_may_be_at_fault {
+                    let reason = validity.findings.first().map(|finding| finding.evidence.clone());
+                    return Err(RunError::RepeatedFailures {
+                        count: without_load,
+                        cell: shown_cell(),
+                        reason: reason.unwrap_or_default(),
+                        store: self.store.root().to_owned(),
+                    });
+                }
             }
-            let validity = &ended.record.trial.validity;
-            self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
-            if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {
-                return Err(self.exhausted(reason));
-            }
-            without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
-            any_loaded |= ended.loaded;
-            // A kernel that fails to boot is no reason to skip the others.
-            let kernel_may_be_at_fault = cell.acceleration.is_virtual()
-                && (any_loaded
-                    || schedule
-                        .remaining_trials()
-                        .iter()
-                        .any(|trial| self.plan.cell(trial).kernel != cell.kernel));
-            if without_load >= MAX_CONSECUTIVE_FAILURES && !kernel_may_be_at_fault {
-                let reason = validity.findings.first().map(|finding| finding.evidence.clone());
-                return Err(RunError::RepeatedFailures {
-                    count: without_load,
-                    cell: shown_cell.to_string(),
-                    reason: reason.unwrap_or_default(),
-                    store: self.store.root().to_owned(),
-                });
+            if let Some(state) = trials.last().and_then(|next| schedule.comparison(next.trial.cell)) {
+                self.observer.on_event(&Event::SessionEnded(&state));
             }
         }
         Ok(())
+    }
+
+    fn is_paired(&self) -> bool {
+        self.plan.run.order == Order::Paired
+    }
+
+    /// Reports the begin of a trial.
+    fn report_begin(&self, schedule: &dyn Schedule, next: &NextTrial, pace: &Pace) {
+        let cell = self.plan.cell(&next.trial).clone().masked();
+        let of = self.plan.trials.len().max(next.trial.position as usize);
+        let (remaining, extra) = (schedule.remaining(), schedule.possible());
+        let estimate = |trials: &[PlannedTrial]| pace.remaining(self.plan.estimate_of(trials));
+        self.observer.on_event(&Event::TrialBegins {
+            trial: &next.trial,
+            cell: &cell,
+            attempt: next.attempt,
+            reason: next.reason.as_deref(),
+            of,
+            of_at_most: of.max(self.plan.cells.len() * self.plan.run.repeats.max as usize),
+            remaining: estimate(&remaining),
+            remaining_at_most: estimate(&[remaining, extra].concat()),
+        });
     }
 
     /// Handles an outage that kept a trial from running: waits until its server can be reached again, or ends the

@@ -98,6 +98,7 @@ impl TrialJob<'_> {
         // Packed only for profiles.
         let perf = self.plan.profile.and_then(|_| Perf::counting());
         let context = RunContext {
+            side: None,
             run,
             plan: &self.plan,
             host: &host,

@@ -12,6 +12,7 @@
 //! whose kernel failed to boot. Progress is reported to an [`observer`], which [`live_file`] writes for readers of the
 //! store.
 
+mod alternation;
 pub mod campaign;
 pub mod campaign_file;
 mod error;
@@ -32,6 +33,9 @@ mod run;
 mod schedule;
 mod server_handle;
 mod servers;
+mod session;
+mod sessions;
+mod sliced_load;
 mod summary;
 mod trial;
 mod without_kernel;
@@ -41,3 +45,4 @@ pub use hooks::HookError;
 pub use host_context::HostContext;
 pub use run::run;
 pub use schedule::Progress;
+pub use sessions::ComparisonState;

@@ -128,6 +128,7 @@ impl<'a> LiveFile<'a> {
             }
             Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
             Event::Load { interval, waits } => Line::Interval(Interval::new(interval, *waits)),
+            Event::SessionEnded(_) => return,
             Event::TrialEnded(trial) => {
                 let Some(begun) = state.trial.take() else { return };
                 count(&mut state.cells[begun.cell_index], trial);

@@ -7,9 +7,11 @@ use driver::ProcessEvent;
 use jiff::Timestamp;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::outage::Outage;
+use model::paired::MeasuredSlice;
 use model::record::ClockReading;
 
 use crate::rig::{Driver, Rig};
+use crate::sliced_load::{SlicedLoad, Step};
 
 /// Interval between checks for an interrupt.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -37,6 +39,8 @@ pub(crate) struct LoadResult {
     pub(crate) intervals: Vec<Interval>,
     /// Start and end of each transaction, for workloads that ask for them.
     pub(crate) spans: Vec<TransactionSpan>,
+    /// Slices of one side of a session, without warm-up.
+    pub(crate) slices: Vec<MeasuredSlice>,
     /// Clients that died.
     pub(crate) deaths: Vec<ClientDeath>,
     /// Totals; none if the driver did not report them.
@@ -78,15 +82,18 @@ pub(crate) enum LoadEvent<'a> {
     },
     /// The load has started.
     Started(ClockReading),
+    /// A slice of the load begins, or has ended.
+    Paused(bool),
     /// An interval has ended.
     Interval(&'a Interval),
 }
 
-/// Runs a load to its end. Failures are part of the result. A driver that does not end is killed when its handle is dropped.
+/// Runs a load to its end, in slices if it is one side of a session. Failures are part of the result. A driver that does not end is killed when its handle is dropped.
 pub(crate) fn drive(
     rig: &dyn Rig,
     mut driver: Box<dyn Driver>,
     load: Load,
+    mut slices: Option<SlicedLoad<'_>>,
     interrupt: &AtomicBool,
     mut on_event: impl FnMut(LoadEvent),
 ) -> LoadResult {
@@ -118,8 +125,37 @@ pub(crate) fn drive(
             });
             return result;
         }
-        match driver.next(POLL_INTERVAL) {
-            Ok(ProcessEvent::TimedOut) => {}
+        let mut timeout = POLL_INTERVAL;
+        if let Some(slices) = slices.as_mut().filter(|_| !stopped && result.started.is_some()) {
+            match slices.step(&mut *driver, rig.now()) {
+                Ok(Step::Paused) => {
+                    deadline = rig.now() + END_LIMIT;
+                    timeout = Duration::ZERO;
+                }
+                Ok(Step::Resumed(length)) => {
+                    on_event(LoadEvent::Paused(false));
+                    deadline = rig.now() + length + END_LIMIT;
+                    continue;
+                }
+                Ok(Step::Running(left)) => timeout = left.min(POLL_INTERVAL),
+                // If the driver has exited, the next event reports it.
+                Ok(Step::Ending) | Err(_) => {}
+                Ok(ended @ (Step::End | Step::Alone)) => {
+                    if ended == Step::Alone {
+                        result.failure = Some("the other side of the session has ended".to_owned());
+                    }
+                    stopped = true;
+                    let _ = driver.send(&Request::Stop);
+                    deadline = rig.now() + END_LIMIT;
+                }
+            }
+        }
+        match driver.next(timeout) {
+            Ok(ProcessEvent::TimedOut) => {
+                if let (true, Some(slices)) = (timeout.is_zero(), &slices) {
+                    slices.wait(POLL_INTERVAL);
+                }
+            }
             Ok(ProcessEvent::Exited { status, stderr }) => {
                 result.failure = Some(died(&status.to_string(), &stderr));
                 return result;
@@ -138,6 +174,10 @@ pub(crate) fn drive(
                 Reply::Started { at } => {
                     on_event(LoadEvent::Started(at));
                     result.started = Some(at);
+                    if let Some(slices) = &slices {
+                        on_event(LoadEvent::Paused(true));
+                        slices.ready();
+                    }
                     if !stopped {
                         deadline = rig.now() + length + END_LIMIT;
                     }
@@ -147,8 +187,10 @@ pub(crate) fn drive(
                     on_event(LoadEvent::Interval(&interval));
                     result.intervals.push(interval);
                 }
-                // Only of a load in slices.
-                Reply::Paused(_) => {}
+                Reply::Paused(slice) => {
+                    on_event(LoadEvent::Paused(true));
+                    result.slices.extend(slices.as_mut().and_then(|slices| slices.end(slice)));
+                }
                 Reply::ClientDied(death) => result.deaths.push(death),
                 Reply::Finished(outcome) => {
                     result.ended = Some(collect::now());

@@ -7,6 +7,8 @@ use model::record::Trial;
 use model::units::Span;
 use model::waits::Waits;
 
+use crate::sessions::ComparisonState;
+
 /// An event that users see.
 #[derive(Debug)]
 pub enum Event<'a> {
@@ -49,6 +51,8 @@ pub enum Event<'a> {
     },
     /// A trial has ended and is stored.
     TrialEnded(&'a Trial),
+    /// A session of paired trials has ended; the state of its comparison.
+    SessionEnded(&'a ComparisonState<'a>),
 }
 
 /// A receiver of events. Called from several threads while servers are prepared.

@@ -144,6 +144,9 @@ pub(crate) trait Collectors {
     /// Reports that the load has started.
     fn load_started(&self, window: Window);
 
+    /// Reports that the load pauses or goes on.
+    fn set_paused(&self, is_paused: bool);
+
     /// Activity of the server's sessions in the second of the load that includes this moment; none if it was not sampled.
     fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>>;
 
@@ -205,6 +208,10 @@ impl Collectors for Collection<'_> {
 
     fn load_started(&self, window: Window) {
         self.load_started(window);
+    }
+
+    fn set_paused(&self, is_paused: bool) {
+        self.set_paused(is_paused);
     }
 
     fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {

@@ -1,10 +1,9 @@
-//! Choice of the next trial: a pure function of the plan and of the trials that have been run, so that a campaign
+//! Choice of the next trials: a pure function of the plan and of the trials that have been run, so that a campaign
 //! continues where it ended, however it ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
-use model::factor::Factor;
 use model::machine::Acceleration;
 use model::merit::Merit;
 use model::plan::{Plan, PlannedTrial};
@@ -13,6 +12,7 @@ use model::shuffle::Shuffler;
 
 use crate::host_context::HostContext;
 use crate::repeats::{self, Pair};
+use crate::sessions::ComparisonState;
 
 /// One attempt at a planned trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,15 +70,36 @@ pub struct Progress {
     pub elsewhere: usize,
 }
 
-/// The trials of a plan: those that have been run and those still to run.
-pub(crate) struct Schedule<'a> {
+/// The trials of a run: those that have been run and those still to run.
+pub(crate) trait Schedule {
+    /// The next trials, one or both of a session; empty if nothing is left to run on this host.
+    fn next(&self) -> Vec<NextTrial>;
+
+    /// Adds a trial that has been run.
+    fn record(&mut self, trial: &Trial);
+
+    /// Progress of the campaign.
+    fn progress(&self) -> Progress;
+
+    /// The planned trials still to run on this host.
+    fn remaining(&self) -> Vec<PlannedTrial>;
+
+    /// The trials in addition to the plan that may still run on this host: all repeats of each cell.
+    fn possible(&self) -> Vec<PlannedTrial>;
+
+    /// The state of the comparison of a cell with its baseline; none unless trials are paired, and of a baseline.
+    fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>>;
+}
+
+/// Trials one after another: those that have been run and those still to run.
+pub(crate) struct TrialSchedule<'a> {
     plan: &'a Plan,
     host: &'a HostContext,
     /// Attempts in their order, by cell and repeat.
     attempts: BTreeMap<(usize, u32), Vec<Attempt>>,
 }
 
-impl<'a> Schedule<'a> {
+impl<'a> TrialSchedule<'a> {
     /// The schedule after `trials`, those of the run that are in the store. `earlier` has the ids of those that earlier
     /// commands of the user ran: each command has all attempts. Trials of cells that are not in the plan are ignored.
     pub(crate) fn new(
@@ -92,11 +113,6 @@ impl<'a> Schedule<'a> {
             schedule.add(trial, earlier.contains(&trial.id));
         }
         schedule
-    }
-
-    /// Adds a trial that has been run.
-    pub(crate) fn record(&mut self, trial: &Trial) {
-        self.add(trial, false);
     }
 
     fn add(&mut self, trial: &Trial, is_earlier: bool) {
@@ -118,11 +134,6 @@ impl<'a> Schedule<'a> {
             is_earlier,
             why: invalid.map(|finding| format!("{}: {}", finding.gate, finding.evidence)),
         });
-    }
-
-    /// The next trial; none if nothing is left to run on this host.
-    pub(crate) fn next(&self) -> Option<NextTrial> {
-        self.planned().or_else(|| self.retry()).or_else(|| self.extra_repeat())
     }
 
     /// The first planned trial that has not been run.
@@ -202,24 +213,10 @@ impl<'a> Schedule<'a> {
             .collect()
     }
 
-    /// The pairs of a baseline's cell and another one that are not decided yet: those whose levels differ in the compared
-    /// factor only, and which are judged by the same figure.
+    /// The comparisons that are not decided yet.
     fn open_pairs(&self) -> Vec<(usize, usize)> {
         let cells = &self.plan.cells;
-        let (Some(compare), Some(first)) = (self.plan.run.compare, cells.first()) else { return Vec::new() };
-        let baseline = compare.level(first);
-        let (of_baseline, others): (Vec<usize>, Vec<usize>) =
-            (0..cells.len()).partition(|cell| compare.level(&cells[*cell]) == baseline);
-        let pairs: Vec<(usize, usize)> = others
-            .into_iter()
-            .filter_map(|other| {
-                let is_same = |cell: &&usize| {
-                    Factor::varied([&cells[**cell], &cells[other]]) == [compare]
-                        && self.merit(**cell) == self.merit(other)
-                };
-                Some((*of_baseline.iter().find(is_same)?, other))
-            })
-            .collect();
+        let pairs = self.plan.comparisons();
         // Only complete blocks are looked at: one that has begun is completed.
         let results: Vec<[Vec<(u32, f64)>; 2]> = pairs
             .iter()
@@ -241,49 +238,6 @@ impl<'a> Schedule<'a> {
             .collect();
         let decided = repeats::decided(&compared, &self.plan.run);
         pairs.into_iter().zip(decided).filter(|(_, is_decided)| !is_decided).map(|(pair, _)| pair).collect()
-    }
-
-    /// Progress of the campaign.
-    pub(crate) fn progress(&self) -> Progress {
-        let mut progress = Progress::default();
-        let mut repeats: Vec<(usize, u32)> =
-            self.plan.trials.iter().map(|trial| (trial.cell, trial.repeat)).collect();
-        repeats.extend(self.attempts.keys());
-        repeats.sort_unstable();
-        repeats.dedup();
-        for (cell, repeat) in repeats {
-            let mut attempts =
-                self.attempts_at(cell, repeat).filter(|attempt| !attempt.interrupted).peekable();
-            let open = attempts.peek().is_none_or(|attempt| self.is_open(attempt));
-            if attempts.any(|attempt| attempt.usable) {
-                progress.usable += 1;
-            } else if !open {
-                progress.invalid += 1;
-            } else if self.host.runs(&self.plan.cells[cell]) {
-                progress.remaining += 1;
-            } else {
-                progress.elsewhere += 1;
-            }
-        }
-        progress
-    }
-
-    /// The planned trials still to run on this host.
-    pub(crate) fn remaining_trials(&self) -> Vec<PlannedTrial> {
-        let open = self.open().into_iter().map(|next| next.trial);
-        open.filter(|trial| self.host.runs(self.plan.cell(trial))).collect()
-    }
-
-    /// The trials in addition to the plan that may still run on this host: all repeats of each cell.
-    pub(crate) fn possible_trials(&self) -> Vec<PlannedTrial> {
-        let cells = (0..self.plan.cells.len()).filter(|cell| self.host.runs(&self.plan.cells[*cell]));
-        let repeats =
-            |cell| (self.repeats(cell) + 1..=self.plan.run.repeats.max).map(move |repeat| (cell, repeat));
-        let first = self.plan.trials.len() as u32 + 1;
-        (first..)
-            .zip(cells.flat_map(repeats))
-            .map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat })
-            .collect()
     }
 
     /// The planned trials still to run on any host, each as its next attempt.
@@ -336,8 +290,63 @@ impl<'a> Schedule<'a> {
     }
 }
 
+impl Schedule for TrialSchedule<'_> {
+    fn next(&self) -> Vec<NextTrial> {
+        self.planned().or_else(|| self.retry()).or_else(|| self.extra_repeat()).into_iter().collect()
+    }
+
+    fn record(&mut self, trial: &Trial) {
+        self.add(trial, false);
+    }
+
+    fn progress(&self) -> Progress {
+        let mut progress = Progress::default();
+        let mut repeats: Vec<(usize, u32)> =
+            self.plan.trials.iter().map(|trial| (trial.cell, trial.repeat)).collect();
+        repeats.extend(self.attempts.keys());
+        repeats.sort_unstable();
+        repeats.dedup();
+        for (cell, repeat) in repeats {
+            let mut attempts =
+                self.attempts_at(cell, repeat).filter(|attempt| !attempt.interrupted).peekable();
+            let open = attempts.peek().is_none_or(|attempt| self.is_open(attempt));
+            if attempts.any(|attempt| attempt.usable) {
+                progress.usable += 1;
+            } else if !open {
+                progress.invalid += 1;
+            } else if self.host.runs(&self.plan.cells[cell]) {
+                progress.remaining += 1;
+            } else {
+                progress.elsewhere += 1;
+            }
+        }
+        progress
+    }
+
+    fn remaining(&self) -> Vec<PlannedTrial> {
+        let open = self.open().into_iter().map(|next| next.trial);
+        open.filter(|trial| self.host.runs(self.plan.cell(trial))).collect()
+    }
+
+    fn possible(&self) -> Vec<PlannedTrial> {
+        let cells = (0..self.plan.cells.len()).filter(|cell| self.host.runs(&self.plan.cells[*cell]));
+        let repeats =
+            |cell| (self.repeats(cell) + 1..=self.plan.run.repeats.max).map(move |repeat| (cell, repeat));
+        let first = self.plan.trials.len() as u32 + 1;
+        (first..)
+            .zip(cells.flat_map(repeats))
+            .map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat })
+            .collect()
+    }
+
+    fn comparison(&self, _: usize) -> Option<ComparisonState<'_>> {
+        None
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use model::factor::Factor;
     use model::record::{Finding, Summary, Validity};
     use model::spec::Campaign;
 
@@ -396,8 +405,8 @@ mod tests {
     }
 
     /// The schedule of the command that ran these trials.
-    fn schedule<'a>(plan: &'a Plan, host: &'a HostContext, trials: &[Trial]) -> Schedule<'a> {
-        Schedule::new(plan, host, trials, &BTreeSet::new())
+    fn schedule<'a>(plan: &'a Plan, host: &'a HostContext, trials: &[Trial]) -> TrialSchedule<'a> {
+        TrialSchedule::new(plan, host, trials, &BTreeSet::new())
     }
 
     /// Runs a plan to its end, with a new schedule for each trial, as after a crash.
@@ -407,7 +416,7 @@ mod tests {
         mut outcome: impl FnMut(&NextTrial, usize) -> Result<f64, &'static str>,
     ) -> Vec<Trial> {
         let mut trials: Vec<Trial> = Vec::new();
-        while let Some(next) = schedule(plan, host, &trials).next() {
+        while let Some(next) = schedule(plan, host, &trials).next().pop() {
             assert!(trials.len() < 1000, "it never ends");
             let result = outcome(&next, trials.len());
             trials.push(trial(plan, &next, result));
@@ -433,7 +442,7 @@ mod tests {
         let host = host();
         let repeats = |spread: f64| {
             let mut trials: Vec<Trial> = Vec::new();
-            while let Some(next) = schedule(&plan, &host, &trials).next() {
+            while let Some(next) = schedule(&plan, &host, &trials).next().pop() {
                 assert!(trials.len() < 100, "it never ends");
                 let mut ended = trial(&plan, &next, Ok(100.0));
                 let p99_us = 7000.0 * (1.0 + spread * f64::from(next.trial.repeat % 3));
@@ -474,10 +483,10 @@ mod tests {
         assert_eq!(attempts(&trials), [(1, 1), (2, 1), (2, 2)]);
         let earlier: BTreeSet<String> = trials.iter().map(|trial| trial.id.clone()).collect();
         let host = host();
-        let mut resumed = Schedule::new(&plan, &host, &trials, &earlier);
+        let mut resumed = TrialSchedule::new(&plan, &host, &trials, &earlier);
         assert_eq!(resumed.progress(), Progress { usable: 1, remaining: 1, ..Progress::default() });
         assert_eq!(resumed.open().len(), 1);
-        while let Some(next) = resumed.next() {
+        while let Some(next) = resumed.next().pop() {
             assert!(trials.len() < 10, "it never ends");
             assert_eq!(
                 next.reason.as_deref(),
@@ -512,7 +521,7 @@ mod tests {
         let progress = schedule(&plan, &host(), &trials).progress();
         assert_eq!((progress.usable, progress.elsewhere), (2, 2));
         let other = HostContext { kernel: "6.12.9".to_owned(), ..host() };
-        assert_eq!(schedule(&plan, &other, &trials).next().unwrap().trial.cell % 2, 1);
+        assert_eq!(schedule(&plan, &other, &trials).next()[0].trial.cell % 2, 1);
         let virtual_machines = super::tests::plan("kernel = ['host', '5.10']\n", "repeats = 1\n");
         assert!(virtual_machines.cells.iter().all(|cell| host().runs(cell)));
         assert!(!is_release("6.12.9", "6.1") && is_release("6.1.0-37", "6.1") && is_release("6.1", "6.1"));

@@ -90,6 +90,8 @@ pub(crate) struct Servers<'a> {
     /// Facts that each server reports about itself, queried once.
     server_facts: HashMap<Origin, ServerFacts>,
     running: Option<Running>,
+    /// Whether each trial has a newly started server.
+    restarts: bool,
 }
 
 impl<'a> Servers<'a> {
@@ -187,6 +189,20 @@ impl<'a> Servers<'a> {
         }
     }
 
+    /// A second pool, for the other side of sessions: the same servers, on copies of its own. From now on both start a
+    /// server for each trial.
+    pub(crate) fn second_pool(&mut self) -> Self {
+        self.restarts = true;
+        Self {
+            installations: self.installations.clone(),
+            templates: self.templates.clone(),
+            first_commits: self.first_commits.clone(),
+            server_facts: self.server_facts.clone(),
+            restarts: true,
+            ..Self::new(self.cache, self.progress)
+        }
+    }
+
     fn new(cache: &'a Cache, progress: &'a dyn host::Progress) -> Self {
         Self {
             cache,
@@ -200,6 +216,7 @@ impl<'a> Servers<'a> {
             facts: HashMap::new(),
             server_facts: HashMap::new(),
             running: None,
+            restarts: false,
         }
     }
 
@@ -257,8 +274,8 @@ impl<'a> Servers<'a> {
         let start = Start::from_cell(cell);
         let fresh_data = for_trial && cell.workload.writes();
         let cold = for_trial && cell.cache == CacheState::Cold;
-        let fits =
-            |running: &Running| running.start == start && !fresh_data && !cold && !running.state.altered;
+        let must_restart = for_trial && self.restarts || fresh_data || cold;
+        let fits = |running: &Running| running.start == start && !must_restart && !running.state.altered;
         let running = match self.running.take() {
             Some(running) if fits(&running) => running,
             other => {

@@ -5,6 +5,7 @@ use model::cell::Cell;
 use model::machine::Acceleration;
 use model::message::{BackgroundOutcome, Outcome, Phase};
 use model::metrics::Metrics;
+use model::paired::MeasuredSlice;
 use model::record::{BackgroundSummary, Latency, Summary};
 use model::units::Span;
 
@@ -22,11 +23,12 @@ pub(crate) fn summarize(
     let count = || instructions_per_transaction(metrics, from_us, to_us, outcome.window_transactions);
     let window = || load.intervals.iter().filter(|interval| interval.phase == Phase::Measure);
     let seconds = outcome.window_us as f64 / 1e6;
+    let per_second = |transactions: u64| if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 };
     Summary {
         window_us: Some(outcome.window_us),
         transactions: Some(outcome.window_transactions),
         failed: Some(outcome.failed_transactions),
-        tps: if seconds > 0.0 { outcome.window_transactions as f64 / seconds } else { 0.0 },
+        tps: slices_tps(&load.slices, cell.clients).unwrap_or(per_second(outcome.window_transactions)),
         instructions_per_transaction: match cell.acceleration {
             Acceleration::Icount => count(),
             Acceleration::None | Acceleration::Kvm | Acceleration::Tcg => None,
@@ -49,6 +51,13 @@ pub(crate) fn summarize(
             .is_steady()
             .then(|| diagnose::run_statistics(&load.intervals, store::hlog::window_latencies)),
     }
+}
+
+/// Throughput in the slices of one side of a session, transactions per second; none without any.
+fn slices_tps(slices: &[MeasuredSlice], clients: u32) -> Option<f64> {
+    let sum = |of: fn(&MeasuredSlice) -> u64| slices.iter().map(of).sum::<u64>() as f64;
+    let client_us = sum(|slice| slice.load.client_us);
+    (client_us > 0.0).then(|| sum(|slice| slice.load.transactions) * f64::from(clients) * 1e6 / client_us)
 }
 
 /// Start and end of a window of this length after a lead, in microseconds after the load's start.

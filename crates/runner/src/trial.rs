@@ -24,6 +24,7 @@ use model::units::Span;
 use model::waits::Waits;
 use model::workload::Custom;
 
+use crate::alternation::AlternatingSide;
 use crate::error::RunError;
 use crate::hooks::HookEnv;
 use crate::outage::TrialOutage;
@@ -43,6 +44,8 @@ pub(crate) struct RunContext<'a> {
     pub(crate) plan: &'a Plan,
     /// The host.
     pub(crate) host: &'a Host,
+    /// The trial's side of a session; none if it is not paired.
+    pub(crate) side: Option<&'a AlternatingSide<'a>>,
     /// The profiler, if the plan asks for profiles.
     pub(crate) perf: Option<&'a Perf>,
     /// pgdyno itself, which is the program of the driver process.
@@ -135,8 +138,11 @@ impl<'a> ActiveTrial<'a> {
     }
 
     /// Load before the measured window: the warm-up, and where instructions are counted the profile, whose cost must not
-    /// be in the window.
+    /// be in the window. The window of a paired trial is its whole load.
     fn lead(&self) -> Span {
+        if self.context.side.is_some() {
+            return Span::default();
+        }
         let counting = self.context.perf.filter(|perf| perf.counts());
         let profile = self.context.plan.profile.filter(|_| counting.is_some());
         Span::from_us(self.cell.warmup.us() + profile.map_or(0, |profile| profile.counted_lead_us()))

@@ -8,7 +8,7 @@ use model::plan::Plan;
 use model::record::{Event, Finding, Log, Run, Status, Trial, TrialRecord, Validity};
 
 use crate::host_context::HostContext;
-use crate::schedule::{NextTrial, Schedule};
+use crate::schedule::{NextTrial, TrialSchedule};
 
 /// The gate of a trial without its kernel.
 pub(crate) const KERNEL: &str = "kernel";
@@ -30,7 +30,7 @@ pub(crate) fn open_trials<'a>(
 ) -> Vec<OpenTrial<'a>> {
     // Open trials do not depend on the host.
     let any_host = HostContext::default();
-    let open = Schedule::new(plan, &any_host, trials, earlier).open();
+    let open = TrialSchedule::new(plan, &any_host, trials, earlier).open();
     open.into_iter().map(|next| OpenTrial { cell: plan.cell(&next.trial), next }).collect()
 }
 
@@ -74,6 +74,7 @@ mod tests {
     use model::spec::Campaign;
 
     use super::*;
+    use crate::schedule::Schedule;
 
     #[test]
     fn a_trial_whose_kernel_never_boots_has_as_many_attempts_as_any_other() {
@@ -97,6 +98,6 @@ mod tests {
         assert_eq!(attempts, [2, 2], "two repeats, two tries");
         assert_eq!(open_trials(&plan, &trials, &earlier).len(), 2, "those of the other kernel");
         let host = HostContext { kernel: "6.1.0".to_owned(), ..HostContext::default() };
-        assert_eq!(Schedule::new(&plan, &host, &trials, &earlier).next(), None);
+        assert!(TrialSchedule::new(&plan, &host, &trials, &earlier).next().is_empty());
     }
 }

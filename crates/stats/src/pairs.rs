@@ -66,6 +66,16 @@ impl PairedSequence {
         self.interval = if both.low <= both.high { both } else { latest };
     }
 
+    /// The log ratios of its sessions, in their order.
+    pub fn log_ratios(&self) -> &[f64] {
+        &self.log_ratios
+    }
+
+    /// The largest ratio at which the sides are equivalent.
+    pub fn margin(&self) -> f64 {
+        self.margin
+    }
+
     /// Number of sessions.
     pub fn sessions(&self) -> usize {
         self.log_ratios.len()

@@ -59,10 +59,12 @@ fn sample(
     while due_us < window.to_us {
         let Tick::Due = clock.wait_until(window, due_us) else { break };
         let started_us = now().monotonic_us;
-        samples += 1;
-        if let Err(error) = sampler.sample() {
-            failed += 1;
-            first_error.get_or_insert(error);
+        if !clock.is_paused() {
+            samples += 1;
+            if let Err(error) = sampler.sample() {
+                failed += 1;
+                first_error.get_or_insert(error);
+            }
         }
         let ended_us = now().monotonic_us;
         spent_us += ended_us - started_us;

@@ -76,6 +76,22 @@ impl Proc {
         Some(())
     }
 
+    /// Children of a process' first thread. None if there is no such process, or the kernel does not report them.
+    pub(super) fn children(&mut self, pid: u32, into: &mut Vec<u32>) -> Option<()> {
+        into.clear();
+        let file = self.open_file(format_args!("{pid}/task/{pid}/children"), OFlags::empty())?;
+        let mut end = 0;
+        while end < self.content.len() {
+            match rustix::io::pread(&file, &mut self.content[end..], end as u64).ok()? {
+                0 => break,
+                read => end += read,
+            }
+        }
+        let text = String::from_utf8_lossy(&self.content[..end]);
+        into.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<u32>().ok()));
+        Some(())
+    }
+
     /// None if there is no such process.
     pub(super) fn stat(&mut self, pid: u32) -> Option<Stat> {
         self.held_stat(pid, &mut None)

@@ -8,6 +8,7 @@ use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
 use model::merit::Merit;
 use model::message::Interval;
+use model::plan::{Order, Plan};
 use model::record::{Status, Trial};
 use model::units::Span;
 use plaintext::figures::{self, duration};
@@ -16,6 +17,10 @@ use runner::observer::{Event, Observer};
 
 use crate::output::note;
 use crate::progress::preparation::PreparationProgress;
+use crate::progress::session;
+
+/// Where output is no terminal, one in so many sessions of a comparison is shown.
+const SHOWN_SESSIONS: usize = 10;
 
 /// Progress of a campaign.
 pub(crate) struct CampaignProgress {
@@ -26,14 +31,22 @@ pub(crate) struct CampaignProgress {
     bar: ProgressBar,
     /// Whether a trial has begun.
     measuring: AtomicBool,
+    /// Whether trials are paired: sessions are shown instead.
+    paired: bool,
 }
 
 impl CampaignProgress {
     /// A bar on a terminal, else lines.
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(plan: &Plan) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let bar = if terminal { ProgressBar::new(0) } else { ProgressBar::hidden() };
-        Self { terminal, preparation: PreparationProgress::new(), bar, measuring: AtomicBool::new(false) }
+        Self {
+            terminal,
+            preparation: PreparationProgress::new(),
+            bar,
+            measuring: AtomicBool::new(false),
+            paired: plan.run.order == Order::Paired,
+        }
     }
 
     /// Removes the bar.
@@ -85,6 +98,15 @@ impl Observer for CampaignProgress {
                 self.bar.enable_steady_tick(Duration::from_millis(100));
                 self.bar.set_length(*of_at_most as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
+                if self.paired {
+                    let left = duration(remaining.seconds());
+                    self.bar.set_length(u64::from(trial.position) + 1 + *of as u64);
+                    self.bar.set_prefix(format!("session {}", trial.repeat));
+                    if self.bar.message().is_empty() {
+                        self.bar.set_message(format!("about {left} left"));
+                    }
+                    return;
+                }
                 let place =
                     place(trial.position as usize, (*of, *of_at_most), (*remaining, *remaining_at_most));
                 self.bar.set_message(format!("{place}: {cell}"));
@@ -99,9 +121,18 @@ impl Observer for CampaignProgress {
             }
             Event::Load { interval, .. } => self.load(interval),
             Event::TrialEnded(trial) => {
-                if let Some(text) = ended(trial, self.terminal) {
+                let is_shown = !self.paired || trial.validity.status != Status::Valid;
+                if let Some(text) = ended(trial, self.terminal).filter(|_| is_shown) {
                     self.line(&text);
                 }
+            }
+            Event::SessionEnded(state) => {
+                let text = session::line(state);
+                let is_decided = state.time_left.is_some_and(Span::is_zero);
+                if is_decided || !self.terminal && state.sequence.sessions() % SHOWN_SESSIONS == 0 {
+                    self.line(&text);
+                }
+                self.bar.set_message(text);
             }
         }
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use collect::postgres::LoadSessions;
-use collect::{Collected, Subject, Window};
+use collect::{Collected, ServerCpu, Subject, Window};
 use model::cell::Cell;
 use model::factor::pin::cpu_list;
-use model::message::{Connection, Interval, Load, Outcome};
+use model::message::{Connection, Interval, Load, Outcome, Slices};
 use model::metrics::Metrics;
 use model::outage::Outage;
 use model::record::{Accounting, ClockReading, Setting};
@@ -18,6 +18,7 @@ use super::ActiveTrial;
 use crate::error::RunError;
 use crate::load::{LoadEvent, LoadResult, drive};
 use crate::rig::ServerUnderTest;
+use crate::sliced_load::SlicedLoad;
 
 /// Length of one interval of a load.
 const INTERVAL_US: u64 = 1_000_000;
@@ -85,13 +86,18 @@ pub(super) fn measure(
         postmaster: server.pid(),
         has_hidden_processes: server.has_hidden_processes(),
     });
-    let load = drive(context.rig, driver, trial.load(connection), context.interrupt, |event| match event {
-        LoadEvent::Connected { background } => collectors.add_background_backends(background),
-        LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
-        LoadEvent::Interval(interval) => {
-            on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
-        }
-    });
+    let mut server_cpu = server.pid().and_then(ServerCpu::new);
+    let mut read_server_cpu = || server_cpu.as_mut()?.read();
+    let slices = context.side.map(|side| SlicedLoad::new(side, &mut read_server_cpu));
+    let load =
+        drive(context.rig, driver, trial.load(connection), slices, context.interrupt, |event| match event {
+            LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),
+            LoadEvent::Connected { background } => collectors.add_background_backends(background),
+            LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
+            LoadEvent::Interval(interval) => {
+                on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
+            }
+        });
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
         context.rig.pause(STATISTICS_DELAY, context.interrupt);
     }
@@ -159,7 +165,7 @@ impl ActiveTrial<'_> {
             warmup_us: self.lead().us(),
             duration_us: cell.duration.us(),
             interval_us: INTERVAL_US,
-            slices: None,
+            slices: self.context.side.map(|side| Slices { guard_us: side.guard_us() }),
         }
     }
 
@@ -167,7 +173,12 @@ impl ActiveTrial<'_> {
     fn window(&self, started: ClockReading) -> Window {
         let us = |span: Span| i64::try_from(span.us()).unwrap_or(i64::MAX / 4);
         let from_us = us(self.lead());
-        let to_us = from_us.saturating_add(us(self.cell.duration));
+        let length_us = match self.context.side {
+            None => us(self.cell.duration),
+            // With the warm-up, and pauses of the same length.
+            Some(_) => 2 * (us(self.cell.warmup) + us(self.cell.duration)),
+        };
+        let to_us = from_us.saturating_add(length_us);
         Window { origin_us: started.monotonic_us, from_us, to_us }
     }
 }

@@ -5,6 +5,7 @@ use model::cell::Cell;
 use model::limits::MemoryLimit;
 use model::message::ClientDeath;
 use model::outage::Outage;
+use model::paired::PairedTrial;
 use model::record::{Clocks, Event, Finding, Log, Trial, TrialRecord, Validity};
 use model::units::Rate;
 
@@ -47,6 +48,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         driver_threads: Some(cell.driver_threads(processors)),
         default_driver_threads: Some(cell.default_driver_threads(processors)),
         open_loop: cell.rate != Rate::MAX,
+        paired: trial.context.side.is_some(),
         idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
         memory_is_limited: cell.memory != MemoryLimit::NONE,
@@ -72,6 +74,11 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     });
     events.extend(validity.findings.iter().map(|finding| event_of(finding, ended)));
 
+    let paired = trial.context.side.map(|side| PairedTrial {
+        session: next.trial.repeat,
+        side: side.side(),
+        slices: load.slices.clone(),
+    });
     let loaded = load.started.is_some();
     let outage = outage(trial, &load, concluded.exhaustion);
     let refusal = load.refusal().map(|death| death.message.clone());
@@ -103,7 +110,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 validity,
                 summary,
                 accounting,
-                paired: None,
+                paired,
                 imported: None,
             },
             environment,

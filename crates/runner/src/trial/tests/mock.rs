@@ -180,6 +180,8 @@ impl Collectors for MockCollectors {
         self.0.step("clients connected");
     }
 
+    fn set_paused(&self, _: bool) {}
+
     fn load_started(&self, _: Window) {
         self.0.step("load started");
     }

@@ -170,6 +170,7 @@ impl Scenario {
         let root = tempfile::tempdir().unwrap();
         let began = state.clock.get();
         let context = RunContext {
+            side: None,
             run: &Run::default(),
             plan: &plan,
             host: &Host::read_from(root.path()),

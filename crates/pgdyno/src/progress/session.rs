@@ -1,0 +1,119 @@
+//! The state of a comparison by sessions, in a line.
+
+use model::paired::PairedFigure;
+use plaintext::figures::duration;
+use runner::ComparisonState;
+use stats::Verdict;
+
+/// Columns of the strip of sessions, odd so that no change has its own.
+const WIDTH: usize = 41;
+
+/// Margins to each side of the strip's center.
+const MARGINS: f64 = 3.0;
+
+/// A comparison after a session: figure, change with its interval, sessions as dots around no change, and the time left.
+pub(super) fn line(state: &ComparisonState) -> String {
+    let ComparisonState { a, b, figure, sequence, time_left } = state;
+    let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
+    let figure = match figure {
+        PairedFigure::Throughput => "throughput",
+        PairedFigure::Latency => "mean latency",
+        PairedFigure::ServerCpu => "server CPU",
+    };
+    let change = match (sequence.ratio(), sequence.interval()) {
+        (Some(ratio), Some(interval)) => {
+            format!("{} ({} to {})", percent(ratio), percent(interval.low), percent(interval.high))
+        }
+        (Some(ratio), None) => percent(ratio),
+        (None, _) => "no session yet".to_owned(),
+    };
+    let rest = match (sequence.verdict(), time_left) {
+        (Verdict::Inconclusive | Verdict::Insufficient, Some(left)) if !left.is_zero() => {
+            format!("about {} left", duration(left.seconds()))
+        }
+        (Verdict::Inconclusive | Verdict::Insufficient, _) => "time left unknown".to_owned(),
+        _ => "decided".to_owned(),
+    };
+    format!(
+        "{} {} {figure} {change}, {} sessions, {rest}",
+        strip(state),
+        differing(&a.to_string(), &b.to_string()),
+        sequence.sessions()
+    )
+}
+
+/// Words of a cell that are not the same in its baseline, then the others.
+fn differing(baseline: &str, cell: &str) -> String {
+    let (baseline, cell): (Vec<&str>, Vec<&str>) = (baseline.split(' ').collect(), cell.split(' ').collect());
+    let own = cell.iter().enumerate().filter(|(at, word)| baseline.get(*at) != Some(*word));
+    let changed: Vec<&str> = own.clone().map(|(_, word)| *word).collect();
+    let from: Vec<&str> = own.filter_map(|(at, _)| baseline.get(at).copied()).collect();
+    let common = cell.iter().filter(|word| !changed.contains(word)).copied();
+    format!("{} against {}, {}:", changed.join(" "), from.join(" "), common.collect::<Vec<_>>().join(" "))
+}
+
+/// Sessions as dots on a logarithmic scale around no change, with the margins (`:`) and the interval (`[` and `]`).
+fn strip(state: &ComparisonState) -> String {
+    let sequence = &state.sequence;
+    let scale = sequence.margin().ln() * MARGINS;
+    let column = |log_ratio: f64| {
+        let place = (log_ratio / scale).clamp(-1.0, 1.0);
+        (((place + 1.0) / 2.0) * (WIDTH - 1) as f64).round() as usize
+    };
+    let mut cells = vec![' '; WIDTH];
+    for margin in [-sequence.margin().ln(), sequence.margin().ln()] {
+        cells[column(margin)] = ':';
+    }
+    cells[WIDTH / 2] = '|';
+    for log_ratio in sequence.log_ratios() {
+        let cell = &mut cells[column(*log_ratio)];
+        *cell = match *cell {
+            '·' => '∙',
+            '∙' | '•' => '•',
+            _ => '·',
+        };
+    }
+    if let Some(interval) = sequence.interval() {
+        cells[column(interval.low.ln())] = '[';
+        cells[column(interval.high.ln())] = ']';
+    }
+    cells.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use model::plan::Plan;
+    use model::spec::Campaign;
+    use model::units::Span;
+    use stats::PairedSequence;
+
+    use super::*;
+
+    fn state(plan: &Plan, log_ratios: &[f64]) -> String {
+        let mut sequence = PairedSequence::new(1.05, 1);
+        log_ratios.iter().for_each(|log_ratio| sequence.add(*log_ratio));
+        let left = sequence.sessions_left();
+        line(&ComparisonState {
+            a: &plan.cells[0],
+            b: &plan.cells[1],
+            figure: PairedFigure::Throughput,
+            sequence,
+            time_left: left.map(|left| Span::from_us(left as u64 * 2_500_000)),
+        })
+    }
+
+    #[test]
+    fn a_comparison_is_shown_in_a_line() {
+        let text =
+            "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4]\n";
+        let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
+        let first = state(&plan, &[-0.1]);
+        assert!(first.contains("18 against 17, default select-only scale 1 clients 4"), "{first}");
+        assert!(first.contains("throughput -9.5%, 1 sessions, time left unknown"), "{first}");
+        let spread: Vec<f64> = (0..6).map(|nth| if nth % 2 == 0 { -0.02 } else { 0.04 }).collect();
+        let open = state(&plan, &spread);
+        assert!(open.contains("6 sessions, about ") && open.starts_with('['), "{open}");
+        let halved = state(&plan, &[-0.7, -0.69, -0.71, -0.7, -0.69, -0.7, -0.7, -0.71]);
+        assert!(halved.contains("decided") && halved.contains("throughput -50."), "{halved}");
+    }
+}

@@ -1,0 +1,402 @@
+//! Choice of the next session of a paired campaign: a pure function of the plan and of the trials that have been run, as
+//! in `schedule.rs`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::cell::Cell;
+use model::merit::Merit;
+use model::paired::{PairedFigure, PairedTrial, Side};
+use model::plan::{Plan, PlannedTrial};
+use model::record::{Status, Trial};
+use model::shuffle::Shuffler;
+use model::units::Span;
+use stats::{PairedSequence, Verdict, session_log_ratio};
+
+use crate::schedule::{NextTrial, Progress, Schedule};
+
+/// The sessions of a plan: those that have been run and those still to run.
+pub(crate) struct SessionSchedule<'a> {
+    plan: &'a Plan,
+    comparisons: Vec<Comparison>,
+    /// By their number.
+    sessions: BTreeMap<u32, Session>,
+}
+
+/// A cell compared with its baseline: indices in [`Plan::cells`], and the figure that decides.
+#[derive(Clone, Copy)]
+struct Comparison {
+    a: usize,
+    b: usize,
+    figure: PairedFigure,
+}
+
+/// The trials of a session in the store.
+#[derive(Default)]
+struct Session {
+    /// Index of its comparison; none as long as only the baseline's trial is known.
+    comparison: Option<usize>,
+    /// Usable ones, by side.
+    sides: [Option<PairedTrial>; 2],
+    /// Whether the user interrupted it.
+    interrupted: bool,
+    /// Whether an earlier command of the user made it.
+    is_earlier: bool,
+    /// Start of the first trial and end of the last one.
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+/// The state of a comparison.
+#[derive(Clone, Debug)]
+pub struct ComparisonState<'a> {
+    /// The baseline.
+    pub a: &'a Cell,
+    /// The other cell.
+    pub b: &'a Cell,
+    /// The figure that decides.
+    pub figure: PairedFigure,
+    /// Its sessions so far.
+    pub sequence: PairedSequence,
+    /// Time until it is decided, if mean and spread stay as they are; zero if it is, none if unknown.
+    pub time_left: Option<Span>,
+}
+
+impl<'a> SessionSchedule<'a> {
+    /// The schedule after `trials`, those of the run that are in the store. `earlier` has the ids of those that earlier
+    /// commands of the user ran.
+    pub(crate) fn new(plan: &'a Plan, trials: &[Trial], earlier: &BTreeSet<String>) -> Self {
+        let comparison = |(a, b): (usize, usize)| {
+            let merit = Merit::of(&plan.cells[b].clone().into());
+            Comparison { a, b, figure: PairedFigure::of(merit) }
+        };
+        let comparisons = plan.comparisons().into_iter().map(comparison).collect();
+        let mut schedule = Self { plan, comparisons, sessions: BTreeMap::new() };
+        for trial in trials {
+            schedule.add(trial, earlier.contains(&trial.id));
+        }
+        schedule
+    }
+
+    fn add(&mut self, trial: &Trial, is_earlier: bool) {
+        let Some(cell) = self.plan.cells.iter().position(|cell| trial.cell == *cell) else { return };
+        let session = self.sessions.entry(trial.repeat).or_default();
+        if let Some(comparison) = self.comparisons.iter().position(|comparison| comparison.b == cell) {
+            session.comparison = Some(comparison);
+        }
+        let is_usable = trial.validity.status != Status::Invalid && trial.summary.is_some();
+        if let Some(paired) = trial.paired.as_ref().filter(|_| is_usable) {
+            session.sides[paired.side.index()] = Some(paired.clone());
+        }
+        session.interrupted |=
+            trial.validity.findings.iter().any(|finding| finding.gate == diagnose::INTERRUPTED);
+        session.is_earlier |= is_earlier;
+        if let Some((started, ended)) = trial.started.zip(trial.ended) {
+            let (first, last) = session.span.unwrap_or((started, ended));
+            session.span = Some((first.min(started), last.max(ended)));
+        }
+    }
+
+    /// The complete sessions of a comparison, with their log ratios.
+    fn log_ratios(&self, comparison: usize) -> impl Iterator<Item = f64> {
+        let Comparison { a, figure, .. } = self.comparisons[comparison];
+        let clients = self.plan.cells[a].clients;
+        self.of(comparison).filter_map(move |session| {
+            let [Some(a), Some(b)] = &session.sides else { return None };
+            session_log_ratio(&figure.pairs(a, b, clients))
+        })
+    }
+
+    fn of(&self, comparison: usize) -> impl DoubleEndedIterator<Item = &Session> {
+        self.sessions.values().filter(move |session| session.comparison == Some(comparison))
+    }
+
+    fn sequence(&self, comparison: usize) -> PairedSequence {
+        let mut sequence = PairedSequence::new(1.0 + self.plan.run.effect, self.comparisons.len());
+        self.log_ratios(comparison).for_each(|log_ratio| sequence.add(log_ratio));
+        sequence
+    }
+
+    /// Time that all sessions took.
+    fn spent(&self) -> Duration {
+        self.sessions.values().filter_map(Session::length).sum()
+    }
+
+    /// Whether another session of a comparison is wanted: it is not decided, and may have more.
+    fn is_open(&self, comparison: usize) -> bool {
+        let repeats = self.plan.run.repeats;
+        let sessions = self.log_ratios(comparison).count() as u32;
+        let wanted = sessions < repeats.min
+            || (sessions < repeats.max
+                && matches!(
+                    self.sequence(comparison).verdict(),
+                    Verdict::Inconclusive | Verdict::Insufficient
+                ));
+        wanted && !self.has_failed(comparison)
+    }
+
+    /// Whether the last sessions of a comparison failed, all that one command may try.
+    fn has_failed(&self, comparison: usize) -> bool {
+        let has_failed = |session: &&Session| session.sides.contains(&None);
+        let counts = |session: &&Session| !session.interrupted && !session.is_earlier;
+        let failures = self.of(comparison).rev().filter(counts).take_while(has_failed).count();
+        failures > self.plan.run.retries as usize
+    }
+
+    fn is_out_of_time(&self) -> bool {
+        self.plan.run.max_time.is_some_and(|max_time| self.spent() >= max_time.duration())
+    }
+
+    /// The open comparisons; none if the time is over.
+    fn open(&self) -> Vec<usize> {
+        match self.is_out_of_time() {
+            true => Vec::new(),
+            false => (0..self.comparisons.len()).filter(|of| self.is_open(*of)).collect(),
+        }
+    }
+
+    /// Both trials of the session of this number.
+    fn planned(&self, comparison: usize, number: u32) -> [PlannedTrial; 2] {
+        let Comparison { a, b, .. } = self.comparisons[comparison];
+        let trial = |(cell, side): (usize, Side)| PlannedTrial {
+            position: 2 * number - 1 + side.index() as u32,
+            cell,
+            repeat: number,
+        };
+        [(a, Side::A), (b, Side::B)].map(trial)
+    }
+
+    fn next_number(&self) -> u32 {
+        self.sessions.keys().next_back().map_or(1, |last| last + 1)
+    }
+}
+
+impl Session {
+    fn length(&self) -> Option<Duration> {
+        let (started, ended) = self.span?;
+        Duration::try_from(ended.duration_since(started)).ok()
+    }
+}
+
+impl Schedule for SessionSchedule<'_> {
+    /// The open comparison with the fewest sessions, in a shuffled order.
+    fn next(&self) -> Vec<NextTrial> {
+        let open = self.open();
+        let count = |comparison: &usize| self.of(*comparison).count();
+        let Some(fewest) = open.iter().map(count).min() else { return Vec::new() };
+        let mut order = open;
+        Shuffler::new(self.plan.run.seed.wrapping_add(fewest as u64)).shuffle(&mut order);
+        let Some(comparison) = order.into_iter().find(|comparison| count(comparison) == fewest) else {
+            return Vec::new();
+        };
+        let trials = self.planned(comparison, self.next_number());
+        trials.map(|trial| NextTrial { trial, attempt: 1, reason: None }).into()
+    }
+
+    fn record(&mut self, trial: &Trial) {
+        self.add(trial, false);
+    }
+
+    fn progress(&self) -> Progress {
+        let of_session = |session: &Session| session.sides.iter().flatten().count();
+        let usable = self.sessions.values().filter(|session| !session.sides.contains(&None)).map(of_session);
+        let all = 0..self.comparisons.len();
+        Progress {
+            usable: usable.sum(),
+            invalid: all.filter(|comparison| self.has_failed(*comparison)).count(),
+            remaining: self.remaining().len(),
+            elsewhere: 0,
+        }
+    }
+
+    fn remaining(&self) -> Vec<PlannedTrial> {
+        let repeats = self.plan.run.repeats;
+        let wanted = |comparison: usize| {
+            let sequence = self.sequence(comparison);
+            let sessions = sequence.sessions() as u32;
+            let left = sequence.sessions_left().map_or(1, |left| u32::try_from(left).unwrap_or(u32::MAX));
+            let least = repeats.min.saturating_sub(sessions).max(1);
+            (comparison, left.clamp(least, (repeats.max - sessions).max(least)))
+        };
+        let sessions = self.open().into_iter().map(wanted);
+        let sessions = sessions.flat_map(|(comparison, count)| (0..count).map(move |_| comparison));
+        (self.next_number()..).zip(sessions).flat_map(|(number, of)| self.planned(of, number)).collect()
+    }
+
+    /// Those that decide are [remaining](Self::remaining).
+    fn possible(&self) -> Vec<PlannedTrial> {
+        Vec::new()
+    }
+
+    fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>> {
+        let comparison = self.comparisons.iter().position(|comparison| comparison.b == cell)?;
+        let Comparison { a, b, figure } = self.comparisons[comparison];
+        let sequence = self.sequence(comparison);
+        let mean = self.spent().checked_div(self.sessions.len() as u32);
+        let time_left = mean
+            .zip(sequence.sessions_left())
+            .map(|(mean, left)| Span::from_us((mean.as_micros() as u64).saturating_mul(left as u64)));
+        let [a, b] = [a, b].map(|cell| &self.plan.cells[cell]);
+        Some(ComparisonState { a, b, figure, sequence, time_left })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::message::Slice;
+    use model::paired::MeasuredSlice;
+    use model::record::{Finding, Run, Summary, Validity};
+    use model::spec::Campaign;
+
+    use super::*;
+
+    const SESSION_US: i64 = 2_000_000;
+
+    fn plan(run: &str) -> Plan {
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = ['16', '17', '18']\nworkload = ['select-only']\nclients = [1]\n\
+             [run]\norder = 'paired'\nseed = 3\nretries = 1\n{run}"
+        );
+        Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap()
+    }
+
+    /// A trial with slices of this throughput, or invalid because of a gate.
+    fn trial(plan: &Plan, next: &NextTrial, outcome: Result<f64, &str>) -> Trial {
+        let side = if next.trial.cell == 0 { Side::A } else { Side::B };
+        let load = Slice {
+            start_us: 0,
+            pause_us: 50_000,
+            end_us: 50_000,
+            transactions: outcome.unwrap_or(1.0) as u64,
+            failed: 0,
+            guarded: 0,
+            client_us: 1_000_000,
+            latency_us: 0,
+            service_us: None,
+        };
+        let slices = vec![MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None }; 3];
+        let status = if outcome.is_ok() { Status::Valid } else { Status::Invalid };
+        let findings = outcome.err().map(|gate| Finding {
+            gate: gate.to_owned(),
+            status,
+            evidence: "why".to_owned(),
+            threshold: None,
+            advice: None,
+        });
+        let at = |us: i64| Timestamp::from_microsecond(us).unwrap();
+        let started_us = i64::from(next.trial.repeat) * 10 * SESSION_US;
+        Trial {
+            started: Some(at(started_us)),
+            ended: Some(at(started_us + SESSION_US)),
+            validity: Validity { status, findings: findings.into_iter().collect() },
+            summary: Some(Summary { tps: outcome.unwrap_or_default(), ..Summary::default() }),
+            paired: Some(PairedTrial { session: next.trial.repeat, side, slices }),
+            ..next.head(&Run::default(), plan.cell(&next.trial))
+        }
+    }
+
+    /// Runs a plan to its end, with a new schedule for each session, as after a crash.
+    fn run(plan: &Plan, outcome: impl Fn(u32, usize) -> Result<f64, &'static str>) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = Vec::new();
+        loop {
+            let next = SessionSchedule::new(plan, &trials, &BTreeSet::new()).next();
+            if next.is_empty() {
+                return trials;
+            }
+            assert!(trials.len() < 3000, "it never ends");
+            assert_eq!(next.len(), 2);
+            trials.extend(next.iter().map(|of| trial(plan, of, outcome(of.trial.repeat, of.trial.cell))));
+        }
+    }
+
+    /// Sessions of each comparison, by the cell of its second side.
+    fn counts(trials: &[Trial], plan: &Plan) -> [usize; 2] {
+        [1, 2].map(|cell| trials.iter().filter(|trial| trial.cell == plan.cells[cell]).count())
+    }
+
+    /// Sessions spread by 4 %; the last server is slower.
+    fn slower(session: u32, cell: usize, by: f64) -> f64 {
+        let luck = [0.0, 0.04, -0.03, 0.05, -0.05, 0.01, -0.02][session as usize % 7];
+        match cell {
+            0 => 100_000.0,
+            1 => 100_000.0 * (1.0 + luck),
+            _ => 100_000.0 * (1.0 + luck) * (1.0 - by),
+        }
+    }
+
+    #[test]
+    fn sessions_are_added_until_each_comparison_is_decided() {
+        let plan = plan("");
+        let trials = run(&plan, |session, cell| Ok(slower(session, cell, 0.2)));
+        let schedule = SessionSchedule::new(&plan, &trials, &BTreeSet::new());
+        let verdicts = [1, 2].map(|cell| schedule.comparison(cell).unwrap().sequence.verdict());
+        assert_eq!(verdicts, [Verdict::Equivalent, Verdict::Regression]);
+        assert!(schedule.comparison(0).is_none(), "the baseline");
+        let [equal, slower] = counts(&trials, &plan);
+        assert!((3..equal).contains(&slower) && equal < 150, "{equal} {slower}");
+        let numbers: Vec<u32> = trials.iter().map(|trial| trial.position).collect();
+        assert_eq!(numbers, (1..=trials.len() as u32).collect::<Vec<_>>());
+        // Comparisons take turns while both are open.
+        assert_eq!(counts(&trials[..12], &plan), [3, 3]);
+        let progress = schedule.progress();
+        assert_eq!((progress.usable, progress.invalid, progress.remaining), (trials.len(), 0, 0));
+    }
+
+    #[test]
+    fn a_fixed_number_of_sessions_is_run_whatever_they_show() {
+        let plan = plan("repeats = 6\n");
+        let trials = run(&plan, |session, cell| Ok(slower(session, cell, 0.5)));
+        assert_eq!(counts(&trials, &plan), [6, 6]);
+    }
+
+    #[test]
+    fn the_time_for_sessions_includes_those_of_earlier_commands() {
+        let plan = plan("max_time = '21s'\n");
+        let trials = run(&plan, |session, cell| Ok(slower(session, cell, 0.02)));
+        assert_eq!(trials.len(), 2 * 11, "none begins after 21 s of sessions of 2 s");
+        let state = SessionSchedule::new(&plan, &trials, &BTreeSet::new());
+        let left = state.comparison(2).unwrap().time_left.unwrap();
+        assert!(left.seconds() > 2.0 && left.seconds() % 2.0 == 0.0, "{left}");
+        assert_eq!(state.progress().remaining, 0);
+    }
+
+    #[test]
+    fn half_a_session_does_not_count_and_its_number_is_not_used_again() {
+        let plan = plan("repeats = 1\n");
+        let first = SessionSchedule::new(&plan, &[], &BTreeSet::new()).next();
+        let half = [trial(&plan, &first[0], Ok(100.0))];
+        let schedule = SessionSchedule::new(&plan, &half, &BTreeSet::new());
+        assert_eq!(schedule.progress().usable, 0);
+        let next = schedule.next();
+        assert_eq!(
+            next.iter().map(|next| (next.trial.repeat, next.trial.position)).collect::<Vec<_>>(),
+            [(2, 3), (2, 4)]
+        );
+    }
+
+    #[test]
+    fn failing_sessions_are_repeated_up_to_a_limit_and_by_the_next_command() {
+        let plan = plan("repeats = 4\n");
+        let failing = |_, cell| if cell == 1 { Err("server-exited") } else { Ok(100.0) };
+        let mut trials = run(&plan, failing);
+        // One attempt and one retry.
+        assert_eq!(counts(&trials, &plan), [2, 4]);
+        let progress = SessionSchedule::new(&plan, &trials, &BTreeSet::new()).progress();
+        assert_eq!((progress.usable, progress.invalid, progress.remaining), (8, 1, 0));
+        let earlier: BTreeSet<String> = trials.iter().map(|trial| trial.id.clone()).collect();
+        let mut resumed = SessionSchedule::new(&plan, &trials, &earlier);
+        assert_eq!(resumed.progress().remaining, 8);
+        for _ in 0..4 {
+            for next in resumed.next() {
+                let ended = trial(&plan, &next, Ok(100.0));
+                resumed.record(&ended);
+                trials.push(ended);
+            }
+        }
+        assert!(resumed.next().is_empty());
+        // A session that the user interrupted does not count as a failure.
+        let interrupted =
+            run(&plan, |session, _| if session < 9 { Err(diagnose::INTERRUPTED) } else { Ok(100.0) });
+        assert_eq!(counts(&interrupted, &plan), [8, 8]);
+    }
+}
