@@ -272,7 +272,7 @@ impl<W: Write> Observer for ReplyObserver<'_, W> {
     }
 
     fn paused(&mut self, slice: &Slice) {
-        self.send(&Reply::Paused(slice.clone()));
+        self.send(&Reply::Paused(*slice));
     }
 
     fn on_message(&mut self, message: &DriverMessage) {

@@ -66,6 +66,23 @@ pub struct PairedTrial {
     pub slices: Vec<MeasuredSlice>,
 }
 
+impl PairedTrial {
+    /// Throughput of a closed or an open loop with this many clients in all its slices, transactions per second; none
+    /// without transactions.
+    pub fn tps(&self, clients: u32) -> Option<f64> {
+        let sum = |of: fn(&Slice) -> u64| self.slices.iter().map(|slice| of(&slice.load)).sum::<u64>();
+        tps(sum(|load| load.transactions), sum(|load| load.client_us), clients)
+    }
+}
+
+/// Throughput of clients that were busy for `client_us` in all, transactions per second.
+///
+/// Each client counts from its first begin to its last end, so transactions that the slice's end cuts off do not bias it.
+fn tps(transactions: u64, client_us: u64, clients: u32) -> Option<f64> {
+    (transactions > 0 && client_us > 0)
+        .then(|| transactions as f64 * f64::from(clients) * 1e6 / client_us as f64)
+}
+
 /// A slice of load on one side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeasuredSlice {
@@ -80,13 +97,8 @@ pub struct MeasuredSlice {
 
 impl MeasuredSlice {
     /// Throughput of a closed loop with this many clients, transactions per second; none without transactions.
-    ///
-    /// Each client counts from its first begin to its last end, so transactions that the slice's end cuts off do not
-    /// bias it.
     pub fn tps(&self, clients: u32) -> Option<f64> {
-        let Slice { transactions, client_us, .. } = self.load;
-        (transactions > 0 && client_us > 0)
-            .then(|| transactions as f64 * f64::from(clients) * 1e6 / client_us as f64)
+        tps(self.load.transactions, self.load.client_us, clients)
     }
 
     /// Mean latency from the intended start, in microseconds; none without transactions.

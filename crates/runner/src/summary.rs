@@ -5,19 +5,19 @@ use model::cell::Cell;
 use model::machine::Acceleration;
 use model::message::{BackgroundOutcome, Outcome, Phase};
 use model::metrics::Metrics;
-use model::paired::MeasuredSlice;
 use model::record::{BackgroundSummary, Latency, Summary};
 use model::units::Span;
 
 use crate::load::LoadResult;
 
-/// The summary of a cell's load that has ended, with the metrics collected during it. Its window began after `lead`.
+/// The summary of a cell's load that has ended, with the metrics collected during it. Its window began after `lead`. The throughput of a paired trial is that of its slices.
 pub(crate) fn summarize(
     load: &LoadResult,
     outcome: &Outcome,
     cell: &Cell,
     lead: Span,
     metrics: &Metrics,
+    slices_tps: Option<f64>,
 ) -> Summary {
     let (from_us, to_us) = window_after(lead, outcome.window_us);
     let count = || instructions_per_transaction(metrics, from_us, to_us, outcome.window_transactions);
@@ -28,7 +28,7 @@ pub(crate) fn summarize(
         window_us: Some(outcome.window_us),
         transactions: Some(outcome.window_transactions),
         failed: Some(outcome.failed_transactions),
-        tps: slices_tps(&load.slices, cell.clients).unwrap_or(per_second(outcome.window_transactions)),
+        tps: slices_tps.unwrap_or(per_second(outcome.window_transactions)),
         instructions_per_transaction: match cell.acceleration {
             Acceleration::Icount => count(),
             Acceleration::None | Acceleration::Kvm | Acceleration::Tcg => None,
@@ -51,13 +51,6 @@ pub(crate) fn summarize(
             .is_steady()
             .then(|| diagnose::run_statistics(&load.intervals, store::hlog::window_latencies)),
     }
-}
-
-/// Throughput in the slices of one side of a session, transactions per second; none without any.
-fn slices_tps(slices: &[MeasuredSlice], clients: u32) -> Option<f64> {
-    let sum = |of: fn(&MeasuredSlice) -> u64| slices.iter().map(of).sum::<u64>() as f64;
-    let client_us = sum(|slice| slice.load.client_us);
-    (client_us > 0.0).then(|| sum(|slice| slice.load.transactions) * f64::from(clients) * 1e6 / client_us)
 }
 
 /// Start and end of a window of this length after a lead, in microseconds after the load's start.

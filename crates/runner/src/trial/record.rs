@@ -1,5 +1,7 @@
 //! The end of a trial: judges its results and makes its record.
 
+use std::mem;
+
 use jiff::{SignedDuration, Timestamp};
 use model::cell::Cell;
 use model::limits::MemoryLimit;
@@ -22,10 +24,21 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     let Results { environment, server_build, prepared, measured, concluded, logs } = results;
     let (before, mut load, collected, accounting) =
         (measured.before, measured.load, measured.collected, measured.accounting);
-    let summary = load
-        .outcome
-        .as_ref()
-        .map(|outcome| summary::summarize(&load, outcome, cell, trial.lead(), &collected.metrics));
+    let paired = trial.context.side.map(|side| PairedTrial {
+        session: next.trial.repeat,
+        side: side.side(),
+        slices: mem::take(&mut load.slices),
+    });
+    let summary = load.outcome.as_ref().map(|outcome| {
+        summary::summarize(
+            &load,
+            outcome,
+            cell,
+            trial.lead(),
+            &collected.metrics,
+            paired.as_ref().and_then(|paired| paired.tps(cell.clients)),
+        )
+    });
     load.failure = load.failure.take().or_else(|| missed_iterations(&load, cell));
     let clocks = load.started.zip(load.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
@@ -74,11 +87,6 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     });
     events.extend(validity.findings.iter().map(|finding| event_of(finding, ended)));
 
-    let paired = trial.context.side.map(|side| PairedTrial {
-        session: next.trial.repeat,
-        side: side.side(),
-        slices: load.slices.clone(),
-    });
     let loaded = load.started.is_some();
     let outage = outage(trial, &load, concluded.exhaustion);
     let refusal = load.refusal().map(|death| death.message.clone());

@@ -110,7 +110,7 @@ impl Head {
             ));
         }
         if let Some(summary) = &trial.summary {
-            self.summary(summary, trial.imported.is_some());
+            self.summary(summary, trial);
         }
         if trial.imported.is_none()
             && let (Some(all), Some(window)) = (
@@ -148,7 +148,8 @@ impl Head {
         }
     }
 
-    fn summary(&mut self, summary: &Summary, is_imported: bool) {
+    fn summary(&mut self, summary: &Summary, trial: &Trial) {
+        let is_imported = trial.imported.is_some();
         self.duration("summary.window_us", summary.window_us);
         self.figure("summary.tps", summary.tps, PER_SECOND);
         self.figure("summary.instructions_per_transaction", summary.instructions_per_transaction, 0.0..=1e18);
@@ -176,7 +177,10 @@ impl Head {
         let Some(window_us) = summary.window_us.filter(|us| *us > 0) else { return };
         let per_second = |transactions: u64| transactions as f64 / (window_us as f64 / 1e6);
         let source = "its transactions and the window's length";
-        if let Some(transactions) = summary.transactions {
+        let clients = trial.cell.clients.known().copied().unwrap_or_default();
+        if let Some(tps) = trial.paired.as_ref().and_then(|paired| paired.tps(clients)) {
+            self.equal("summary.tps", summary.tps, "its slices", tps);
+        } else if let Some(transactions) = summary.transactions {
             self.equal("summary.tps", summary.tps, source, per_second(transactions));
         }
         for background in &summary.background {

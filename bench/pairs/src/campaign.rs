@@ -1,0 +1,101 @@
+//! Runs of pgdyno, as a user would start them.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail};
+use model::record::{Status, Trial};
+use store::Store;
+
+use crate::Options;
+use crate::cases::Case;
+use crate::sessions::Sessions;
+use crate::table::Unpaired;
+
+/// Statements of the workload `hashing`.
+const HASHING: &str = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid \
+                       AND hashtext(repeat('x', current_setting('planted.bytes')::int)) IS NOT NULL;\n";
+
+/// Length of a trial that is not paired, with its warm-up, in seconds.
+const UNPAIRED_LOAD: (f64, f64) = (2.0, 0.5);
+
+/// Time around such a trial, in seconds.
+const UNPAIRED_OVERHEAD: f64 = 1.0;
+
+/// Runs of the cases.
+pub(crate) struct Campaigns<'a> {
+    pub(crate) pgdyno: &'a Path,
+    pub(crate) directory: &'a Path,
+    pub(crate) store: &'a Store,
+    pub(crate) options: &'a Options,
+}
+
+/// A run by pairs.
+pub(crate) struct Round {
+    pub(crate) sessions: Sessions,
+    pub(crate) elapsed: Duration,
+}
+
+impl Campaigns<'_> {
+    /// Compares a case in pairs.
+    pub(crate) fn paired(&self, case: &Case, seed: u32) -> Result<Round> {
+        let Options { max_time, margin, duration, .. } = self.options;
+        let run = format!(
+            "order = 'paired'\nseed = {seed}\neffect = '{margin}'\nmax_time = '{max_time}'\nduration = '{duration}'\n"
+        );
+        let (trials, elapsed) = self.run(case, &run)?;
+        let margin =
+            1.0 + margin.trim_end_matches('%').parse::<f64>().context("a margin such as 5%")? / 100.0;
+        Ok(Round { sessions: Sessions::new(&trials, case.clients, margin), elapsed })
+    }
+
+    /// Compares a case by trials one after another that take about so many seconds.
+    pub(crate) fn unpaired(&self, case: &Case, seconds: f64) -> Result<Unpaired> {
+        let (duration, warmup) = UNPAIRED_LOAD;
+        let repeats = (seconds / 2.0 / (duration + warmup + UNPAIRED_OVERHEAD)).max(3.0) as u32;
+        let run = format!("duration = '{duration}s'\nwarmup = '{}ms'\nrepeats = {repeats}\n", warmup * 1e3);
+        let (trials, elapsed) = self.run(case, &run)?;
+        let usable = trials.iter().filter(|trial| trial.validity.status != Status::Invalid);
+        let side = |settings: &str| {
+            let of_side = usable.clone().filter(|trial| trial.cell.settings.to_string() == settings);
+            of_side.filter_map(|trial| Some((trial.repeat, trial.summary.as_ref()?.tps))).collect::<Vec<_>>()
+        };
+        Ok(Unpaired::new(&side("a"), &side("b"), elapsed))
+    }
+
+    fn run(&self, case: &Case, run: &str) -> Result<(Vec<Trial>, Duration)> {
+        let path = self.directory.join("campaign.toml");
+        fs::write(&path, self.text(case, run)).context("cannot write the campaign")?;
+        fs::write(self.directory.join("hashing.sql"), HASHING).context("cannot write the script")?;
+        let known: Vec<String> = self.store.trials()?.into_iter().map(|trial| trial.id).collect();
+        let begun = Instant::now();
+        let output = Command::new(self.pgdyno)
+            .arg("run")
+            .arg(&path)
+            .arg("--store")
+            .arg(self.store.root())
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("cannot start {}", self.pgdyno.display()))?;
+        if !output.status.success() {
+            bail!("{}: {}", case.name, String::from_utf8_lossy(&output.stderr));
+        }
+        let trials = self.store.trials()?.into_iter().filter(|trial| !known.contains(&trial.id)).collect();
+        Ok((trials, begun.elapsed()))
+    }
+
+    fn text(&self, case: &Case, run: &str) -> String {
+        let Case { name, workload, clients, settings: [a, b], .. } = case;
+        let workloads = match *workload {
+            "hashing" => "[workloads.hashing]\nscripts = ['hashing.sql']\n",
+            _ => "",
+        };
+        format!(
+            "name = '{name}'\n[factors]\nserver = ['{}']\nsettings = ['a', 'b']\nworkload = ['{workload}']\nscale = [10]\n\
+             clients = [{clients}]\n{workloads}[settings.a]\n{a}\n[settings.b]\n{b}\n[run]\ncompare = 'settings'\n{run}",
+            self.options.postgres
+        )
+    }
+}

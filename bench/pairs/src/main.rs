@@ -1,0 +1,131 @@
+//! What paired trials decide, and in what time.
+//!
+//! `cargo build --release -p pgdyno -p pairs`, then `pairs --help`, which describes the measurement; `bench/README.md`
+//! describes how to read it.
+//!
+//! `cases.rs` has the compared servers, `campaign.rs` runs pgdyno on them, `sessions.rs` reads the sessions of a run,
+//! `table.rs` prints.
+
+mod campaign;
+mod cases;
+mod sessions;
+mod table;
+
+use std::env;
+use std::io::{Write, stdout};
+use std::path::PathBuf;
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result, bail};
+use clap::Parser;
+use store::Store;
+
+use campaign::Campaigns;
+use cases::CASES;
+use table::Outcomes;
+
+/// Compares servers in pairs, again and again, and counts the verdicts
+///
+/// Each case is a server against itself, with equal settings or with a planted difference. A round of a case is a run of
+/// pgdyno with paired trials, as a user would start it, until it is decided or its time is over. The table has, by case: the
+/// rounds with the expected verdict, those with a wrong one, and those undecided; median time and sessions; the ratio
+/// over all rounds with its 95 % confidence interval; the spread of sessions; and the CPU time of the paused server as a
+/// share of the running one's.
+///
+/// With --unpaired, trials of the same case then run one after another in randomized blocks for the time of the paired
+/// rounds, and the table has their ratio, and whether it is decided.
+#[derive(Parser)]
+struct Options {
+    /// Cases whose name contains this; all if not given
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Rounds of each case
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
+    rounds: u32,
+    /// Time limit of a round
+    #[arg(long, value_name = "TIME", default_value = "5min")]
+    max_time: String,
+    /// Ratio at which servers are equivalent
+    #[arg(long, value_name = "SHARE", default_value = "5%")]
+    margin: String,
+    /// Load of the slices of one side in a session
+    #[arg(long, value_name = "TIME", default_value = "750ms")]
+    duration: String,
+    /// Processes that compute all the time, next to the measurement
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    busy: u32,
+    /// Measures the same cases by trials one after another, too
+    #[arg(long)]
+    unpaired: bool,
+    /// The server: a major or full PostgreSQL version, downloaded if not cached
+    #[arg(long, value_name = "VERSION", default_value = "18")]
+    postgres: String,
+    /// The pgdyno to measure with; the one next to this program if not given
+    #[arg(long, value_name = "PATH")]
+    pgdyno: Option<PathBuf>,
+    /// Keeps the bundles in this store
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let options = Options::parse();
+    let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
+    let root = options.store.clone().unwrap_or_else(|| directory.path().join("store"));
+    let store = Store::open(&root).with_context(|| format!("cannot open the store {}", root.display()))?;
+    let pgdyno = options.pgdyno.clone().map_or_else(|| sibling_program("pgdyno"), Ok)?;
+    let is_chosen = |name: &str| {
+        options.names.is_empty() || options.names.iter().any(|part| name.contains(part.as_str()))
+    };
+    let cases: Vec<_> = CASES.iter().filter(|case| is_chosen(case.name)).collect();
+    if cases.is_empty() {
+        bail!("no case has such a name: {}", CASES.map(|case| case.name).join(", "));
+    }
+    let campaigns =
+        Campaigns { pgdyno: &pgdyno, directory: directory.path(), store: &store, options: &options };
+    let _busy = Busy::start(options.busy)?;
+    let mut out = stdout();
+    writeln!(out, "margin {}, at most {} a round\n\n{}", options.margin, options.max_time, table::HEAD)?;
+    for case in cases {
+        let rounds =
+            (1..=options.rounds).map(|seed| campaigns.paired(case, seed)).collect::<Result<Vec<_>>>()?;
+        let outcomes = Outcomes::new(case, &rounds);
+        writeln!(out, "{outcomes}")?;
+        if options.unpaired {
+            writeln!(out, "{}", campaigns.unpaired(case, outcomes.seconds())?)?;
+        }
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// The program of this name in the directory of this one.
+fn sibling_program(name: &str) -> Result<PathBuf> {
+    let this = env::current_exe().context("cannot determine the path of this program")?;
+    let program = this.with_file_name(name);
+    program.is_file().then_some(program).with_context(|| {
+        let directory = this.parent().unwrap_or(&this).display();
+        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
+    })
+}
+
+/// Processes that compute, killed when dropped.
+struct Busy(Vec<Child>);
+
+impl Busy {
+    fn start(count: u32) -> Result<Self> {
+        let spawn = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+        let children = (0..count).map(spawn).collect::<std::io::Result<_>>();
+        Ok(Self(children.context("cannot start a shell")?))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        for child in &mut self.0 {
+            // Fails only if it has ended.
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}

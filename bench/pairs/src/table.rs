@@ -1,0 +1,132 @@
+//! The output: a Markdown table.
+
+use std::fmt;
+use std::time::Duration;
+
+use stats::{Comparison, Estimate, MARGIN, PairedSequence, Spread, Verdict, verdicts};
+
+use crate::campaign::Round;
+use crate::cases::Case;
+
+pub(crate) const HEAD: &str = "\
+| case | right | wrong | open | seconds | sessions | throughput | server CPU | spread | paused |
+|---|---:|---:|---:|---:|---:|---|---|---:|---:|";
+
+/// The rounds of a case.
+pub(crate) struct Outcomes<'a> {
+    case: &'a Case,
+    rounds: &'a [Round],
+}
+
+impl<'a> Outcomes<'a> {
+    pub(crate) fn new(case: &'a Case, rounds: &'a [Round]) -> Self {
+        Self { case, rounds }
+    }
+
+    /// Median length of a round.
+    pub(crate) fn seconds(&self) -> f64 {
+        median(self.rounds.iter().map(|round| round.elapsed.as_secs_f64()))
+    }
+
+    /// Rounds with the expected verdict, or any where none is; with another one; and without.
+    fn counts(&self) -> [usize; 3] {
+        let mut counts = [0; 3];
+        for round in self.rounds {
+            let verdict = round.sessions.throughput.verdict();
+            let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Insufficient);
+            let is_right = self.case.expected.is_none_or(|expected| expected == verdict);
+            counts[if is_open {
+                2
+            } else if is_right {
+                0
+            } else {
+                1
+            }] += 1;
+        }
+        counts
+    }
+
+    fn log_ratios(&self, of: fn(&Round) -> &PairedSequence) -> Vec<f64> {
+        self.rounds.iter().flat_map(|round| of(round).log_ratios()).copied().collect()
+    }
+}
+
+impl fmt::Display for Outcomes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [right, wrong, open] = self.counts();
+        let sessions = median(self.rounds.iter().map(|round| round.sessions.throughput.sessions() as f64));
+        let throughput = self.log_ratios(|round| &round.sessions.throughput);
+        let server_cpu = self.log_ratios(|round| &round.sessions.server_cpu);
+        let leftover = median(self.rounds.iter().map(|round| round.sessions.leftover));
+        write!(
+            f,
+            "| {} | {right} | {wrong} | {open} | {:.0} | {sessions:.0} | {} | {} | {:.1}% | {:.1}% |",
+            self.case.name,
+            self.seconds(),
+            change(Estimate::of_pairs(&throughput)),
+            change(Estimate::of_pairs(&server_cpu)),
+            100.0 * standard_deviation(&throughput),
+            100.0 * leftover
+        )
+    }
+}
+
+/// Trials of a case one after another.
+pub(crate) struct Unpaired {
+    comparison: Option<Comparison>,
+    trials: usize,
+    elapsed: Duration,
+}
+
+impl Unpaired {
+    /// Throughputs of both sides, each with its block.
+    pub(crate) fn new(a: &[(u32, f64)], b: &[(u32, f64)], elapsed: Duration) -> Self {
+        let figures = |of: &[(u32, f64)]| of.iter().map(|(_, tps)| *tps).collect::<Vec<f64>>();
+        let blocks: Vec<(f64, f64)> = a
+            .iter()
+            .filter_map(|(block, a)| Some((*a, b.iter().find(|(other, _)| other == block)?.1)))
+            .collect();
+        let comparison = Comparison::with_spread(&figures(a), &figures(b), Spread::MEAN);
+        let comparison = comparison.map(|comparison| comparison.with_margin(MARGIN).in_blocks(&blocks));
+        Self { comparison, trials: a.len(), elapsed }
+    }
+}
+
+impl fmt::Display for Unpaired {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let estimate = self.comparison.as_ref().and_then(|comparison| comparison.estimate);
+        let verdict = self.comparison.iter().flat_map(|of| verdicts(std::slice::from_ref(of))).next();
+        let verdict = verdict.map_or_else(|| "none".to_owned(), |verdict| format!("{verdict:?}"));
+        write!(
+            f,
+            "| one after another | | | | {:.0} | {} trials a side | {} | {verdict} | | |",
+            self.elapsed.as_secs_f64(),
+            self.trials,
+            change(estimate)
+        )
+    }
+}
+
+/// A change with its 95 % confidence interval.
+fn change(estimate: Option<Estimate>) -> String {
+    let percent = |ratio: f64| format!("{:+.1}", 100.0 * (ratio - 1.0));
+    let Some(estimate) = estimate else { return "unknown".to_owned() };
+    match estimate.confidence_interval(0.95) {
+        Some(interval) => {
+            format!("{}% ({} to {})", percent(estimate.ratio), percent(interval.low), percent(interval.high))
+        }
+        None => format!("{}%", percent(estimate.ratio)),
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+fn standard_deviation(values: &[f64]) -> f64 {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+    (squares / (values.len() as f64 - 1.0)).sqrt()
+}
