@@ -128,6 +128,11 @@ impl<'a> Campaigns<'a> {
         runs.all(|run| self.settings(run).in_blocks)
     }
 
+    /// The most repeats that the campaign of a run names; `None` if it names none.
+    pub(crate) fn max_repeats(&mut self, run: &'a Run) -> Option<i64> {
+        self.settings(run).repeats.as_ref().map(Repeats::max)
+    }
+
     /// By run and text: a run that is resumed may change its campaign.
     fn settings(&mut self, run: &'a Run) -> &Settings {
         self.0.entry((&run.id, &run.campaign_toml)).or_insert_with(|| Settings::new(run))

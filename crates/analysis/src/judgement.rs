@@ -4,14 +4,17 @@ use model::cell::RecordedCell;
 use model::machine::Acceleration;
 use model::metrics::Better;
 use model::record::{Finding, Status, Trial};
-use stats::{Comparison, MIN_RUNS, Spread, Verdict, holm, verdicts};
+use stats::{Comparison, Interval, MIN_RUNS, Spread, Verdict, holm, verdicts};
 
 use crate::metric::Metric;
 
 mod caution;
+mod paired;
 
 pub use caution::Caution;
 use caution::cautions;
+pub(crate) use paired::CommonSessions;
+pub use paired::PairedComparison;
 
 use crate::design::{Design, Figures};
 
@@ -24,6 +27,8 @@ pub struct Judgement {
     pub comparison: Option<Comparison>,
     /// p, adjusted by Holm over the matrix; `None` for fewer than 3 runs on a side.
     pub p_holm: Option<f64>,
+    /// The comparison by sessions, if the cells have common ones: it decides, instead of the runs' figures.
+    pub paired: Option<PairedComparison>,
     /// The verdict.
     pub outcome: Outcome,
 }
@@ -53,7 +58,7 @@ pub enum Outcome {
     Inconclusive,
     /// A side is unstable, and the difference is not clear despite that.
     Unstable,
-    /// Fewer than 3 runs on a side.
+    /// Fewer than 3 runs on a side, or 3 sessions.
     Insufficient,
     /// There is no verdict, whatever the figures.
     Refused(Refusal),
@@ -129,6 +134,7 @@ fn judge(pairs: &[Samples<'_>]) -> Vec<Judgement> {
                 .and_then(|comparison| Some(Outcome::new(verdicts.next()?, comparison.is_unstable())))
                 .unwrap_or(Outcome::NoFigure),
             comparison,
+            paired: None,
         })
         .collect()
 }
@@ -293,10 +299,29 @@ impl Runs {
 }
 
 impl Row {
-    /// The ratio of geometric means, or that within blocks; with a single run on a side, the ratio has no interval. `None`
-    /// without figures.
+    /// The ratio of geometric means, or that within blocks or sessions; with a single run on a side, the ratio has no
+    /// interval. `None` without figures.
     pub fn ratio(&self) -> Option<f64> {
-        Some(self.judged.comparison.as_ref()?.ratio())
+        match &self.judged.paired {
+            Some(paired) => paired.sequence.ratio(),
+            None => Some(self.judged.comparison.as_ref()?.ratio()),
+        }
+    }
+
+    /// The interval of the ratio: with 95% confidence, or by sessions with 99%.
+    pub fn interval(&self) -> Option<Interval> {
+        match &self.judged.paired {
+            Some(paired) => paired.sequence.interval(),
+            None => self.judged.comparison.as_ref()?.estimate?.confidence_interval(0.95),
+        }
+    }
+
+    /// The largest ratio that is not a relevant change; `None` without figures.
+    pub fn margin(&self) -> Option<f64> {
+        match &self.judged.paired {
+            Some(paired) => Some(paired.sequence.margin()),
+            None => Some(self.judged.comparison.as_ref()?.margin),
+        }
     }
 
     /// What else a reader of the verdict has to know of the trials of both sides.
@@ -322,14 +347,16 @@ pub(crate) struct CellPair {
     pub(crate) metric: Metric,
     /// The design of their campaigns.
     pub(crate) design: Design,
+    /// The comparison by common sessions, if there are any.
+    pub(crate) paired: Option<PairedComparison>,
 }
 
-/// The rows of some cells. All of them together are the matrix for the adjustment of p.
+/// The rows of some cells. All of them together are the matrix for the adjustment of p; cells with common sessions are no part of it.
 pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
     // Cells without a verdict do not count as comparisons, nor for the adjustment of p.
-    let sample = |cell: &CellPair| match refusal(cell) {
-        Some(_) => (Vec::new(), Vec::new()),
-        None => (cell.a.values.clone(), cell.b.values.clone()),
+    let sample = |cell: &CellPair| match (refusal(cell), &cell.paired) {
+        (Some(_), _) | (_, Some(_)) => (Vec::new(), Vec::new()),
+        _ => (cell.a.values.clone(), cell.b.values.clone()),
     };
     let samples: Vec<(Vec<f64>, Vec<f64>)> = cells.iter().map(sample).collect();
     let pairs = samples.iter().zip(&cells).map(|((a, b), CellPair { margin, metric, design, .. })| Samples {
@@ -345,11 +372,14 @@ pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
         .zip(judged)
         .map(|(pair, mut judged)| {
             let refused = refusal(&pair);
-            let CellPair { pair, cell, a, b, design, .. } = pair;
+            let CellPair { pair, cell, a, b, design, paired, .. } = pair;
             if [&a, &b].into_iter().any(|runs| runs.values.is_empty() && runs.without == 0) {
                 judged.outcome = Outcome::Invalid;
             } else if let Some(refusal) = refused {
                 judged.outcome = Outcome::Refused(refusal);
+            } else if let Some(paired) = paired {
+                judged.outcome = Outcome::new(paired.sequence.verdict(), false);
+                judged.paired = Some(paired);
             }
             Row { pair, cell, a, b, sessions: design.sessions, judged }
         })

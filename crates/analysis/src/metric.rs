@@ -235,13 +235,16 @@ impl Metric {
         record.metrics.all(name).next().map(|series| series.kind)
     }
 
-    /// Whether a trial's head lacks it.
+    /// Whether a trial's head lacks it; heads of paired trials have the CPU time.
     pub(crate) const fn needs_record(&self) -> bool {
         !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. })
     }
 
     /// Figure in the head of a trial; `None` if the head lacks it.
     pub fn head_value(&self, trial: &Trial) -> Option<f64> {
+        if let (Self::CpuPerTransaction, Some(paired)) = (self, &trial.paired) {
+            return paired.server_cpu_us_per_transaction();
+        }
         let summary = trial.summary.as_ref()?;
         match self {
             Self::Tps => Some(summary.tps),
@@ -266,6 +269,7 @@ impl Metric {
             Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. } => {
                 self.head_value(&record.trial)
             }
+            Self::CpuPerTransaction if record.trial.paired.is_some() => self.head_value(&record.trial),
             Self::CpuPerTransaction => window.per_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {
                 let bytes = record.metrics.growth("pg.wal.bytes", None, window.from_us, window.to_us)?;

@@ -1,6 +1,7 @@
 //! Overview of some trials: the cells next to each other, with the results of their trials.
 
 mod environment;
+mod paired;
 mod read;
 mod scalability;
 mod scripts;
@@ -25,6 +26,7 @@ use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan
 use crate::metric::{Metric, better, figures, presentation};
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, trees};
 use crate::spans::{Spans, lone_us};
+use paired::{paired_cells, paired_comparisons};
 use scripts::script;
 use verdicts::judge_columns;
 use view::View;
@@ -43,15 +45,19 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     let layout = Layout::new(&trials, &releases(&trials, contexts));
     let confounds = find_confounds(&runs, contexts);
     let columns = layout.columns.iter().map(|key| column(key, &layout, &trials, contexts)).collect();
+    let columns = unique_labels(columns);
     let mut panels: Vec<view::Panel> =
         layout.panels.iter().map(|key| panel(key, &layout, &trials, contexts)).collect();
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
-    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts);
+    let paired = paired_cells(&trials);
+    let comparisons =
+        judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, paired.len());
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
-        columns: unique_labels(columns),
+        paired: paired_comparisons(&paired, &layout, &columns),
+        columns,
         comparisons,
         profiles: profiles(&panels, contexts),
         notes: notes(cells.iter().filter_map(|cell| cell.acceleration.into_known())),
@@ -350,6 +356,7 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
     let spread = Metric::of(figures.merit).spread();
     let class = stats::Cell::new(&shown).and_then(|cell| cell.with_spread(spread).class());
     let first_run_apart = stats::first_run_apart(&shown);
+    let is_paired = trials.iter().any(|trial| trial.paired.is_some());
     let n = shown.len();
     let sample = Sample::new(shown);
     Some(view::Point {
@@ -358,8 +365,9 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
         min: sample.as_ref().map(Sample::minimum),
         max: sample.as_ref().map(Sample::maximum),
         secondary: Sample::new(secondary).as_ref().and_then(Sample::geometric_mean),
-        class: class.map(|class| class.to_string()),
-        first_run_apart: first_run_apart.map(|ratio| ratio - 1.0),
+        // Sessions of pairs are compared with each other, not with those of before: their spread says nothing.
+        class: class.filter(|_| !is_paired).map(|class| class.to_string()),
+        first_run_apart: first_run_apart.filter(|_| !is_paired).map(|ratio| ratio - 1.0),
         verdict: None,
         scripts: figures
             .scripts

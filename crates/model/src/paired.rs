@@ -73,6 +73,14 @@ impl PairedTrial {
         let sum = |of: fn(&Slice) -> u64| self.slices.iter().map(|slice| of(&slice.load)).sum::<u64>();
         tps(sum(|load| load.transactions), sum(|load| load.client_us), clients)
     }
+
+    /// CPU time of the server per transaction of its slices, in microseconds, those of the guards included; none if unknown.
+    pub fn server_cpu_us_per_transaction(&self) -> Option<f64> {
+        let known =
+            self.slices.iter().filter_map(|slice| Some((slice.server_cpu_us?, slice.all_transactions())));
+        let (cpu_us, transactions) = known.fold((0, 0), |all, slice| (all.0 + slice.0, all.1 + slice.1));
+        (transactions > 0).then(|| cpu_us as f64 / transactions as f64)
+    }
 }
 
 /// Throughput of clients that were busy for `client_us` in all, transactions per second.
@@ -106,10 +114,14 @@ impl MeasuredSlice {
         (self.load.transactions > 0).then(|| self.load.latency_us as f64 / self.load.transactions as f64)
     }
 
+    /// Transactions that began in it, those of the guard included.
+    const fn all_transactions(&self) -> u64 {
+        self.load.transactions + self.load.failed + self.load.guarded
+    }
+
     /// CPU time of the server per transaction, in microseconds, those of the guard included; none if unknown.
     pub fn server_cpu_us_per_transaction(&self) -> Option<f64> {
-        let Slice { transactions, failed, guarded, .. } = self.load;
-        let all = transactions + failed + guarded;
+        let all = self.all_transactions();
         self.server_cpu_us.filter(|_| all > 0).map(|cpu_us| cpu_us as f64 / all as f64)
     }
 }

@@ -222,9 +222,15 @@ impl Repeats {
     pub fn is_adaptive(&self) -> bool {
         match self {
             Self::Fixed(_) => false,
-            Self::Adaptive { min, max, .. } => {
-                min.unwrap_or(DEFAULT_ADAPTIVE.0.into()) < max.unwrap_or(DEFAULT_ADAPTIVE.1.into())
-            }
+            Self::Adaptive { min, .. } => min.unwrap_or(DEFAULT_ADAPTIVE.0.into()) < self.max(),
+        }
+    }
+
+    /// Their maximum.
+    pub fn max(&self) -> i64 {
+        match self {
+            Self::Fixed(number) => *number,
+            Self::Adaptive { max, .. } => max.unwrap_or(DEFAULT_ADAPTIVE.1.into()),
         }
     }
 }

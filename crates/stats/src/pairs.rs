@@ -33,7 +33,7 @@ pub fn session_log_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
 }
 
 /// The comparison of two sides by a growing number of sessions.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PairedSequence {
     log_ratios: Vec<f64>,
     /// The largest ratio at which the sides are equivalent, such as 1.05.

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::record::Trial;
-use plaintext::figures::duration;
-use stats::{Blocks, Layout, MIN_RUNS};
+use plaintext::figures::{counted, duration};
+use stats::{Blocks, Layout, MIN_RUNS, PairedSequence};
 
 use crate::design::Campaigns;
-use crate::judgement::{Outcome, Row, Sessions, is_usable};
+use crate::judgement::{Outcome, PairedComparison, Row, Sessions, is_usable};
 use crate::power::{MAX_NEEDED, SEQUENTIAL_RUNS, sequential_runs_needed};
 
 /// The most runs that are named.
@@ -16,21 +16,72 @@ const MAX_NAMED: usize = 2;
 /// Advice on the undecided cells among some rows; `None` if all are decided, or no number of runs is missing. `trials` are all
 /// that are known: those of the rows' runs tell how long a trial takes, and how many there are.
 pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial]) -> Option<String> {
-    let undecided: Vec<&Row> = rows
-        .filter(|row| {
-            matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
-                && !is_of_sessions(row)
-        })
-        .collect();
-    let ids: BTreeSet<&str> = undecided
-        .iter()
-        .flat_map(|row| row.a.trials.iter().chain(&row.b.trials))
-        .map(String::as_str)
-        .collect();
-    let of_rows =
-        || trials.iter().filter(|trial| ids.contains(trial.id.as_str()) && trial.imported.is_none());
-    let runs: BTreeSet<&str> = of_rows().map(|trial| trial.run.id.as_str()).collect();
-    let in_blocks = Campaigns::default().are_in_blocks(of_rows().map(|trial| &trial.run));
+    let is_undecided = |row: &&Row| {
+        matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
+            && !is_of_sessions(row)
+    };
+    let (paired, undecided): (Vec<&Row>, Vec<&Row>) =
+        rows.filter(is_undecided).partition(|row| row.judged.paired.is_some());
+    let advice: Vec<String> =
+        of_sessions(&paired, trials).into_iter().chain(of_runs(&undecided, trials)).collect();
+    (!advice.is_empty()).then(|| advice.join(". "))
+}
+
+/// The trials of some rows that pgdyno measured.
+fn trials_of<'t>(rows: &[&Row], trials: &[&'t Trial]) -> Vec<&'t Trial> {
+    let ids: BTreeSet<&str> =
+        rows.iter().flat_map(|row| row.a.trials.iter().chain(&row.b.trials)).map(String::as_str).collect();
+    let of_rows = trials.iter().filter(|trial| ids.contains(trial.id.as_str()) && trial.imported.is_none());
+    of_rows.copied().collect()
+}
+
+/// The sessions that undecided rows lack.
+fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
+    let comparisons = || undecided.iter().filter_map(|row| row.judged.paired.as_ref());
+    let sequences = || comparisons().map(|paired| &paired.sequence);
+    if undecided.is_empty() {
+        return None;
+    }
+    let left = sequences().map(PairedSequence::sessions_left).sum::<Option<usize>>();
+    let advice = match left {
+        None => "The sessions are too few to tell how many more a decision takes".to_owned(),
+        Some(left) => {
+            let seconds = comparisons().map(PairedComparison::seconds_left).sum::<Option<f64>>();
+            let time = seconds.map(|seconds| format!(" ({})", duration(seconds))).unwrap_or_default();
+            format!("About {}{time} would decide", counted(left, "more session"))
+        }
+    };
+    // A run ends when what it is judged by is decided.
+    if !comparisons().all(|paired| paired.decides) {
+        return Some(advice);
+    }
+    let wanted = |sequence: &PairedSequence| sequence.sessions() + sequence.sessions_left().unwrap_or(1);
+    let wanted = sequences().map(wanted).max().unwrap_or_default();
+    let of_rows = trials_of(undecided, trials);
+    let mut campaigns = Campaigns::default();
+    let mut runs: BTreeMap<&str, String> = BTreeMap::new();
+    for trial in of_rows {
+        let set = match campaigns.max_repeats(&trial.run).is_some_and(|max| max < wanted as i64) {
+            true => format!(" --set repeats={wanted}"),
+            false => String::new(),
+        };
+        runs.insert(&trial.run.id, format!("pgdyno resume --run {}{set}", trial.run.id));
+    }
+    let commands = commands(runs.into_values());
+    Some(if commands.is_empty() { advice } else { format!("{advice}: {commands}") })
+}
+
+/// Some commands, of which the first are named.
+fn commands(all: impl ExactSizeIterator<Item = String>) -> String {
+    let more = (all.len() > MAX_NAMED).then(|| "…".to_owned());
+    all.take(MAX_NAMED).chain(more).collect::<Vec<_>>().join("; ")
+}
+
+/// The runs that undecided rows lack.
+fn of_runs(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
+    let of_rows = trials_of(undecided, trials);
+    let runs: BTreeSet<&str> = of_rows.iter().map(|trial| trial.run.id.as_str()).collect();
+    let in_blocks = Campaigns::default().are_in_blocks(of_rows.iter().map(|trial| &trial.run));
     if undecided.is_empty() || runs.is_empty() {
         return None;
     }
@@ -46,16 +97,9 @@ pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial])
     }
     let seconds = seconds_to_reach(wanted, &runs, trials);
     let time = seconds.map(|seconds| format!(", about {} more", duration(seconds))).unwrap_or_default();
-    let mut commands: Vec<String> = runs
-        .iter()
-        .take(MAX_NAMED)
-        .map(|run| format!("pgdyno resume --run {run} --set repeats={wanted}"))
-        .collect();
-    commands.extend((runs.len() > MAX_NAMED).then(|| "…".to_owned()));
-    Some(format!(
-        "{wanted} runs a side would decide whether it changed by {effect}{time}: {}",
-        commands.join("; ")
-    ))
+    let commands =
+        commands(runs.iter().map(|run| format!("pgdyno resume --run {run} --set repeats={wanted}")));
+    Some(format!("{wanted} runs a side would decide whether it changed by {effect}{time}: {commands}"))
 }
 
 /// Whether it is undecided by how much sessions differ: more runs of the same ones do not tell that.

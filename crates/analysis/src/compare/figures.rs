@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use model::cell::RecordedCell;
 use model::merit::Merit;
 use model::metrics::Kind;
 use model::record::Trial;
@@ -34,13 +33,11 @@ impl<'r> FiguresCache<'r> {
     }
 
     /// The metrics that are compared in a cell, in display order.
-    fn metrics(&self, cell: &RecordedCell) -> Vec<Metric> {
+    fn metrics(&self, shared: &Shared<'_>) -> Vec<Metric> {
         let mut metrics = self.request.metrics.clone();
         if metrics.is_empty() {
-            let merit = Merit::of(cell);
-            metrics.push(Metric::of(merit));
-            metrics.extend(Metric::secondary(merit));
-            metrics.extend(Metric::of_scripts(cell));
+            metrics = merits(shared);
+            metrics.extend(Metric::of_scripts(shared.level()));
         }
         metrics.extend(self.request.gates.iter().map(|gate| gate.metric.clone()));
         let mut distinct: Vec<Metric> = Vec::new();
@@ -55,12 +52,14 @@ impl<'r> FiguresCache<'r> {
     /// Reads the usable trials of these cells. Those that can't be read are left out of the reader.
     pub(super) fn read(&mut self, reader: &StoreReader, shared: &[Shared<'_>]) {
         for cell in shared {
-            let metrics = self.metrics(cell.level());
+            let metrics = self.metrics(cell);
             for trial in cell.a.iter().chain(&cell.b) {
                 if !is_usable(trial) || self.figures.contains_key(&trial.id) {
                     continue;
                 }
-                let of_trial: Figures = match metrics.iter().any(Metric::needs_record) {
+                let needs_record =
+                    |metric: &Metric| metric.needs_record() && metric.head_value(trial).is_none();
+                let of_trial: Figures = match metrics.iter().any(needs_record) {
                     false => {
                         let value = |metric: &Metric| (metric.clone(), (metric.head_value(trial), None));
                         metrics.iter().map(value).collect()
@@ -87,11 +86,20 @@ impl<'r> FiguresCache<'r> {
         trials: &[&Trial],
     ) -> Result<Vec<MetricRows>, CompareError> {
         let mut metrics: Vec<Metric> = Vec::new();
-        for metric in shared.iter().copied().flatten().flat_map(|cell| self.metrics(cell.level())) {
+        for metric in shared.iter().copied().flatten().flat_map(|cell| self.metrics(cell)) {
             if !metrics.contains(&metric) {
                 metrics.push(metric);
             }
         }
+        // The sessions of each cell that has some, with its metrics.
+        let paired = shared.iter().copied().flatten();
+        let paired: Vec<Vec<Metric>> =
+            paired.filter(|cell| cell.sessions().is_some()).map(|cell| self.metrics(cell)).collect();
+        let is_script = |metric: &Metric| matches!(metric, Metric::Script { .. });
+        let decided_together = |metric: &Metric| {
+            let is_of_family = |other: &&Metric| *other == metric || (is_script(other) && is_script(metric));
+            paired.iter().flatten().filter(is_of_family).count()
+        };
         let (mut scripts, mut others) = (Vec::new(), Vec::new());
         let mut campaigns = Campaigns::default();
         for metric in metrics {
@@ -102,10 +110,10 @@ impl<'r> FiguresCache<'r> {
                 }
                 continue;
             }
-            let cells = self.cells(&metric, shared, trials, &mut campaigns);
-            match metric {
-                Metric::Script { .. } => scripts.push((metric, cells)),
-                _ => others.push(vec![(metric, cells)]),
+            let cells = self.cells(&metric, shared, trials, &mut campaigns, decided_together(&metric));
+            match is_script(&metric) {
+                true => scripts.push((metric, cells)),
+                false => others.push(vec![(metric, cells)]),
             }
         }
         others.push(scripts);
@@ -123,7 +131,7 @@ impl<'r> FiguresCache<'r> {
         let mut cells = shared.iter().copied().flatten();
         self.request.metrics.contains(metric)
             || self.request.gates.iter().any(|gate| gate.metric == *metric)
-            || cells.any(|cell| Metric::of(Merit::of(cell.level())) == *metric)
+            || cells.any(|cell| merits(cell).first() == Some(metric))
     }
 
     /// The rows of metrics that are one matrix.
@@ -149,13 +157,14 @@ impl<'r> FiguresCache<'r> {
         metrics.into_iter().zip(numbers).map(rows).collect()
     }
 
-    /// The cells that a metric is compared in.
+    /// The cells that a metric is compared in, of which so many are compared by sessions.
     fn cells<'a>(
         &self,
         metric: &Metric,
         shared: &[&'a [Shared<'_>]],
         trials: &[&Trial],
         campaigns: &mut Campaigns<'a>,
+        paired: usize,
     ) -> Vec<CellPair> {
         let figure = |trial: &Trial| self.figures.get(&trial.id)?.get(metric)?.0;
         let gates = self.request.gates.iter().filter(|gate| gate.metric == *metric);
@@ -166,18 +175,33 @@ impl<'r> FiguresCache<'r> {
         let mut cells = Vec::new();
         for (pair, of_pair) in shared.iter().enumerate() {
             for (cell, shared) in of_pair.iter().enumerate() {
-                if !self.metrics(shared.level()).contains(metric) {
+                if !self.metrics(shared).contains(metric) {
                     continue;
                 }
-                let (a, b) = (runs(&shared.a, figure), runs(&shared.b, figure));
+                let sessions = shared.sessions();
+                let [of_a, of_b] = match &sessions {
+                    Some(sessions) => sessions.trials.each_ref(),
+                    None => [&shared.a, &shared.b],
+                };
+                let (a, b) = (runs(of_a, figure), runs(of_b, figure));
                 let of_both = || shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
                 let margin = margin.of(campaigns.smallest_effect(of_both()), &a, &b);
                 let mut design = campaigns.design(of_both(), a.figures(), b.figures());
                 design.sessions = Sessions::new(a.figures(), b.figures(), &others.of(shared));
-                cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone(), design });
+                let paired = sessions.map(|sessions| sessions.compare(metric, figure, margin, paired));
+                cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone(), design, paired });
             }
         }
         cells
+    }
+}
+
+/// What a cell is judged by, and the metric next to it.
+fn merits(shared: &Shared<'_>) -> Vec<Metric> {
+    let merit = Merit::of(shared.level());
+    match shared.sessions() {
+        Some(_) => Metric::paired(merit).into(),
+        None => [Metric::of(merit)].into_iter().chain(Metric::secondary(merit)).collect(),
     }
 }
 

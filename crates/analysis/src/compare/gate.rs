@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use stats::Comparison;
+use stats::Interval;
 
 use super::Compared;
 use crate::judgement::{Outcome, Row};
@@ -90,10 +90,7 @@ impl Gate {
     }
 
     fn is_undecided(&self, row: &Row) -> bool {
-        let reaches = |comparison: &Comparison| {
-            let interval = comparison.estimate.and_then(|estimate| estimate.confidence_interval(0.95));
-            interval.is_none_or(|interval| self.is_beyond(interval.low) || self.is_beyond(interval.high))
-        };
+        let reaches = |interval: Interval| self.is_beyond(interval.low) || self.is_beyond(interval.high);
         match row.judged.outcome {
             Outcome::Change { .. } | Outcome::Equivalent => false,
             // Unstable runs have no reliable interval.
@@ -102,7 +99,7 @@ impl Gate {
             | Outcome::Refused(_)
             | Outcome::NoFigure
             | Outcome::Invalid => true,
-            Outcome::Inconclusive => row.judged.comparison.as_ref().is_none_or(reaches),
+            Outcome::Inconclusive => row.interval().is_none_or(reaches),
         }
     }
 }

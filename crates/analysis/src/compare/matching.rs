@@ -7,6 +7,7 @@ use model::factor::Factor;
 use model::record::Trial;
 
 use super::CompareError;
+use crate::judgement::CommonSessions;
 use crate::layout::ordered_cells;
 use crate::levels::{Levels, in_words, key, shown};
 use crate::select::Selector;
@@ -30,6 +31,11 @@ impl Shared<'_> {
     /// The variant's cell: both sides have its levels, but for what is compared. A side has at least one trial.
     pub(super) fn level(&self) -> &RecordedCell {
         &self.b[0].cell
+    }
+
+    /// The sessions that both sides have in common.
+    pub(super) fn sessions(&self) -> Option<CommonSessions<'_>> {
+        CommonSessions::new(&self.a, &self.b)
     }
 }
 

@@ -132,9 +132,9 @@ fn of_change(row: &Row) -> Option<String> {
     })
 }
 
-/// The 95% interval of the change.
+/// The interval of the change.
 pub fn interval(row: &Row) -> Option<String> {
-    let interval = row.judged.comparison.as_ref()?.estimate?.confidence_interval(0.95)?;
+    let interval = row.interval()?;
     // A wider interval carries no information.
     let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
     Some(format!("{} to {high}", change(interval.low - 1.0)))

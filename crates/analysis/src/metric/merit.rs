@@ -3,9 +3,11 @@
 use model::cell::RecordedCell;
 use model::merit::Merit;
 use model::metrics::Better;
+use model::paired::PairedFigure;
 use model::record::{Trial, TrialRecord};
 use model::units::Rate;
 use stats::Spread;
+use strum::VariantArray;
 
 use super::{BlockFigure, LatencyFigure, Metric, Window};
 
@@ -40,6 +42,24 @@ impl Metric {
             Merit::Blocks => Some(Self::Blocks(BlockFigure::PhysicalReads)),
             Merit::Throughput | Merit::Length | Merit::Instructions => None,
         }
+    }
+
+    /// The metrics of cells with this merit that sessions of pairs decide: the one that they are judged by, and server CPU time.
+    pub const fn paired(merit: Merit) -> [Self; 2] {
+        [Self::of_paired(PairedFigure::of(merit)), Self::of_paired(PairedFigure::ServerCpu)]
+    }
+
+    const fn of_paired(figure: PairedFigure) -> Self {
+        match figure {
+            PairedFigure::Throughput => Self::Tps,
+            PairedFigure::Latency => Self::Latency(LatencyFigure::Mean),
+            PairedFigure::ServerCpu => Self::CpuPerTransaction,
+        }
+    }
+
+    /// The figure of slices that it is; `None` if slices do not measure it.
+    pub fn paired_figure(&self) -> Option<PairedFigure> {
+        PairedFigure::VARIANTS.iter().copied().find(|figure| Self::of_paired(*figure) == *self)
     }
 
     /// Whether it is the throughput of the measured workload, or of one of its scripts.

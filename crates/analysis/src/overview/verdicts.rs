@@ -14,30 +14,44 @@ use crate::compare::advice::advice;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
 use crate::context::TrialContext;
 use crate::design::Campaigns;
-use crate::judgement::{Caution, CellPair, Outcome, Row, Runs, judge_cells, runs};
+use crate::judgement::{Caution, CellPair, CommonSessions, Outcome, Row, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
 /// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
 /// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts of
-/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own.
+/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. So many `paired`
+/// comparisons of the report are decided by sessions.
 pub(crate) fn judge_columns(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
     columns: usize,
     trials: &[&Trial],
     contexts: &BTreeMap<String, TrialContext>,
+    paired: usize,
 ) -> Vec<view::Comparison> {
     let mut campaigns = Campaigns::default();
     let effect = campaigns.smallest_effect(trials.iter().map(|trial| &trial.run));
     let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
-    let mut cell_pair = |metric: Metric, [pair, cell]: [usize; 2], [a, b]: [Runs; 2]| {
+    let mut cell_pair = |metric: Metric,
+                         [pair, cell]: [usize; 2],
+                         sides: [&view::Point; 2],
+                         figure: &FigureOf<'_>,
+                         together: usize| {
+        let sides = sides.map(|point| trials_of(point, &by_id));
+        let sessions = CommonSessions::new(&sides[0], &sides[1]);
+        let [a, b] = match &sessions {
+            Some(sessions) => sessions.trials.each_ref(),
+            None => sides.each_ref(),
+        };
+        let (a, b) = (runs(a, figure), runs(b, figure));
         let margin = MetricMargin::new(&metric, &[], std::iter::empty()).of(effect, &a, &b);
         let of_both = a.trials.iter().chain(&b.trials);
         let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
         let design = campaigns.design(of_both, a.figures(), b.figures());
-        CellPair { pair, cell, a, b, margin, metric, design }
+        let paired = sessions.map(|sessions| sessions.compare(&metric, figure, margin, together));
+        CellPair { pair, cell, a, b, margin, metric, design, paired }
     };
     let (mut pairs, mut wholes, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
@@ -50,24 +64,29 @@ pub(crate) fn judge_columns(
             differences: Differences::default(),
         };
         for (at_panel, panel) in panels.iter().enumerate() {
-            let metric = Metric::of(Merit::of(&cells[at_panel]));
+            let merit = Merit::of(&cells[at_panel]);
+            let (metric, [deciding, _]) = (Metric::of(merit), Metric::paired(merit));
             let of_scripts = Metric::of_scripts(&cells[at_panel]);
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
                         let at = [pairs.len(), pair.cells.len()];
-                        let sides = [a, b].map(|point| {
-                            let figure =
-                                |trial: &Trial| point.runs.iter().find(|run| run.id == trial.id)?.figure;
-                            runs_of(point, &by_id, figure)
-                        });
+                        let is_paired =
+                            CommonSessions::new(&trials_of(a, &by_id), &trials_of(b, &by_id)).is_some();
+                        let metric = if is_paired { deciding.clone() } else { metric.clone() };
+                        let shown = |trial: &Trial| {
+                            let mut all = a.runs.iter().chain(&b.runs);
+                            all.find(|run| run.id == trial.id)?.figure
+                        };
+                        let in_pairs = |trial: &Trial| deciding.head_value(trial);
+                        let figure: &FigureOf<'_> = if is_paired { &in_pairs } else { &shown };
                         let place = [at_panel, at_row, column];
-                        wholes.push((cell_pair(metric.clone(), at, sides), place));
+                        wholes.push((cell_pair(metric, at, [a, b], figure, paired), place));
                         for metric in &of_scripts {
                             let figure = |trial: &Trial| script_figure(metric, trial, contexts);
-                            let sides = [a, b].map(|point| runs_of(point, &by_id, figure));
-                            scripts.push((cell_pair(metric.clone(), at, sides), place));
+                            let together = paired * of_scripts.len();
+                            scripts.push((cell_pair(metric.clone(), at, [a, b], &figure, together), place));
                         }
                         pair.cells.push(levels);
                     }
@@ -108,6 +127,9 @@ pub(crate) fn judge_columns(
         })
         .collect()
 }
+
+/// The figure of a trial that is compared.
+type FigureOf<'a> = dyn Fn(&Trial) -> Option<f64> + 'a;
 
 /// Indices of a panel, its row and a column.
 type At = [usize; 3];
@@ -150,20 +172,16 @@ fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
         .collect()
 }
 
-/// The runs of a point, with these figures.
-fn runs_of(
-    point: &view::Point,
-    trials: &HashMap<&str, &Trial>,
-    figure: impl Fn(&Trial) -> Option<f64>,
-) -> Runs {
-    let of_point: Vec<&Trial> =
-        point.runs.iter().filter_map(|run| trials.get(run.id.as_str()).copied()).collect();
-    runs(&of_point, figure)
+fn trials_of<'a>(point: &view::Point, trials: &HashMap<&str, &'a Trial>) -> Vec<&'a Trial> {
+    point.runs.iter().filter_map(|run| trials.get(run.id.as_str()).copied()).collect()
 }
 
 fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
-    let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
-    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
+    let paired = row.judged.paired.as_ref();
+    let [ci95, ci99] = match paired {
+        None => [row.interval(), None],
+        Some(_) => [None, row.interval()],
+    };
     let caution = |Caution { side, text }| match side {
         0 => format!("the baseline: {text}"),
         _ => text,
@@ -171,10 +189,14 @@ fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
     view::Verdict {
         verdict: row.judged.outcome.name(metric.better()),
         change: row.ratio().map(|ratio| ratio - 1.0),
-        ci95_low: interval.map(|interval| interval.low - 1.0),
-        ci95_high: interval.map(|interval| interval.high - 1.0),
+        ci95_low: ci95.map(|interval| interval.low - 1.0),
+        ci95_high: ci95.map(|interval| interval.high - 1.0),
+        ci99_low: ci99.map(|interval| interval.low - 1.0),
+        ci99_high: ci99.map(|interval| interval.high - 1.0),
+        sessions: paired.map(|paired| paired.sequence.sessions()),
+        sessions_left: paired.and_then(|paired| paired.sequence.sessions_left()),
         p_holm: row.judged.p_holm,
-        margin: row.judged.comparison.as_ref().map_or(MARGIN, |comparison| comparison.margin),
+        margin: row.margin().unwrap_or(MARGIN),
         cautions: row.cautions().into_iter().map(caution).collect(),
     }
 }

@@ -28,6 +28,8 @@ pub struct View {
     pub columns: Vec<Column>,
     /// Results of each other column compared with the first one, except for those that share no cell with it.
     pub comparisons: Vec<Comparison>,
+    /// Comparisons of cells that were measured in pairs, by their sessions: empty without any.
+    pub paired: Vec<PairedComparison>,
     /// One panel per combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
     /// Profiles by cell, in order of panel, clients and column.
@@ -50,6 +52,72 @@ pub struct Comparison {
     pub sentence: String,
     /// Number of cells that only one of the two has: they are not compared.
     pub unshared: usize,
+}
+
+/// Comparison of two cells that were measured in pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct PairedComparison {
+    /// The baseline, by what distinguishes it.
+    pub baseline: String,
+    /// What is compared with it.
+    pub variant: String,
+    /// The levels that both have.
+    pub cell: String,
+    /// The result in one sentence.
+    pub sentence: String,
+    /// The verdicts of both figures, if both are decided and differ.
+    pub disagreement: Option<String>,
+    /// The figure that decides, then the server's CPU time per transaction.
+    pub figures: Vec<PairedFigure>,
+    /// Number of sessions that do not count, as a side is invalid.
+    pub invalid: usize,
+    /// The median duration of a session, in seconds.
+    pub session_seconds: Option<f64>,
+    /// For each side, the CPU time of its servers while the other one had the load, as a share of that during its own load.
+    pub paused_cpu: [Option<f64>; 2],
+    /// Number of comparisons that are decided together, with one error rate.
+    pub comparisons: usize,
+}
+
+/// A figure of two cells that were measured in pairs, by their sessions.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct PairedFigure {
+    /// Its name as a metric of `compare`.
+    pub metric: String,
+    /// Description.
+    pub label: String,
+    /// The direction in which it improves.
+    #[cfg_attr(test, ts(type = "'higher' | 'lower'"))]
+    pub better: &'static str,
+    /// `REGRESSION`, `EQUIVALENT` and so on.
+    pub verdict: &'static str,
+    /// The ratio, the geometric mean over the sessions, less 1; null without a session.
+    pub change: Option<f64>,
+    /// The lower end of its interval, with 99% confidence for all numbers of sessions and all comparisons together; null while
+    /// it is unbounded.
+    pub ci99_low: Option<f64>,
+    /// The upper end.
+    pub ci99_high: Option<f64>,
+    /// The largest ratio at which two cells are equivalent; null without sessions.
+    pub margin: Option<f64>,
+    /// The sessions, in their order.
+    pub sessions: Vec<PairedSession>,
+    /// Number of further sessions until a decision, 0 if it is decided; null if unknown.
+    pub sessions_left: Option<usize>,
+    /// The time that they take, in seconds.
+    pub seconds_left: Option<f64>,
+}
+
+/// A session of two cells that were measured in pairs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct PairedSession {
+    /// Its number in its run, from 1.
+    pub session: u32,
+    /// The ratio of its pairs, less 1.
+    pub change: f64,
 }
 
 /// One execution of a campaign.
@@ -94,7 +162,7 @@ pub struct PlanFacts {
     /// Trials per cell: `5`, or `5 to 20`.
     pub repeats: String,
     /// Order of the trials.
-    #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential'"))]
+    #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential' | 'paired'"))]
     pub order: model::plan::Order,
 }
 
@@ -286,13 +354,22 @@ pub struct ScriptPoint {
 pub struct Verdict {
     /// `REGRESSION`, `EQUIVALENT` and so on.
     pub verdict: &'static str,
-    /// The ratio of the geometric means, less 1; null if a side has none.
+    /// The ratio of the geometric means, or that within sessions, less 1; null if a side has none.
     pub change: Option<f64>,
-    /// The lower end of its 95% interval; null for fewer than 2 trials on a side.
+    /// The lower end of its 95% interval; null for fewer than 2 trials on a side, and by sessions.
     pub ci95_low: Option<f64>,
     /// The upper end.
     pub ci95_high: Option<f64>,
-    /// p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side.
+    /// The lower end of its interval by sessions, with 99% confidence for all numbers of sessions and all comparisons of the
+    /// report together; null while it is unbounded, and if the cells have no common session.
+    pub ci99_low: Option<f64>,
+    /// The upper end.
+    pub ci99_high: Option<f64>,
+    /// Number of common sessions, which decide; null if there are none.
+    pub sessions: Option<usize>,
+    /// Number of further sessions until a decision, 0 if it is decided; null if unknown.
+    pub sessions_left: Option<usize>,
+    /// p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side, and by sessions.
     pub p_holm: Option<f64>,
     /// The largest ratio at which two cells are equivalent, such as 1.05.
     pub margin: f64,

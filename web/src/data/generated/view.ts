@@ -308,6 +308,114 @@ reason: string,
 advice: string, };
 
 /**
+ * Comparison of two cells that were measured in pairs.
+ */
+export type PairedComparison = { 
+/**
+ * The baseline, by what distinguishes it.
+ */
+baseline: string, 
+/**
+ * What is compared with it.
+ */
+variant: string, 
+/**
+ * The levels that both have.
+ */
+cell: string, 
+/**
+ * The result in one sentence.
+ */
+sentence: string, 
+/**
+ * The verdicts of both figures, if both are decided and differ.
+ */
+disagreement: string | null, 
+/**
+ * The figure that decides, then the server's CPU time per transaction.
+ */
+figures: Array<PairedFigure>, 
+/**
+ * Number of sessions that do not count, as a side is invalid.
+ */
+invalid: number, 
+/**
+ * The median duration of a session, in seconds.
+ */
+session_seconds: number | null, 
+/**
+ * For each side, the CPU time of its servers while the other one had the load, as a share of that during its own load.
+ */
+paused_cpu: [number | null, number | null], 
+/**
+ * Number of comparisons that are decided together, with one error rate.
+ */
+comparisons: number, };
+
+/**
+ * A figure of two cells that were measured in pairs, by their sessions.
+ */
+export type PairedFigure = { 
+/**
+ * Its name as a metric of `compare`.
+ */
+metric: string, 
+/**
+ * Description.
+ */
+label: string, 
+/**
+ * The direction in which it improves.
+ */
+better: 'higher' | 'lower', 
+/**
+ * `REGRESSION`, `EQUIVALENT` and so on.
+ */
+verdict: string, 
+/**
+ * The ratio, the geometric mean over the sessions, less 1; null without a session.
+ */
+change: number | null, 
+/**
+ * The lower end of its interval, with 99% confidence for all numbers of sessions and all comparisons together; null while
+ * it is unbounded.
+ */
+ci99_low: number | null, 
+/**
+ * The upper end.
+ */
+ci99_high: number | null, 
+/**
+ * The largest ratio at which two cells are equivalent; null without sessions.
+ */
+margin: number | null, 
+/**
+ * The sessions, in their order.
+ */
+sessions: Array<PairedSession>, 
+/**
+ * Number of further sessions until a decision, 0 if it is decided; null if unknown.
+ */
+sessions_left: number | null, 
+/**
+ * The time that they take, in seconds.
+ */
+seconds_left: number | null, };
+
+/**
+ * A session of two cells that were measured in pairs.
+ */
+export type PairedSession = { 
+/**
+ * Its number in its run, from 1.
+ */
+session: number, 
+/**
+ * The ratio of its pairs, less 1.
+ */
+change: number, };
+
+/**
  * A table of clients × columns, under otherwise equal conditions. A factor is null if unknown for imported trials.
  */
 export type Panel = { 
@@ -376,7 +484,7 @@ repeats: string,
 /**
  * Order of the trials.
  */
-order: 'randomized-blocks' | 'sequential', };
+order: 'randomized-blocks' | 'sequential' | 'paired', };
 
 /**
  * The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
@@ -901,11 +1009,11 @@ export type Verdict = {
  */
 verdict: string, 
 /**
- * The ratio of the geometric means, less 1; null if a side has none.
+ * The ratio of the geometric means, or that within sessions, less 1; null if a side has none.
  */
 change: number | null, 
 /**
- * The lower end of its 95% interval; null for fewer than 2 trials on a side.
+ * The lower end of its 95% interval; null for fewer than 2 trials on a side, and by sessions.
  */
 ci95_low: number | null, 
 /**
@@ -913,7 +1021,24 @@ ci95_low: number | null,
  */
 ci95_high: number | null, 
 /**
- * p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side.
+ * The lower end of its interval by sessions, with 99% confidence for all numbers of sessions and all comparisons of the
+ * report together; null while it is unbounded, and if the cells have no common session.
+ */
+ci99_low: number | null, 
+/**
+ * The upper end.
+ */
+ci99_high: number | null, 
+/**
+ * Number of common sessions, which decide; null if there are none.
+ */
+sessions: number | null, 
+/**
+ * Number of further sessions until a decision, 0 if it is decided; null if unknown.
+ */
+sessions_left: number | null, 
+/**
+ * p, adjusted by Holm over all comparisons of the report; null for fewer than 3 trials on a side, and by sessions.
  */
 p_holm: number | null, 
 /**
@@ -945,6 +1070,10 @@ columns: Array<Column>,
  * Results of each other column compared with the first one, except for those that share no cell with it.
  */
 comparisons: Array<Comparison>, 
+/**
+ * Comparisons of cells that were measured in pairs, by their sessions: empty without any.
+ */
+paired: Array<PairedComparison>, 
 /**
  * One panel per combination of the factors that are neither column nor row.
  */
