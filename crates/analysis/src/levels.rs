@@ -17,15 +17,15 @@ pub fn shown(cell: &RecordedCell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, factor.level(cell))).collect()
 }
 
+/// Whether texts leave out a level: it is unknown, or a default that goes without saying.
+pub(crate) fn is_left_out(factor: Factor, level: &str) -> bool {
+    let has_default = factor.place() != Place::Title;
+    let is_default = has_default && factor.default_level().is_some_and(|default| default == level);
+    factor == Factor::Warmup || level == UNKNOWN || is_default
+}
+
 /// Levels of a cell as text, without defaults and unknown levels.
 pub fn in_words(levels: &[(Factor, String)]) -> String {
-    let is_default = |factor: Factor, level: &str| {
-        let has_default = factor.place() != Place::Title;
-        has_default && factor.default_level().is_some_and(|default| default == level)
-    };
-    let is_left_out = |factor: Factor, level: &str| {
-        factor == Factor::Warmup || level == UNKNOWN || is_default(factor, level)
-    };
     let shown: Vec<String> = levels
         .iter()
         .filter(|(factor, level)| !is_left_out(*factor, level))

@@ -17,6 +17,7 @@ pub mod imports;
 mod json;
 pub mod kernels;
 pub mod noise;
+mod paired;
 pub mod plan;
 pub mod power;
 pub mod profile;

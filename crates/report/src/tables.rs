@@ -5,6 +5,7 @@ use model::machine::HOST;
 
 use crate::background;
 use crate::json::json_pretty;
+use crate::paired::paired_tables;
 use crate::scalability;
 use crate::scripts;
 use crate::spans;
@@ -38,6 +39,14 @@ fn page(view: &View, format: Format) -> String {
         out.push_str(if format == Format::Markdown { "  \n" } else { "\n" });
     }
     out.push_str(&comparisons(view, format));
+    for table in paired_tables(&view.paired) {
+        out.push('\n');
+        out.push_str(&heading(&table.title));
+        out.push_str(&table.render(format, None));
+        if !table.notes.is_empty() {
+            out.push_str(&below(&table.notes, format));
+        }
+    }
     for panel in &view.panels {
         out.push('\n');
         out.push_str(&heading(&title(panel)));
@@ -130,7 +139,7 @@ fn confounds(view: &View, format: Format) -> String {
 
 pub(crate) fn run_line(run: &Run) -> String {
     let trials = match &run.plan {
-        Some(plan) if plan.trials != run.trials => format!("{} of {} trials", run.trials, plan.trials),
+        Some(plan) if plan.trials > run.trials => format!("{} of {} trials", run.trials, plan.trials),
         _ => counted(run.trials, "trial"),
     };
     let parts = [

@@ -20,11 +20,15 @@ const OWN: [f64; 8] = [0.0, 0.6, -0.6, 0.3, -0.3, 0.5, -0.5, 0.1];
 const BLOCKS: [f64; 8] = [0.0, 12.0, -9.0, 15.0, -14.0, 7.0, -11.0, 4.0];
 
 fn compared(bundles: &Bundles, selectors: [&str; 2]) -> Compared {
+    gated(bundles, selectors, &[])
+}
+
+fn gated(bundles: &Bundles, selectors: [&str; 2], gates: &[&str]) -> Compared {
     let request = Request {
         selectors: selectors.iter().map(|text| text.parse().unwrap()).collect(),
         run: RunSelection::Latest,
         metrics: vec!["tps".parse().unwrap()],
-        gates: Vec::new(),
+        gates: gates.iter().map(|text| text.parse().unwrap()).collect(),
         margins: Vec::new(),
     };
     compare(&bundles.reader(), &request).unwrap()
@@ -147,6 +151,9 @@ fn sides_that_are_sessions_differ_by_their_sessions() {
         "each side is one session: its runs share the machine's state. How much sessions differ is unknown";
     assert!(page(&alone).contains(note), "{}", page(&alone));
     assert!(page(&alone).contains("1×5/1×5"), "{}", page(&alone));
+    let apart = "the sides were not measured next to each other, and how much sessions differ is unknown: `pgdyno ab`";
+    let gate = |levels: &[f64]| gated(&sessions(levels), TWO_RUNS, &["tps < -5%"]).gates_in_words().join(" ");
+    assert!(gate(&[100.0, 94.0]).contains(apart) && !gate(&[100.0, 94.0, 98.0, 103.0]).contains(apart));
     let known = compared(&sessions(&[100.0, 94.0, 98.0, 103.0, 95.0, 101.0, 97.0]), TWO_RUNS);
     assert!(verdict(&known) == "INCONCLUSIVE" && p(&known) > 0.1, "{}", p(&known));
     // More runs of the same sessions would not decide it.

@@ -17,6 +17,7 @@ use bundles::{Bundles, with_validity};
 use fixture::paired::{AT_A_RATE, Planted, SAME, THREE, TWO, loss, records};
 use model::cell::Cell;
 use model::record::{Status, TrialRecord};
+use plaintext::table::Format;
 
 /// A cell of 18 has lost this share.
 fn lost_by_18(share: f64) -> impl Fn(&Cell) -> Planted {
@@ -69,7 +70,7 @@ fn a_planted_loss_is_found_and_none_is_equivalence() {
     assert_eq!(verdicts(one), [("tps", "EQUIVALENT"), ("cpu_per_transaction", "EQUIVALENT")]);
     assert_eq!(verdicts(four), [("tps", "REGRESSION"), ("cpu_per_transaction", "REGRESSION")]);
     assert_eq!((four.baseline.as_str(), four.variant.as_str()), ("PostgreSQL 17.1", "PostgreSQL 18.1"));
-    assert_eq!(four.cell, "select-only · scale 10 · clients 4");
+    assert_eq!(four.cell, ["select-only", "scale 10", "clients 4"]);
     let tps = &four.figures[0];
     let interval = (tps.ci99_low.unwrap(), tps.ci99_high.unwrap());
     assert!(interval.0 < -0.05 && -0.05 < interval.1 && interval.1 < 0.0, "{interval:?}");
@@ -235,4 +236,21 @@ fn other_metrics_are_compared_by_sessions_as_well() {
     let paired = row.judged.paired.as_ref().unwrap();
     assert_eq!((paired.sequence.sessions(), paired.decides), (40, false));
     assert_eq!(names(&compared)[0].1, ["REGRESSION", "REGRESSION"]);
+}
+
+#[test]
+fn tables_show_sessions_intervals_and_what_is_left() {
+    let planted = |cell: &Cell| if cell.server == "18" && cell.clients == 4 { loss(0.05) } else { SAME };
+    let bundles = stored(records(TWO, 30, planted));
+    let view = overview::read(&bundles.reader(), &RunSelection::Latest).unwrap();
+    insta::assert_snapshot!("report", report::tables(&view, Format::Table));
+    let compared = compared(&bundles, ["server=17", "server=18"], &[], &["tps < -3%"]);
+    insta::assert_snapshot!("compare", report::compare::text(&compared, Format::Table, None));
+    let terminal = report::Terminal { width: 110, colours: false };
+    let shown = report::show::show(&bundles.reader(), &"clients=4".parse().unwrap(), &RunSelection::Latest);
+    insta::assert_snapshot!("show", shown.unwrap().text(Format::Table, Some(terminal)));
+    let document = serde_json::to_value(report::compare::Document::new(&compared)).unwrap();
+    let cell = &document["metrics"][0]["cells"][1];
+    assert_eq!((cell["paired"]["sessions"].as_array().unwrap().len(), &cell["ci95_low"]), (30, &().into()));
+    assert!(cell["ci99_low"].as_f64() < cell["ratio"].as_f64() && cell["a"]["median"].is_number(), "{cell}");
 }

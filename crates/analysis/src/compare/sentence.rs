@@ -171,5 +171,12 @@ pub fn gate_sentences(compared: &Compared, outcome: &GateOutcome) -> Vec<String>
             cells(undecided, true)
         ));
     }
+    let is_apart = |row: &Row| row.sessions.is_some_and(|sessions| sessions.spread.is_none());
+    if of.rows.iter().any(is_apart) {
+        lines.push(format!(
+            "gate {gate}: the sides were not measured next to each other, and how much sessions differ is unknown: `pgdyno ab` \
+             measures them in pairs"
+        ));
+    }
     lines
 }

@@ -13,7 +13,7 @@ use crate::compare::interval;
 use crate::design::{Campaigns, Design};
 use crate::judgement::{CellPair, CommonSessions, Outcome, Row, judge_cells, runs};
 use crate::layout::Layout;
-use crate::levels::{in_words, shown};
+use crate::levels::{in_words, is_left_out, shown};
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
@@ -105,11 +105,17 @@ fn comparison(
         !compared.contains(factor) && (is_usual || (varied.contains(factor) && !is_in_label(factor)))
     };
     let common: Vec<Factor> = Factor::ALL.into_iter().filter(is_shown).collect();
+    // Levels that texts leave out, such as the default rate, are none here.
+    let level = |factor: Factor| {
+        Some(factor)
+            .filter(|_| !is_left_out(factor, &factor.level(b)))
+            .map(|factor| in_words(&shown(b, &[factor])))
+    };
     let paired = rows[0].0.judged.paired.as_ref();
     view::PairedComparison {
         baseline: label(Side::A),
         variant: label(Side::B),
-        cell: in_words(&shown(b, &common)),
+        cell: common.into_iter().filter_map(level).collect(),
         sentence: sentence(&rows),
         disagreement: disagreement(&rows),
         invalid: paired.map_or(0, |paired| paired.invalid),

@@ -62,8 +62,8 @@ pub struct PairedComparison {
     pub baseline: String,
     /// What is compared with it.
     pub variant: String,
-    /// The levels that both have.
-    pub cell: String,
+    /// The levels that both have, in words, such as `clients 4`.
+    pub cell: Vec<String>,
     /// The result in one sentence.
     pub sentence: String,
     /// The verdicts of both figures, if both are decided and differ.

@@ -23,6 +23,9 @@ pub(super) fn table(compared: &Compared) -> Table {
         "ratio",
         "ci95_low",
         "ci95_high",
+        "ci99_low",
+        "ci99_high",
+        "sessions",
         "p",
         "p_holm",
         "verdict",
@@ -57,7 +60,10 @@ fn row_figures(row: &Row) -> Vec<String> {
     let Row { a, b, judged, .. } = row;
     let comparison = judged.comparison.as_ref();
     let estimate = comparison.and_then(|comparison| comparison.estimate);
-    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
+    let (ci95, ci99) = match judged.paired {
+        None => (row.interval(), estimate.and_then(|estimate| estimate.confidence_interval(0.99))),
+        Some(_) => (None, row.interval()),
+    };
     let class = |class: Option<stats::Class>| class.map(|class| class.to_string()).unwrap_or_default();
     let number = |number: Option<f64>| number.map(|number| number.to_string()).unwrap_or_default();
     vec![
@@ -72,8 +78,11 @@ fn row_figures(row: &Row) -> Vec<String> {
         number(comparison.map(|comparison| comparison.a.median)),
         number(comparison.map(|comparison| comparison.b.median)),
         number(row.ratio()),
-        number(interval.map(|interval| interval.low)),
-        number(interval.map(|interval| interval.high)),
+        number(ci95.map(|interval| interval.low)),
+        number(ci95.map(|interval| interval.high)),
+        number(ci99.map(|interval| interval.low)),
+        number(ci99.map(|interval| interval.high)),
+        judged.paired.as_ref().map(|paired| paired.sequence.sessions().to_string()).unwrap_or_default(),
         number(estimate.map(|estimate| estimate.p)),
         number(judged.p_holm),
     ]

@@ -1,7 +1,8 @@
 //! How the design of the campaigns entered a comparison: blocks, numbers of runs that results decided, sessions.
 
+use crate::paired::paused_in_words;
 use analysis::compare::MetricRows;
-use analysis::judgement::Row;
+use analysis::judgement::{PairedComparison, Row};
 use plaintext::figures::counted;
 use serde::Serialize;
 
@@ -36,8 +37,56 @@ impl DesignDocument {
     }
 }
 
-/// The numbers of runs of both sides; if these have no session in common, with the numbers of sessions.
+/// A comparison by common sessions, as data.
+#[derive(Debug, Serialize)]
+pub(super) struct PairedDocument {
+    /// The sessions that count, in their order.
+    sessions: Vec<SessionDocument>,
+    /// Number of comparisons that are decided together, with one error rate.
+    comparisons: usize,
+    /// Number of further sessions until a decision, 0 if it is decided; null if unknown.
+    sessions_left: Option<usize>,
+    /// The time that they take.
+    seconds_left: Option<f64>,
+    /// The median duration of a session.
+    session_seconds: Option<f64>,
+    /// Number of sessions that do not count, as a side is invalid.
+    invalid: usize,
+    /// For each side, the CPU time of its servers while the other one had the load, as a share of that during its own load.
+    paused_cpu: [Option<f64>; 2],
+}
+
+#[derive(Debug, Serialize)]
+struct SessionDocument {
+    /// Its number in its run.
+    session: u32,
+    /// Variant over baseline.
+    ratio: f64,
+}
+
+impl PairedDocument {
+    pub(super) fn new(paired: &PairedComparison) -> Self {
+        let sessions = paired.numbers.iter().zip(paired.sequence.log_ratios());
+        Self {
+            sessions: sessions
+                .map(|(session, log_ratio)| SessionDocument { session: *session, ratio: log_ratio.exp() })
+                .collect(),
+            comparisons: paired.comparisons,
+            sessions_left: paired.sequence.sessions_left(),
+            seconds_left: paired.seconds_left(),
+            session_seconds: paired.session_seconds,
+            invalid: paired.invalid,
+            paused_cpu: paired.paused_cpu,
+        }
+    }
+}
+
+/// The number of common sessions, or the numbers of runs of both sides; if these were measured at other times, with the
+/// numbers of times.
 pub(super) fn numbers(row: &Row) -> String {
+    if let Some(paired) = &row.judged.paired {
+        return paired.sequence.sessions().to_string();
+    }
     let (a, b) = (row.a.values.len(), row.b.values.len());
     match row.sessions {
         None => format!("{a}/{b}"),
@@ -66,6 +115,23 @@ pub(super) fn notes(of: &MetricRows) -> Vec<String> {
     if documents.iter().any(|of| of.sequential) {
         notes.push("the number of runs depends on their results: p and intervals allow for that".to_owned());
     }
+    let paired: Vec<&PairedComparison> =
+        of.rows.iter().filter_map(|row| row.judged.paired.as_ref()).collect();
+    if let Some(first) = paired.first() {
+        let together = match first.comparisons {
+            0 | 1 => String::new(),
+            several => format!(" and for {several} comparisons together"),
+        };
+        notes.push(format!(
+            "{} measured in pairs: the intervals hold with 99% confidence at any number of sessions{together}",
+            counted(paired.len(), "cell")
+        ));
+        let invalid: usize = paired.iter().map(|paired| paired.invalid).sum();
+        if invalid > 0 {
+            notes.push(format!("{} not used: a side is invalid", counted(invalid, "session")));
+        }
+        notes.extend(paused_in_words(paired.iter().flat_map(|paired| paired.paused_cpu)));
+    }
     let apart: Vec<&DesignDocument> = documents.iter().filter(|of| of.sessions.is_some()).collect();
     if let Some(first) = apart.first() {
         let known: Vec<f64> = apart.iter().filter_map(|of| of.session_spread).collect();
@@ -76,8 +142,8 @@ pub(super) fn notes(of: &MetricRows) -> Vec<String> {
         let widest = known.iter().copied().fold(0.0, f64::max);
         notes.push(match known.len() {
             0 => format!(
-                "{sides}. How much sessions differ is unknown, and not in p and interval: measure both sides in one \
-                 campaign, or each in several"
+                "{sides}. How much sessions differ is unknown, and not in p and interval: `pgdyno ab` measures both sides in \
+                 pairs"
             ),
             n if n == apart.len() => {
                 format!("{sides}. Sessions differ by up to {}, which p and intervals contain", percent(widest))

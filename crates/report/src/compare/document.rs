@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::design::DesignDocument;
+use super::design::{DesignDocument, PairedDocument};
 use diagnose::Undeclared;
 use model::cell::UNKNOWN;
 use model::factor::Factor;
@@ -92,7 +92,7 @@ struct CellDocument {
     cell: LevelsByName,
     a: RunsDocument,
     b: RunsDocument,
-    /// Ratio of geometric means, variant over baseline.
+    /// Ratio of geometric means, or that within blocks or sessions, variant over baseline.
     ratio: Option<f64>,
     ci95_low: Option<f64>,
     ci95_high: Option<f64>,
@@ -115,6 +115,8 @@ struct CellDocument {
     margin: Option<f64>,
     #[serde(flatten)]
     design: DesignDocument,
+    /// The common sessions of both sides, which decide: ratio and 99% interval are theirs; null without any.
+    paired: Option<PairedDocument>,
     verdict: &'static str,
 }
 
@@ -248,12 +250,20 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
     let comparison = row.judged.comparison.as_ref();
     let estimate = comparison.and_then(|comparison| comparison.estimate);
     let interval = |level| estimate.and_then(|estimate| estimate.confidence_interval(level));
-    let (ci95, ci99) = (interval(0.95), interval(0.99));
+    let paired = row.judged.paired.as_ref();
+    let (ci95, ci99) = match paired {
+        None => (interval(0.95), interval(0.99)),
+        Some(_) => (None, row.interval()),
+    };
+    // Runs of common sessions are not compared with each other.
+    let [a, b] = [&row.a, &row.b].map(|runs| paired.and_then(|_| Cell::new(&runs.values)));
+    let a = a.as_ref().or(comparison.map(|comparison| &comparison.a));
+    let b = b.as_ref().or(comparison.map(|comparison| &comparison.b));
     CellDocument {
         variant,
         cell: by_name(levels),
-        a: runs(&row.a, comparison.map(|comparison| &comparison.a)),
-        b: runs(&row.b, comparison.map(|comparison| &comparison.b)),
+        a: runs(&row.a, a),
+        b: runs(&row.b, b),
         ratio: row.ratio(),
         ci95_low: ci95.map(|interval| interval.low),
         ci95_high: ci95.map(|interval| interval.high),
@@ -270,8 +280,9 @@ fn cell(row: &Row, further: OtherTests, variant: char, levels: &Levels, of: &Met
         p_permutation_benjamini_hochberg: further.p_permutation_benjamini_hochberg,
         p_mann_whitney: further.p_mann_whitney,
         share_smaller: further.share_smaller,
-        margin: comparison.map(|comparison| comparison.margin),
+        margin: row.margin(),
         design: DesignDocument::new(row),
+        paired: paired.map(PairedDocument::new),
         verdict: row.judged.outcome.name(of.metric.better()),
     }
 }

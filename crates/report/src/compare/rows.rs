@@ -78,9 +78,19 @@ impl<'a> Rows<'a> {
             .iter()
             .map(|factor| format!("{}{}", if factor.is_number() { "#" } else { "" }, factor.name()))
             .collect();
-        heads.push("#n".to_owned());
+        let by_sessions = self.rows.iter().filter(|row| row.judged.paired.is_some()).count();
+        let is_paired = by_sessions == self.rows.len();
+        heads.push(if is_paired { "#sessions" } else { "#n" }.to_owned());
         heads.extend(self.names.map(|name| format!("#{name}")));
-        heads.extend(["#change", "#95% CI", "#p", "class", "verdict"].map(str::to_owned));
+        let interval_head = match by_sessions {
+            0 => "#95% CI",
+            _ if is_paired => "#99% CI",
+            _ => "#CI",
+        };
+        heads.extend(["#change", interval_head].map(str::to_owned));
+        // Sessions have no p, and the spread of their trials does not matter.
+        heads.extend((!is_paired).then_some(["#p", "class"]).into_iter().flatten().map(str::to_owned));
+        heads.push("verdict".to_owned());
         let mut table = Table::new(heads);
         let marked = self.rows.iter().flat_map(|row| [&row.a, &row.b]).any(|runs| !marks(runs).is_empty());
         for row in &self.rows {
@@ -103,10 +113,11 @@ impl<'a> Rows<'a> {
                 mean_b,
                 or_gap(row.ratio().map(|ratio| figures::change(ratio - 1.0))),
                 or_gap(interval(row)),
-                or_gap(judged.p_holm.map(p)),
-                classes(row),
-                judged.outcome.name(better).to_owned(),
             ]);
+            if !is_paired {
+                fields.extend([or_gap(judged.p_holm.map(p)), classes(row)]);
+            }
+            fields.push(judged.outcome.name(better).to_owned());
             table.push(fields);
         }
         table
@@ -154,7 +165,7 @@ impl<'a> Rows<'a> {
     fn add_chart(&self, table: &mut Table, width: usize) {
         let changes: Vec<Option<Change>> = self.rows.iter().map(|row| change_of(row)).collect();
         let known: Vec<Change> = changes.iter().flatten().copied().collect();
-        let margins = self.rows.iter().filter_map(|row| Some(row.judged.comparison.as_ref()?.margin));
+        let margins = self.rows.iter().filter_map(|row| row.margin());
         let scale = Ratios::new(&known, margins.reduce(f64::max).unwrap_or(MARGIN), width);
         table.columns.push(Column { name: scale.head(), numeric: false });
         for (row, change) in table.rows.iter_mut().zip(changes) {
@@ -181,11 +192,10 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The change with its 95% interval.
+/// The change with its interval.
 fn change_of(row: &Row) -> Option<Change> {
-    let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
-    let interval = estimate.and_then(|estimate| estimate.confidence_interval(0.95));
-    Some(Change { ratio: row.ratio()?, interval: interval.map(|interval| (interval.low, interval.high)) })
+    let interval = row.interval().map(|interval| (interval.low, interval.high));
+    Some(Change { ratio: row.ratio()?, interval })
 }
 
 fn marks(runs: &Runs) -> Vec<&'static str> {

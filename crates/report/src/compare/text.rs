@@ -148,7 +148,7 @@ fn common(pair: &Pair) -> Option<String> {
 /// What equivalence means for these rows.
 fn within(of: &MetricRows) -> String {
     let equivalent = of.rows.iter().filter(|row| row.judged.outcome == Outcome::Equivalent);
-    let margins = equivalent.filter_map(|row| Some(row.judged.comparison.as_ref()?.margin));
+    let margins = equivalent.filter_map(Row::margin);
     let widest = margins.fold(1.0, f64::max);
     // A ratio of 1.05 is not exactly a share of 0.05 in binary.
     format!("EQUIVALENT: the change is within ±{}%", ((widest - 1.0) * 1e6).round() / 1e4)
@@ -158,6 +158,7 @@ fn within(of: &MetricRows) -> String {
 fn legend(of: &MetricRows) -> Vec<String> {
     let any = |is_shown: &dyn Fn(&Row) -> bool| of.rows.iter().any(is_shown);
     let tested = of.rows.iter().filter(|row| row.judged.p_holm.is_some()).count();
+    let all_paired = of.rows.iter().all(|row| row.judged.paired.is_some());
     let has_class = |row: &Row, wanted: Class| {
         row.judged.comparison.as_ref().is_some_and(|comparison| {
             [&comparison.a, &comparison.b].into_iter().any(|cell| cell.class() == Some(wanted))
@@ -168,11 +169,17 @@ fn legend(of: &MetricRows) -> Vec<String> {
         any(&|row| row.judged.outcome == Outcome::Refused(refusal))
             && any(&|row| row.judged.outcome != Outcome::Refused(refusal))
     };
+    let is_insufficient = |paired: bool| {
+        any(&|row| row.judged.outcome == Outcome::Insufficient && row.judged.paired.is_some() == paired)
+    };
     let name_has = |end: &str| any(&|row| row.judged.outcome.name(of.metric.better()).ends_with(end));
     let lines = [
         (
             true,
             match tested {
+                _ if all_paired => {
+                    "geometric means; change: the geometric mean of the sessions' ratios".to_owned()
+                }
                 0 | 1 => "geometric means and their change".to_owned(),
                 _ => {
                     format!("geometric means and their change; p: by Holm over {tested} comparisons")
@@ -187,10 +194,8 @@ fn legend(of: &MetricRows) -> Vec<String> {
         (is_refused(Refusal::Scheduled), format!("NO VERDICT: {}", Refusal::Scheduled.in_words())),
         (name_has("*"), "*: clear, although a side is unstable".to_owned()),
         (name_has("EQUIVALENT"), within(of)),
-        (
-            any(&|row| row.judged.outcome == Outcome::Insufficient),
-            "INSUFFICIENT: needs 3 runs on each side".to_owned(),
-        ),
+        (is_insufficient(false), "INSUFFICIENT: needs 3 runs on each side".to_owned()),
+        (is_insufficient(true), "INSUFFICIENT: needs 3 sessions".to_owned()),
         (
             any(&|row| row.judged.outcome == Outcome::NoFigure),
             "NO FIGURE: no run of a side has one, or one of them is zero, which has no ratio".to_owned(),
@@ -233,7 +238,7 @@ fn cautions(compared: &Compared, of: &MetricRows, at: usize, said: &mut Vec<Stri
 fn first_runs(compared: &Compared, of: &MetricRows) -> Option<String> {
     const MAX_SHOWN: usize = 6;
     let mut cells: Vec<String> = Vec::new();
-    for row in &of.rows {
+    for row in of.rows.iter().filter(|row| row.judged.paired.is_none()) {
         let pair = &compared.pairs[row.pair];
         for (side, runs) in [(0, &row.a), (pair.variant, &row.b)] {
             let Some(ratio) = first_run_apart(&runs.values) else { continue };

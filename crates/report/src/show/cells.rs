@@ -62,6 +62,13 @@ pub struct CellLine {
     pub ci95_low: Option<f64>,
     /// The upper end.
     pub ci95_high: Option<f64>,
+    /// The lower end of its interval by sessions of pairs, with 99% confidence at any number of them; null without common
+    /// sessions.
+    pub ci99_low: Option<f64>,
+    /// The upper end.
+    pub ci99_high: Option<f64>,
+    /// Number of common sessions with the first server, which decide; null without any.
+    pub sessions: Option<usize>,
     /// Verdict of the change; null as above.
     pub verdict: Option<&'static str>,
     /// Its scripts, if its workload has several.
@@ -120,6 +127,9 @@ impl CellsReport {
                         change: verdict.and_then(|verdict| verdict.change),
                         ci95_low: verdict.and_then(|verdict| verdict.ci95_low),
                         ci95_high: verdict.and_then(|verdict| verdict.ci95_high),
+                        ci99_low: verdict.and_then(|verdict| verdict.ci99_low),
+                        ci99_high: verdict.and_then(|verdict| verdict.ci99_high),
+                        sessions: verdict.and_then(|verdict| verdict.sessions),
                         verdict: verdict.map(|verdict| verdict.verdict),
                         scripts: point.scripts.clone(),
                         trials: trials_of(point),

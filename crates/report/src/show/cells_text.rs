@@ -2,6 +2,7 @@
 
 use super::cells::{CellLine, CellsReport};
 use crate::chart::{Terminal, bar, ranged_bar};
+use crate::paired::paired_tables;
 use crate::scripts;
 use crate::tables::{run_line, title};
 use plaintext::figures::{self, counted};
@@ -20,6 +21,10 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
             (Some(terminal), 0) => terminal.painted(text.trim_end(), "1") + "\n",
             _ => text,
         };
+    }
+    for table in paired_tables(&cells.view.paired) {
+        out += &format!("\n{}{}", wrap(&table.title, width), table.render(Format::Table, terminal));
+        out += &table.notes.iter().map(|note| wrap(&format!("  {note}"), width)).collect::<String>();
     }
     for lines in cells.lines.chunk_by(|a, b| a.panel == b.panel) {
         let mean = match lines.iter().all(|line| line.n == lines[0].n) {
@@ -164,6 +169,9 @@ pub(super) fn long(cells: &CellsReport) -> Table {
         "#change",
         "#ci95_low",
         "#ci95_high",
+        "#ci99_low",
+        "#ci99_high",
+        "#sessions",
         "verdict",
     ]);
     /// Columns before the figures: the cell's levels.
@@ -190,6 +198,9 @@ pub(super) fn long(cells: &CellsReport) -> Table {
             text(&line.change),
             text(&line.ci95_low),
             text(&line.ci95_high),
+            text(&line.ci99_low),
+            text(&line.ci99_high),
+            text(&line.sessions),
             text(&line.verdict),
         ];
         table.push(row.clone());
@@ -207,6 +218,9 @@ pub(super) fn long(cells: &CellsReport) -> Table {
                 text(&verdict.and_then(|verdict| verdict.change)),
                 text(&verdict.and_then(|verdict| verdict.ci95_low)),
                 text(&verdict.and_then(|verdict| verdict.ci95_high)),
+                text(&verdict.and_then(|verdict| verdict.ci99_low)),
+                text(&verdict.and_then(|verdict| verdict.ci99_high)),
+                text(&verdict.and_then(|verdict| verdict.sessions)),
                 text(&verdict.map(|verdict| verdict.verdict)),
             ]);
             table.push(row.clone());
