@@ -87,8 +87,17 @@ export function commonN(panel: Panel): number {
   return cells.reduce((common, n) => (times(n) > times(common) ? n : common), cells[0] ?? 0);
 }
 
+/** The interval of a verdict's change: with 95% confidence, or by sessions with 99%. */
+export function intervalOf({ ci95_low, ci95_high, ci99_low, ci99_high }: Verdict): { low: number; high: number } | null {
+  const [low, high] = [ci95_low ?? ci99_low, ci95_high ?? ci99_high];
+  return low === null || high === null ? null : { low, high };
+}
+
+/** Signs of the directions, for readers who do not see colours. */
+export const SIGNS = { worse: '▼', better: '▲', same: '=', open: '?' };
+
 /** Direction of a verdict; `open` if it is undecided. */
-export function verdictDirection({ verdict }: Verdict): 'worse' | 'better' | 'same' | 'open' {
+export function verdictDirection({ verdict }: Pick<Verdict, 'verdict'>): 'worse' | 'better' | 'same' | 'open' {
   if (verdict.startsWith('REGRESSION')) return 'worse';
   if (verdict.startsWith('IMPROVEMENT')) return 'better';
   return verdict === 'EQUIVALENT' ? 'same' : 'open';

@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
-import { verdictDirection, title, distinguishing, scriptLabel, scriptPoint } from '../data/trials';
+import { intervalOf, verdictDirection, title, distinguishing, scriptLabel, scriptPoint } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -110,8 +110,9 @@ export function widest(rows: Judged[]): number {
 
 /** Reach of the bars, as the logarithm of a ratio: enough for most intervals. */
 export function reach(rows: Judged[]): number {
-  const ends = rows.flatMap(({ verdict: { change, ci95_low, ci95_high } }) => {
-    const known = [change, ci95_low, ci95_high].filter((one) => one !== null).map((one) => Math.abs(Math.log1p(Math.max(one, -0.99))));
+  const ends = rows.flatMap(({ verdict }) => {
+    const interval = intervalOf(verdict);
+    const known = [verdict.change, interval?.low ?? null, interval?.high ?? null].filter((one) => one !== null).map((one) => Math.abs(Math.log1p(Math.max(one, -0.99))));
     return known.length > 0 ? [Math.max(...known)] : [];
   });
   const most = ends.toSorted((a, b) => a - b)[Math.floor(0.9 * (ends.length - 1))] ?? 0;

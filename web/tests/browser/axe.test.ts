@@ -18,6 +18,7 @@ const PAGES: [file: string, fragment: string][] = [
   ['report', 'page=history'],
   ['report', 'page=environment'],
   ['scans', ''],
+  ['pairs', ''],
   ['damaged', ''],
   ['mix', ''],
   ['mix', 'page=trial'],

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::factor::{Factor, Place};
 use model::merit::Merit;
+use model::metrics::Better;
 use model::paired::Side;
 use model::record::Trial;
 use plaintext::figures::{change, counted, duration};
@@ -168,16 +169,26 @@ fn sentence([(row, metric), _]: &[(Row, Metric); 2]) -> String {
     text
 }
 
-/// The verdicts of both figures, if both are decided and are not the same.
+/// The verdicts of both figures if one shows a change, and the other is decided and shows none in this direction. A change that is
+/// certain agrees with a larger one, even if it is within the margin.
 fn disagreement(rows: &[(Row, Metric); 2]) -> Option<String> {
+    let certainly_worse = |(row, metric): &(Row, Metric)| {
+        let is_lower = match row.interval()? {
+            interval if interval.high < 1.0 => true,
+            interval if interval.low > 1.0 => false,
+            _ => return None,
+        };
+        Some(is_lower == (metric.better() == Better::Higher))
+    };
+    let shows = |nth: usize| {
+        let ((row, metric), other) = (&rows[nth], &rows[1 - nth]);
+        let worse = row.judged.outcome.is_worse(metric.better());
+        worse.is_some() && worse != certainly_worse(other)
+    };
     let [deciding, cpu] = rows.each_ref().map(|(row, metric)| {
         let outcome = row.judged.outcome;
         let is_decided = matches!(outcome, Outcome::Change { .. } | Outcome::Equivalent);
         is_decided.then(|| format!("{} by {}", outcome.name(metric.better()), metric.in_words(None)))
     });
-    let outcomes = rows.each_ref().map(|(row, metric)| row.judged.outcome.name(metric.better()));
-    deciding
-        .zip(cpu)
-        .filter(|_| outcomes[0] != outcomes[1])
-        .map(|(deciding, cpu)| format!("{deciding}, but {cpu}"))
+    deciding.zip(cpu).filter(|_| shows(0) || shows(1)).map(|(deciding, cpu)| format!("{deciding}, but {cpu}"))
 }

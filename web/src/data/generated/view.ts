@@ -320,9 +320,9 @@ baseline: string,
  */
 variant: string, 
 /**
- * The levels that both have.
+ * The levels that both have, in words, such as `clients 4`.
  */
-cell: string, 
+cell: Array<string>, 
 /**
  * The result in one sentence.
  */
