@@ -56,6 +56,8 @@ pub struct Server {
     /// With `source`: commit, tag or branch to build (default: the working directory as it is).
     #[serde(rename = "ref")]
     pub git_ref: Option<Spanned<String>>,
+    /// With `source`: patch to apply to it, or a list of them; relative to the campaign's directory.
+    pub patch: Option<Spanned<Files>>,
     /// With `source`: build system and options.
     pub build: Option<Spanned<Build>>,
     /// Connection string of a running server.

@@ -111,7 +111,10 @@ impl Plan {
         for server in &mut self.servers {
             match &mut server.source {
                 Source::Bin(path) => *path = directory.join(&*path),
-                Source::Build(build) => build.location = directory.join(&build.location),
+                Source::Build(build) => {
+                    build.location = directory.join(&build.location);
+                    build.patches.iter_mut().for_each(|patch| *patch = directory.join(&*patch));
+                }
                 Source::Embedded(_) | Source::Installed(_) | Source::Dsn(_) => {}
             }
         }
@@ -555,6 +558,13 @@ mod tests {
             with("source = '../pg'\nref = 'master'\nbuild = { system = 'meson', options = ['-Dssl=none'] }");
         let Source::Build(build) = built.unwrap().source else { panic!("no build") };
         assert_eq!((build.git_ref.as_deref(), build.options.len()), (Some("master"), 1));
+        let patches = |key: &str| match with(&format!("source = '../pg'\npatch = {key}")).unwrap().source {
+            Source::Build(build) => build.patches,
+            _ => panic!("no build"),
+        };
+        assert_eq!(patches("'a.patch'"), [Path::new("a.patch")]);
+        assert_eq!(patches("['1.patch', '2.patch']"), [Path::new("1.patch"), Path::new("2.patch")]);
+        assert!(with("bin = '/x'\npatch = 'y'").unwrap_err().contains("`patch` requires `source`"));
         assert_eq!(with("version = '9.6'\ninitdb = ['-k']").unwrap().initdb, ["-k"]);
         assert!(with("bin = '/x'\ndsn = 'host=y'").unwrap_err().contains("has no source, or several"));
         assert!(with("").unwrap_err().contains("has no source, or several"));

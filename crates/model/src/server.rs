@@ -50,6 +50,9 @@ pub struct Build {
     pub options: Vec<String>,
     /// `CFLAGS` that replace pgdyno's own (`-O2 -g -fno-omit-frame-pointer`).
     pub cflags: Option<String>,
+    /// Patches to apply to the source, one after the other.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<PathBuf>,
 }
 
 /// A build system.

@@ -41,6 +41,8 @@ struct BuildEntry {
     location: String,
     #[serde(rename = "ref")]
     git_ref: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    patches: Vec<String>,
     content: String,
     arguments: Vec<String>,
     cflags: String,
@@ -138,6 +140,7 @@ impl InstallationEntry {
             build: installation.build().map(|build| BuildEntry {
                 location: build.location.display().to_string(),
                 git_ref: build.git_ref.clone(),
+                patches: build.patches.iter().map(|patch| patch.display().to_string()).collect(),
                 content: build.content.clone(),
                 arguments: build.arguments.clone(),
                 cflags: build.cflags.clone(),
@@ -151,13 +154,13 @@ impl InstallationEntry {
 
     /// Source of the installation.
     fn state(&self) -> String {
-        match &self.build {
-            None => self.source.to_owned(),
-            Some(BuildEntry { location, git_ref: Some(git_ref), .. }) => {
-                format!("built from {location} {git_ref}")
-            }
-            Some(BuildEntry { location, .. }) => format!("built from {location}"),
-        }
+        let Some(BuildEntry { location, git_ref, patches, .. }) = &self.build else {
+            return self.source.to_owned();
+        };
+        let mut state = format!("built from {location}");
+        state.extend(git_ref.iter().flat_map(|git_ref| [" ", git_ref]));
+        state.extend(patches.iter().flat_map(|patch| [" with ", patch]));
+        state
     }
 }
 

@@ -54,6 +54,7 @@ fn builds_and_runs(system: BuildSystem) {
         system: Some(system),
         options: vec![],
         cflags: Some("-O0".to_owned()),
+        patches: vec![],
     };
     let get = || server::installation(&cache, &Source::Build(build.clone()), &Printed);
     // Another checkout may run the same test.

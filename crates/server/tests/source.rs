@@ -6,11 +6,11 @@
 mod support;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use host::Progress;
 use model::record::Commit;
-use model::server::BuildSystem;
+use model::server::{Build, BuildSystem};
 use server::{BuildRecord, Cluster, Error, StopMode};
 use support::fake_source::{FakeSource, compiled, names};
 use support::{Quiet, as_child, role, settings};
@@ -138,9 +138,9 @@ fn options_flags_and_compiler_make_another_server() {
     let plain = fake.build_of("postgresql");
     let mut identities = vec![fake.build().unwrap().identity().to_owned()];
     for build in [
-        model::server::Build { options: vec!["--enable-cassert".to_owned()], ..plain.clone() },
-        model::server::Build { cflags: Some("-O0".to_owned()), ..plain.clone() },
-        model::server::Build { options: vec!["CC=cc -pipe".to_owned()], ..plain.clone() },
+        Build { options: vec!["--enable-cassert".to_owned()], ..plain.clone() },
+        Build { cflags: Some("-O0".to_owned()), ..plain.clone() },
+        Build { options: vec!["CC=cc -pipe".to_owned()], ..plain.clone() },
     ] {
         let built = fake.build_as(build).unwrap();
         identities.push(built.identity().to_owned());
@@ -148,7 +148,7 @@ fn options_flags_and_compiler_make_another_server() {
     identities.sort();
     identities.dedup();
     assert_eq!(identities.len(), 4);
-    let configure = model::server::Build { system: Some(BuildSystem::Configure), ..plain };
+    let configure = Build { system: Some(BuildSystem::Configure), ..plain };
     fake.tally();
     fake.build_as(configure).unwrap();
     assert_eq!(fake.tally(), [""; 0], "it is what no system means");
@@ -172,14 +172,14 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
 
     let build = |git_ref: Option<&str>| {
         let git_ref = git_ref.map(str::to_owned);
-        fake.build_as(model::server::Build { git_ref, ..fake.build_of("postgresql") }).unwrap()
+        fake.build_as(Build { git_ref, ..fake.build_of("postgresql") }).unwrap()
     };
     let (first, second, tree) = (build(Some("first")), build(Some("HEAD")), build(None));
     assert_eq!([&first, &second, &tree].map(compiled), ["one", "two", "three"]);
     assert_eq!(first.build().unwrap().git_ref.as_deref(), Some("first"));
     let commit = |git_ref: Option<&str>| {
         let git_ref = git_ref.map(str::to_owned);
-        server::commit(&model::server::Build { git_ref, ..fake.build_of("postgresql") })
+        server::commit(&Build { git_ref, ..fake.build_of("postgresql") })
     };
     let id = fake.git(&["rev-parse", "first"]).trim().to_owned();
     assert_eq!(commit(Some("first")), Some(Commit { id, position: 1 }));
@@ -197,6 +197,74 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
 
     assert_eq!(fs::read(fake.path("postgresql/.git/index")).unwrap(), index);
     assert_eq!(fake.git(&["status", "--porcelain", "--ignored"]), status);
+}
+
+/// The patch that makes `main.c` contain `text` instead of "one".
+fn patch(fake: &FakeSource, name: &str, text: &str) -> PathBuf {
+    let path = fake.path(name);
+    let file = "src/backend/main.c";
+    let lines = "\\ No newline at end of file";
+    let diff = format!("--- a/{file}\n+++ b/{file}\n@@ -1 +1 @@\n-one\n{lines}\n+{text}\n{lines}\n");
+    fs::write(&path, diff).unwrap();
+    path
+}
+
+#[test]
+fn patches_apply_to_every_kind_of_source_and_share_its_build_directory() {
+    let fake = FakeSource::new();
+    // The cache is in a repository, too.
+    fake.git(&["init", "--quiet", ".."]);
+    let patches = vec![patch(&fake, "two.patch", "two")];
+    let patched = |build: Build| fake.build_as(Build { patches: patches.clone(), ..build });
+    let plain = fake.build().unwrap();
+    fake.tally();
+    let first = patched(fake.build_of("postgresql")).unwrap();
+    assert_eq!(fake.tally(), ["compile main", "install"]);
+    assert_eq!([&plain, &first].map(compiled), ["one", "two"]);
+    assert_eq!(first.build().unwrap().patches, patches);
+    assert!(first.build().unwrap().content.contains("+patch:"));
+    assert_eq!(fs::read_to_string(fake.path("postgresql/src/backend/main.c")).unwrap(), "one");
+    assert_eq!(patched(fake.build_of("postgresql")).unwrap(), first);
+    assert_eq!(fake.tally(), [""; 0]);
+    assert!(
+        server::is_built(&fake.cache, &Build { patches: patches.clone(), ..fake.build_of("postgresql") })
+            .unwrap()
+    );
+
+    patch(&fake, "two.patch", "other");
+    assert_eq!(compiled(&patched(fake.build_of("postgresql")).unwrap()), "other");
+    fake.tar("a.tar", "");
+    assert_eq!(compiled(&patched(fake.build_of("a.tar")).unwrap()), "other");
+    fake.git(&["init", "--quiet"]);
+    fake.git(&["add", "."]);
+    fake.git(&["commit", "--quiet", "-m", "first"]);
+    fake.write("src/backend/main.c", "three");
+    let git_ref = Some("HEAD".to_owned());
+    assert_eq!(compiled(&patched(Build { git_ref, ..fake.build_of("postgresql") }).unwrap()), "other");
+
+    let refused = |patches, why: &str| {
+        let message =
+            fake.build_as(Build { patches, ..fake.build_of("postgresql") }).unwrap_err().to_string();
+        assert!(message.contains(why), "{message}");
+    };
+    refused(patches.clone(), "error: patch failed: src/backend/main.c:1");
+    refused(vec![fake.path("no.patch")], "no.patch can't be read: No such file");
+}
+
+#[test]
+fn work_trees_of_a_repository_share_a_build_directory() {
+    let fake = FakeSource::new();
+    fake.git(&["init", "--quiet"]);
+    fake.git(&["add", "."]);
+    fake.git(&["commit", "--quiet", "-m", "first"]);
+    fake.git(&["worktree", "add", "--quiet", fake.path("branch").to_str().unwrap()]);
+    fake.build().unwrap();
+    fake.tally();
+    fs::write(fake.path("branch/src/backend/main.c"), "two").unwrap();
+    let branch = fake.build_as(fake.build_of("branch")).unwrap();
+    assert_eq!(fake.tally(), ["compile main", "install"]);
+    assert_eq!(compiled(&branch), "two");
+    assert_eq!(names(&fake.path("cache/builds")).len(), 1);
 }
 
 #[test]
@@ -276,12 +344,12 @@ fn an_invalid_source_is_refused_before_anything_is_built() {
         assert!(message.contains(why), "{message}");
     };
     let plain = fake.build_of("postgresql");
-    let with = |option: &str| model::server::Build { options: vec![option.to_owned()], ..plain.clone() };
+    let with = |option: &str| Build { options: vec![option.to_owned()], ..plain.clone() };
     refused(with("CFLAGS=-O3"), "set `cflags` instead");
     refused(with("--prefix=/opt"), "pgdyno sets the installation directory itself");
     refused(fake.build_of("nowhere"), "nowhere");
     let git_ref = Some("main".to_owned());
-    refused(model::server::Build { git_ref, ..plain.clone() }, "git has no ref \"main\" in it");
+    refused(Build { git_ref, ..plain.clone() }, "git has no ref \"main\" in it");
     fs::write(fake.path("notes.txt"), "").unwrap();
     refused(fake.build_of("notes.txt"), "it is neither a directory nor a tarball");
     fs::create_dir(fake.path("empty")).unwrap();
@@ -298,12 +366,13 @@ fn an_invalid_source_is_refused_before_anything_is_built() {
 fn builder() {
     let Some(location) = role() else { return };
     let cache = host::Cache::open().unwrap();
-    let build = model::server::Build {
+    let build = Build {
         location: location.into(),
         git_ref: None,
         system: None,
         options: vec![],
         cflags: None,
+        patches: vec![],
     };
     match server::installation(&cache, &model::server::Source::Build(build), &Quiet) {
         Ok(installation) => println!("\nBUILT {}", installation.identity()),

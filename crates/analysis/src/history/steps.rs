@@ -116,7 +116,10 @@ impl Keys {
             for trials in trials.chunk_by(|a, b| a.run.id == b.run.id) {
                 let servers = plan(trials).map(|plan| plan.servers).unwrap_or_default();
                 builds.extend(servers.into_iter().filter_map(|server| match server.source {
-                    Source::Build(build) => Some(((trials[0].run.id.clone(), server.name), build)),
+                    // A patched build is no commit.
+                    Source::Build(build) if build.patches.is_empty() => {
+                        Some(((trials[0].run.id.clone(), server.name), build))
+                    }
                     _ => None,
                 }));
             }

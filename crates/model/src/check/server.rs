@@ -120,6 +120,7 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
     };
     let span = |given: &Option<Spanned<String>>| given.as_ref().map(Spanned::span);
     only_with("ref", "source", span(&given.git_ref), given.source.is_some())?;
+    only_with("patch", "source", given.patch.as_ref().map(Spanned::span), given.source.is_some())?;
     only_with("build", "source", given.build.as_ref().map(Spanned::span), given.source.is_some())?;
     let allow = given.allow_settings.as_ref();
     only_with("allow_settings", "dsn", allow.map(Spanned::span), given.dsn.is_some())?;
@@ -143,6 +144,7 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
                 system: build.system.as_ref().map(|system| word(system, "build system")).transpose()?,
                 options: build.options,
                 cflags: build.cflags,
+                patches: given.patch.iter().flat_map(|patch| &patch.get_ref().0).map(PathBuf::from).collect(),
             })
         }
         (None, None, None, Some(dsn)) if has_password(dsn.get_ref()) => {

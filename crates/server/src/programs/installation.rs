@@ -50,7 +50,7 @@ pub(crate) struct Record {
     pub(crate) sha512: Option<String>,
     /// For a build from source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) build: Option<BuildRecord>,
+    pub(crate) build: Option<Box<BuildRecord>>,
     pub(crate) installed: Timestamp,
 }
 
@@ -73,8 +73,11 @@ pub struct BuildRecord {
     pub location: PathBuf,
     /// Git ref, if one was given.
     pub git_ref: Option<String>,
+    /// Patches applied to it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub patches: Vec<PathBuf>,
     /// Identity of the source: `tree:` and a git tree's ID, `tarball:` and the file's SHA-256, or `files:` and a
-    /// SHA-256 over all files.
+    /// SHA-256 over all files; with patches, `+patch:` and their SHA-256 follow.
     pub content: String,
     /// Build system.
     pub system: BuildSystem,
@@ -123,7 +126,7 @@ impl Installation {
 
     /// Source and options of its build; none if it was not built here.
     pub fn build(&self) -> Option<&BuildRecord> {
-        self.record.build.as_ref()
+        self.record.build.as_deref()
     }
 
     /// Log of its build; none if it was not built here.

@@ -54,8 +54,7 @@ pub(crate) fn build(
     if let Some(installation) = built(cache, &suffix)? {
         return Ok(installation);
     }
-    let location = content.location.as_os_str().as_bytes();
-    let name = config.hash_with(location)[..DIGITS].to_owned();
+    let name = config.hash_with(content.origin().as_os_str().as_bytes())[..DIGITS].to_owned();
     let directory = cache.builds().join(&name);
     create_public_directory(&directory)?;
     let what = format!("the build of {}", content.location.display());
@@ -82,16 +81,17 @@ pub(crate) fn build(
         source: Origin::Build,
         archive: None,
         sha512: None,
-        build: Some(BuildRecord {
+        build: Some(Box::new(BuildRecord {
             location: content.location.clone(),
             git_ref: build.git_ref.clone(),
+            patches: build.patches.clone(),
             content: content.fingerprint.clone(),
             system: config.system,
             arguments: recipe.arguments().to_vec(),
             cflags: config.cflags.clone(),
             compiler: config.compiler_version.clone(),
             directory: name,
-        }),
+        })),
         installed: Timestamp::now(),
     };
     let make = |tree: &Path| {

@@ -83,7 +83,14 @@ impl FakeSource {
 
     /// Build of `location`, a name in this place.
     pub(crate) fn build_of(&self, location: &str) -> Build {
-        Build { location: self.path(location), git_ref: None, system: None, options: vec![], cflags: None }
+        Build {
+            location: self.path(location),
+            git_ref: None,
+            system: None,
+            options: vec![],
+            cflags: None,
+            patches: vec![],
+        }
     }
 
     pub(crate) fn build(&self) -> Result<Installation, Error> {

@@ -23,6 +23,7 @@ use crate::progress::PreparationProgress;
                         pgdyno server build postgresql-17.4.tar.bz2\n  \
                         pgdyno server build ~/postgresql\n  \
                         pgdyno server build ~/postgresql --ref my-branch --option --enable-cassert\n  \
+                        pgdyno server build ~/postgresql --ref master --patch v2-0001-fix.patch\n  \
                         pgdyno server build ~/postgresql --system meson --option -Dcassert=true\n  \
                         pgdyno server build ~/postgresql --option CC=clang-19 --cflags '-O3 -g'\n\n\
                         Exit codes: 0 it is built, 1 building failed or a tool is missing, 2 there is no such source.")]
@@ -34,6 +35,10 @@ pub(super) struct BuildArgs {
     /// Branch, tag or commit of a git repository
     #[arg(long = "ref", value_name = "REF")]
     git_ref: Option<String>,
+
+    /// Patch to apply to the source before it is built; may be repeated
+    #[arg(long = "patch", value_name = "FILE")]
+    patches: Vec<PathBuf>,
 
     /// Option for configure or meson setup; may be repeated. Both accept CC=COMPILER
     #[arg(long = "option", value_name = "OPTION", allow_hyphen_values = true)]
@@ -58,6 +63,7 @@ impl BuildArgs {
             system: Some(self.system),
             options: self.options,
             cflags: self.cflags,
+            patches: self.patches,
         });
         let installation = server::installation(cache, &source, &bar);
         bar.clear();

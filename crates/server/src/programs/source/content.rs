@@ -1,4 +1,4 @@
-//! Content to build: a directory in its present state, a git ref, or a tarball.
+//! Content to build: a directory in its present state, a git ref, or a tarball, each with patches if any are given.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -23,6 +23,8 @@ pub(super) struct Content {
     /// Identifies equal content, as in [`crate::BuildRecord::content`].
     pub(super) fingerprint: String,
     kind: Kind,
+    /// Canonical paths of the patches, in the order in which they apply.
+    patches: Vec<PathBuf>,
 }
 
 enum Kind {
@@ -60,7 +62,21 @@ impl Content {
                 (Kind::Tarball, format!("tarball:{}", sum.finish()))
             }
         };
-        Ok(Self { location, fingerprint, kind })
+        let (patches, fingerprint) = with_patches(build, &location, fingerprint)?;
+        Ok(Self { location, fingerprint, kind, patches })
+    }
+
+    /// What the build directory belongs to: the repository of a git work tree, so that its work trees, refs and patches
+    /// share one, else the location.
+    pub(super) fn origin(&self) -> PathBuf {
+        let mut git = tools::git(&self.location);
+        git.args(["rev-parse", "--path-format=absolute", "--git-common-dir"]);
+        let is_repository = self.location.join(".git").exists() || matches!(self.kind, Kind::Tree(_));
+        let output = is_repository.then(|| git.output().ok()).flatten();
+        match output.filter(|output| output.status.success()) {
+            Some(output) => PathBuf::from(OsStr::from_bytes(output.stdout.trim_ascii())),
+            None => self.location.clone(),
+        }
     }
 
     /// Returns the source as a directory with the sorted paths of its files. Packed sources are unpacked into the empty
@@ -71,7 +87,10 @@ impl Content {
         runner: &Runner<'_>,
     ) -> Result<(PathBuf, Vec<PathBuf>), Error> {
         let unpacked = match &self.kind {
-            Kind::Directory(files) => return Ok((self.location.clone(), files.clone())),
+            Kind::Directory(files) if self.patches.is_empty() => {
+                return Ok((self.location.clone(), files.clone()));
+            }
+            Kind::Directory(files) => self.copy(files, scratch, runner)?,
             Kind::Tree(tree) => {
                 let archive = scratch.join("tree.tar");
                 let mut git = tools::git(&self.location);
@@ -81,17 +100,65 @@ impl Content {
             }
             Kind::Tarball => unpack(&self.location, &scratch.join("tree"), runner)?,
         };
+        self.apply_patches(&unpacked, scratch, runner)?;
         let files = walk(&unpacked)?;
         Ok((unpacked, files))
+    }
+
+    /// Copies the files of a directory.
+    fn copy(&self, files: &[PathBuf], scratch: &Path, runner: &Runner<'_>) -> Result<PathBuf, Error> {
+        let (list, archive) = (scratch.join("files"), scratch.join("tree.tar"));
+        fs::write(&list, file_list(files)).doing("write", &list)?;
+        let mut tar = tools::command("tar");
+        tar.arg("-C").arg(&self.location).args(["--null", "--no-recursion", "-T"]).arg(&list);
+        tar.arg("-cf").arg(&archive);
+        runner.run("copy", tar)?;
+        unpack(&archive, &scratch.join("tree"), runner)
+    }
+
+    fn apply_patches(&self, tree: &Path, scratch: &Path, runner: &Runner<'_>) -> Result<(), Error> {
+        for patch in &self.patches {
+            let mut git = tools::git(tree);
+            // The cache may be in a repository, whose paths git would take those of the patch for.
+            git.env("GIT_CEILING_DIRECTORIES", scratch);
+            git.args(["apply", "--whitespace=nowarn", "--"]).arg(patch);
+            runner.run("patch", git)?;
+        }
+        Ok(())
     }
 
     /// Whether a copy still equals this source as it was inspected.
     pub(super) fn equals(&self, copy: &Path, files: &[PathBuf]) -> Result<bool, Error> {
         match self.kind {
-            Kind::Directory(_) => Ok(fingerprint(copy, files)? == self.fingerprint),
-            Kind::Tree(_) | Kind::Tarball => Ok(true),
+            Kind::Directory(_) if self.patches.is_empty() => {
+                Ok(fingerprint(copy, files)? == self.fingerprint)
+            }
+            Kind::Directory(_) | Kind::Tree(_) | Kind::Tarball => Ok(true),
         }
     }
+}
+
+/// The canonical paths of a build's patches, and the fingerprint of the source with them.
+fn with_patches(
+    build: &Build,
+    location: &Path,
+    fingerprint: String,
+) -> Result<(Vec<PathBuf>, String), Error> {
+    if build.patches.is_empty() {
+        return Ok((Vec::new(), fingerprint));
+    }
+    tools::require("git")?;
+    let mut sum = Fingerprint::new();
+    let mut patches = Vec::new();
+    for patch in &build.patches {
+        let path = patch.canonicalize();
+        let path = path.map_err(|error| {
+            refuse(location, format!("the patch {} can't be read: {error}", patch.display()))
+        })?;
+        sum.add_file(&path)?;
+        patches.push(path);
+    }
+    Ok((patches, format!("{fingerprint}+patch:{}", sum.finish())))
 }
 
 /// ID of the tree that a git ref stands for.
@@ -183,6 +250,11 @@ pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
     }
     found.sort();
     Ok(found)
+}
+
+/// Paths of files, each terminated by a zero.
+pub(super) fn file_list(files: &[PathBuf]) -> Vec<u8> {
+    files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\0"].concat()).collect()
 }
 
 /// Fingerprint of files: their names, whether they are executable, and their content.

@@ -4,14 +4,13 @@
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use model::version::Version;
 
-use super::content::{Content, walk};
+use super::content::{Content, file_list, walk};
 use super::refuse;
 use super::run::Runner;
 use crate::error::Error;
@@ -129,10 +128,6 @@ pub(super) fn unless_missing(outcome: io::Result<()>) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         outcome => outcome,
     }
-}
-
-fn file_list(files: &[PathBuf]) -> Vec<u8> {
-    files.iter().flat_map(|file| [file.as_os_str().as_bytes(), b"\0"].concat()).collect()
 }
 
 /// Copies a file with its mode and time, or a link.
