@@ -117,6 +117,10 @@ pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
             note(&format!("{message}\n"));
             return Exit::Usage;
         }
+        if let Some(RunError::Server(server::Error::Identical { .. })) = error.downcast_ref() {
+            note(&format!("{error}\n"));
+            return Exit::Ok;
+        }
         if let Some(RunError::Interrupted) = error.downcast_ref() {
             note("interrupted before the first trial\n");
             return Exit::Interrupted;

@@ -11,11 +11,12 @@ use diagnose::{Facts, facts_of_settings};
 use host::Cache;
 use model::cell::Cell;
 use model::environment::ServerFacts;
+use model::factor::Factor;
 use model::factor::cache::CacheState;
 use model::factor::pin::cpu_list;
 use model::factor::settings::SettingsVariant;
 use model::limits::Limits;
-use model::plan::Plan;
+use model::plan::{Order, Plan};
 use model::record::Commit;
 use model::server::{ServerSpec, Source};
 use model::workload::Transport;
@@ -135,6 +136,7 @@ impl<'a> Servers<'a> {
                 .map_err(|error| named(&server.name, error))?;
             servers.installations.insert(server.name.clone(), installation);
         }
+        servers.check_not_identical(plan)?;
         servers.check_disk(plan, cells)?;
         for cell in cells {
             let origin = origin(cell);
@@ -223,6 +225,28 @@ impl<'a> Servers<'a> {
     /// The filled data directory of a cell; none for an external server.
     pub(crate) fn template(&self, cell: &Cell) -> Option<&Template> {
         self.templates.get(&origin(cell))
+    }
+
+    /// Refuses a plan of pairs that compare byte-identical programs only. A server that has two names is compared with itself
+    /// on purpose.
+    fn check_not_identical(&self, plan: &Plan) -> Result<(), server::Error> {
+        if plan.run.order != Order::Paired || plan.run.compare != Some(Factor::Server) {
+            return Ok(());
+        }
+        for (a, b) in plan.comparisons() {
+            let (a, b) = (&plan.cells[a], &plan.cells[b]);
+            let source = |cell| plan.server(cell).map(|server| (&server.source, &server.initdb));
+            let (Some(one), Some(other)) =
+                (self.installations.get(&a.server), self.installations.get(&b.server))
+            else {
+                return Ok(());
+            };
+            if source(a) == source(b) || !server::are_identical(one, other)? {
+                return Ok(());
+            }
+        }
+        let servers = plan.servers.iter().map(|server| format!("the programs of \"{}\"", server.name));
+        Err(server::Error::Identical { servers: servers.collect() })
     }
 
     /// Checks that the data sets of the cells, and a copy of each, fit on the disk.

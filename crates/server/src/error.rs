@@ -169,6 +169,16 @@ pub enum Error {
         /// Error of `initdb` or of the start.
         error: Box<Self>,
     },
+    /// All servers to be compared in pairs are the same.
+    #[error(
+        "{} are byte-identical: there is nothing to compare, and nothing was measured. To compare a server with itself, name \
+         it twice",
+        servers.join(" and ")
+    )]
+    Identical {
+        /// Names of the servers.
+        servers: Vec<String>,
+    },
     /// A requested data set was never created.
     #[error("there is no template of {content} for PostgreSQL {server}: create it first")]
     NoTemplate {

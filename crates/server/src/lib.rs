@@ -40,6 +40,7 @@ pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settin
 pub use limits::check_limits;
 pub use programs::archives::{allow_insecure_mirror, insecure_mirror_is_allowed};
 pub use programs::build_flags::BuildFlags;
+pub use programs::identical::are_identical;
 pub use programs::install::{Release, install, install_newest, resolve};
 pub use programs::installation::{BuildRecord, Installation, Origin, find, installed};
 pub use programs::source::{commit, is_built};

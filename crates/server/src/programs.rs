@@ -2,6 +2,7 @@
 
 pub(crate) mod archives;
 pub(crate) mod build_flags;
+pub(crate) mod identical;
 pub(crate) mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;

@@ -221,6 +221,12 @@ fn patches_apply_to_every_kind_of_source_and_share_its_build_directory() {
     let first = patched(fake.build_of("postgresql")).unwrap();
     assert_eq!(fake.tally(), ["compile main", "install"]);
     assert_eq!([&plain, &first].map(compiled), ["one", "two"]);
+    assert!(!server::are_identical(&plain, &first).unwrap());
+    let unused = fake.path("unused.patch");
+    fs::write(&unused, "--- /dev/null\n+++ b/doc/unused\n@@ -0,0 +1 @@\n+text\n").unwrap();
+    let same = fake.build_as(Build { patches: vec![unused], ..fake.build_of("postgresql") }).unwrap();
+    assert!(same != plain && server::are_identical(&plain, &same).unwrap());
+    fake.tally();
     assert_eq!(first.build().unwrap().patches, patches);
     assert!(first.build().unwrap().content.contains("+patch:"));
     assert_eq!(fs::read_to_string(fake.path("postgresql/src/backend/main.c")).unwrap(), "one");

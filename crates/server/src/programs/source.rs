@@ -19,6 +19,7 @@ use crate::programs::installation::{
 };
 use content::Content;
 pub use content::commit;
+pub(super) use content::walk;
 use host::Cache;
 use host::Fingerprint;
 use host::IoContext;
@@ -27,6 +28,7 @@ use host::files::{create_public_directory, remove_tree};
 use host::{Progress, check_interrupted};
 use recipe::Recipe;
 use run::Runner;
+pub(super) use sync::are_equal;
 
 /// Default compiler flags: the same for all majors, with frame pointers for stack traces.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";

@@ -233,7 +233,7 @@ fn is_file_or_link(path: &Path) -> bool {
 }
 
 /// All files and links below a directory, sorted.
-pub(super) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(in crate::programs) fn walk(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     let mut pending = vec![root.to_owned()];
     while let Some(directory) = pending.pop() {

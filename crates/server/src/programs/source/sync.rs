@@ -153,7 +153,7 @@ fn copy_time(from: &Path, to: &Path) -> Result<(), Error> {
 }
 
 /// Whether two files, or links, are equal except for their times.
-fn are_equal(one: &Path, other: &Path) -> Result<bool, Error> {
+pub(in crate::programs) fn are_equal(one: &Path, other: &Path) -> Result<bool, Error> {
     let (Ok(first), Ok(second)) = (fs::symlink_metadata(one), fs::symlink_metadata(other)) else {
         return Ok(false);
     };
