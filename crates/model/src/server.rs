@@ -104,7 +104,7 @@ pub(crate) const EXPECTED_SERVER: &str = "a major version such as \"18\", a full
 impl Source {
     /// The server that a text names: a major (`9.6`, `18`), a full version (`9.6.24`, `16.4`), or a build
     /// (`VERSION-src-HASH`). The crate `server` determines whether it is available.
-    pub(crate) fn from_name(text: &str) -> Option<Self> {
+    pub fn from_name(text: &str) -> Option<Self> {
         if text.parse::<VersionRequest>().is_ok_and(|version| version.major().first() >= 9) {
             return Some(Self::Embedded(text.to_owned()));
         }

@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod ab;
 mod bench;
 mod compare;
 mod dataset;
@@ -49,6 +50,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     Run(run::RunArgs),
+    Ab(Box<ab::AbArgs>),
     Bench(Box<bench::BenchArgs>),
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
@@ -84,6 +86,7 @@ impl Cli {
         }
         match self.command {
             Command::Run(args) => args.run(),
+            Command::Ab(args) => args.run(),
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),

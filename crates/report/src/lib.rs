@@ -1,6 +1,7 @@
 //! Output for people and programs: text for a terminal, Markdown, CSV and JSON, the page as one file, the live server,
 //! and tables for other programs. Its values are those of the crate `analysis`.
 
+pub mod ab;
 mod background;
 pub mod bundles;
 mod chart;

@@ -121,7 +121,8 @@ pub(crate) fn paused_in_words(shares: impl Iterator<Item = Option<f64>>) -> Opti
     Some(format!("paused servers used up to {:.1}% of the CPU time of their own load", most * 100.0))
 }
 
-fn interval(figure: &PairedFigure) -> Option<String> {
+/// The 99% interval of a figure's change; none while it is unbounded.
+pub(crate) fn interval(figure: &PairedFigure) -> Option<String> {
     Some(format!("{} to {}", change(figure.ci99_low?), change(figure.ci99_high?)))
 }
 

@@ -1,5 +1,6 @@
 //! A campaign's text with its plan, before it is run: overrides, workloads, servers and acceleration.
 
+pub mod ab;
 mod acceleration;
 mod error;
 pub mod overrides;

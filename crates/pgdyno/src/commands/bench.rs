@@ -23,6 +23,7 @@ use crate::output::{in_colour, note, print};
 use crate::progress::LoadProgress;
 use errors::ErrorArgs;
 use load::LoadArgs;
+pub(super) use load::ProtocolName;
 use report::{FormatName, ReportArgs};
 use schedule::ScheduleArgs;
 use workload::WorkloadArgs;

@@ -1,6 +1,7 @@
 //! Tests of the program and of its sources that need no server: `make check` runs them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test that panics has failed")]
 
+mod ab;
 #[path = "../../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 mod cli;

@@ -54,7 +54,7 @@ pub(super) struct LoadArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(super) enum ProtocolName {
+pub(in crate::commands) enum ProtocolName {
     /// As text, with the values in it
     Simple,
     /// Parsed each time

@@ -1,0 +1,362 @@
+//! `pgdyno ab`: two servers, or two settings of one, compared in pairs, without a campaign file.
+
+mod servers;
+mod subject;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use analysis::compare::{Compared, Gate, Gates, Request, compare};
+use analysis::judgement::{Outcome, Row};
+use analysis::select::{RunSelection, Selector};
+use bench::WeightedName;
+use clap::Args;
+use host::Cache;
+use model::record::Trial;
+use model::units::{Rate, Share, Span};
+use model::workload::Protocol;
+use plaintext::table::Format;
+use report::compare::{Document, text};
+use report::plan::headline;
+use runner::campaign_file::CampaignFile;
+use runner::campaign_file::ab::{Comparison, Method, Sides};
+use store::Store;
+
+use crate::campaign_run::{CampaignRun, closing_lines, exit};
+use crate::commands::bench::ProtocolName;
+use crate::exit::{Exit, Undecided, Usage};
+use crate::output::{FormatArg, note, print, terminal};
+use crate::reading::Reading;
+use crate::store_arg::StoreArg;
+use workload::WorkloadArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  pgdyno ab 17 18                                      two versions, with pgbench's tpcb-like at scale 10
+  pgdyno ab ./base ./patched -S -c 4                   two directories of programs or of sources, which are built
+  pgdyno ab master my-branch --repo ./postgres -S      two refs of a git repository
+  pgdyno ab ./postgres --patch fix.patch -N            a source without and with a patch
+  pgdyno ab 16 17 18 --margin 2% --max-time 1h         several, each with the first
+  pgdyno ab 18 --b-set plan_cache_mode=force_custom_plan script.sql@3 other.sql
+                                                       two settings of one server, with scripts of one's own
+  pgdyno ab 18 18 -S                                   a server with itself: what this machine can show
+  pgdyno ab ./base ./patched --fail 'tps < -5%' --undecided pass --max-time 15min
+                                                       in CI: exit code 3 if throughput fell by more than 5 %
+  pgdyno ab 17 18 -S --count                           instructions per transaction, where the machine is too noisy
+
+Exit codes: 0 decided, no gate is hit, or all servers are byte-identical, 1 error, 2 usage, 3 a gate is hit, 4 no trial is
+usable, 6 not decided within the time, 130 interrupted.";
+
+/// Compare servers, or settings of one, in pairs: did it change?
+///
+/// The servers run at the same time, and the load alternates between them in short slices, so that disturbances of the
+/// machine affect both alike. Each session has newly started servers; sessions are added until it is decided whether the
+/// change exceeds the margin, or the time is over. The result is a run in the store: report, show, compare, explain and
+/// resume work with it.
+///
+/// A SERVER is a version (18, 16.4), the name of a build, a directory with a server's programs or with PostgreSQL's source, a
+/// tarball of the source, or with --repo a branch, tag or commit. Sources are built once. Arguments that end in .sql or
+/// .sql@WEIGHT are scripts.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct AbArgs {
+    /// The servers, the first of which is the baseline, and scripts
+    #[arg(value_name = "SERVER|SCRIPT.sql", required = true)]
+    arguments: Vec<String>,
+
+    /// Git repository whose branches, tags or commits the SERVERs are
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+
+    /// Compare the source that SERVER names with the same source and this patch; may be repeated, to apply several
+    #[arg(long = "patch", value_name = "FILE")]
+    patches: Vec<PathBuf>,
+
+    /// Setting of all servers; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    set: Vec<Setting>,
+
+    /// Compare settings of one server: setting of the baseline; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    a_set: Vec<Setting>,
+
+    /// Compare settings of one server: setting of the variant; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    b_set: Vec<Setting>,
+
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    /// Clients: concurrent sessions of users
+    #[arg(short, long, value_name = "N", default_value = "4", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+
+    /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
+    #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+
+    /// How statements are sent
+    #[arg(
+        short = 'M',
+        long,
+        value_enum,
+        default_value = "prepared",
+        value_name = "PROTOCOL",
+        help_heading = "Load"
+    )]
+    protocol: ProtocolName,
+
+    /// Transactions started per second, such as 400/s: latency is compared [default: as many as possible: throughput is]
+    #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
+    rate: Option<f64>,
+
+    /// The smallest change that matters [default: 5%; with --count 1%]
+    #[arg(long, value_name = "SHARE", help_heading = "Decision")]
+    margin: Option<Share>,
+
+    /// Time for the sessions: the last one begins before it is over
+    #[arg(long, value_name = "TIME", default_value = "10min", help_heading = "Decision")]
+    max_time: Span,
+
+    /// Exit with 3 if it changed by more than this, such as 'tps < -5%' or 'latency.mean > 10%'; may be repeated
+    #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true, help_heading = "Decision")]
+    gates: Vec<Gate>,
+
+    /// What it means that the time was too short to decide [default: exit with 6]
+    #[arg(long, value_enum, value_name = "MEANING", help_heading = "Decision")]
+    undecided: Option<Undecided>,
+
+    /// Count the instructions of a transaction in virtual machines instead of measuring throughput: their number is
+    /// independent of the machine's other load
+    #[arg(long, help_heading = "Decision", conflicts_with_all = ["rate", "max_time"])]
+    count: bool,
+
+    /// Kernel of the virtual machines for --count [default: the one fetched last, else Debian's for virtual machines]
+    #[arg(long, value_name = "LABEL", help_heading = "Decision", requires = "count")]
+    kernel: Option<String>,
+
+    /// Take CPU profiles, for `pgdyno profile`
+    #[arg(long, help_heading = "Run")]
+    profile: bool,
+
+    /// Name of the campaign
+    #[arg(long, value_name = "NAME", default_value = "ab", help_heading = "Run")]
+    name: String,
+
+    /// Tag to find the trials by; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    tag: Vec<String>,
+
+    /// Notes, stored in every bundle
+    #[arg(long, value_name = "TEXT", help_heading = "Run")]
+    notes: Option<String>,
+
+    /// Seed of the order and of the scripts' random numbers [default: drawn, and recorded]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    seed: Option<u64>,
+
+    /// Do not wait for other pgdynos that measure on this host: each makes the other's trials suspect
+    #[arg(long, help_heading = "Run")]
+    allow_concurrent: bool,
+
+    /// Print the campaign instead of running it
+    #[arg(long, help_heading = "Run")]
+    print_campaign: bool,
+
+    #[command(flatten)]
+    format: FormatArg,
+
+    #[command(flatten)]
+    store: StoreArg,
+}
+
+impl AbArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let comparison = self.comparison()?;
+        let file = CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None)?;
+        if self.print_campaign {
+            print(&file.text)?;
+            return Ok(Exit::Ok);
+        }
+        let cache = Cache::open()?;
+        file.check_servers(&cache)?;
+        let origins = subject::origins(&comparison);
+        let store = Store::open(&self.store.root())?;
+        note(&headline(&file.plan));
+        for warning in file.plan.warnings() {
+            note(&format!("{warning}\n"));
+        }
+        let run = file.new_run(&[]);
+        let allow_concurrent = self.allow_concurrent;
+        let trials =
+            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
+        let outcome = trials.measure(&store)?;
+        let decision = match outcome.progress.usable {
+            0 => None,
+            _ => {
+                let reading = Reading::of(&store)?;
+                let compared = compare(&reading, &self.request(&file, &run.id)?)?;
+                let trials: Vec<&Trial> =
+                    reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
+                let facts = subject::facts(&comparison, &origins, &cache, &trials);
+                self.print_result(&reading, &run.id, &compared, facts)?;
+                Some(self.exit(&compared))
+            }
+        };
+        note(&closing_lines(&outcome, store.root()));
+        Ok(match (exit(&outcome), decision) {
+            (Exit::Interrupted, _) => Exit::Interrupted,
+            (failed, None) => failed,
+            (_, Some(decision)) => decision,
+        })
+    }
+
+    /// Prints the comparison of a run's trials.
+    fn print_result(
+        &self,
+        reading: &Reading,
+        run: &str,
+        compared: &Compared,
+        facts: Vec<(String, String)>,
+    ) -> anyhow::Result<()> {
+        match self.format.get() {
+            Format::Table => {
+                let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
+                let max_time = (!self.count).then_some(self.max_time);
+                let subject = report::ab::Subject { facts, command: command_line(), max_time };
+                let gates =
+                    compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>();
+                print(&format!("{}{gates}", report::ab::text(&view, &subject)))
+            }
+            Format::Json => reading.print_json(&Document::new(compared)),
+            format => print(&text(compared, format, terminal())),
+        }
+    }
+
+    /// The comparison of each side with the first.
+    fn request(&self, file: &CampaignFile, run: &str) -> anyhow::Result<Request> {
+        let mut selectors: Vec<Selector> = Vec::new();
+        for cell in &file.plan.cells {
+            let level =
+                file.plan.run.compare.map(|factor| format!(",{}={}", factor.name(), factor.level(cell)));
+            selectors.push(format!("run:{run}{}", level.unwrap_or_default()).parse()?);
+        }
+        let run = RunSelection::Run(run.to_owned());
+        Ok(Request { selectors, run, metrics: Vec::new(), gates: self.gates.clone(), margins: Vec::new() })
+    }
+
+    /// Exit code of a comparison. Without a gate, the verdicts by the first figure decide.
+    fn exit(&self, compared: &Compared) -> Exit {
+        let is_decided =
+            |row: &Row| matches!(row.judged.outcome, Outcome::Change { .. } | Outcome::Equivalent);
+        let gates = match (self.gates.is_empty(), compared.metrics.first()) {
+            (true, Some(deciding)) => Gates { hit: false, undecided: !deciding.rows.iter().all(is_decided) },
+            _ => compared.gates_state(),
+        };
+        Exit::from_gates(gates, self.undecided, compared.is_invalid())
+    }
+
+    /// The comparison that the command line asks for.
+    fn comparison(&self) -> Result<Comparison, Usage> {
+        let (scripts, names): (Vec<&String>, Vec<&String>) =
+            self.arguments.iter().partition(|argument| is_script(argument));
+        let scripts =
+            scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
+        let method = match self.count {
+            true => Method::Count(self.kernel.clone().unwrap_or_else(default_kernel)),
+            false => Method::Pairs(self.max_time),
+        };
+        Ok(Comparison {
+            name: self.name.clone(),
+            description: command_line(),
+            tags: self.tag.clone(),
+            notes: self.notes.clone(),
+            sides: self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?,
+            settings: settings(&self.set),
+            workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
+            scale: self.workload.scale,
+            clients: self.clients,
+            threads: self.threads,
+            protocol: Protocol::from(self.protocol),
+            rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
+            margin: self.margin,
+            method,
+            seed: self.seed,
+            profile: self.profile,
+        })
+    }
+
+    fn sides(&self, names: &[String]) -> Result<Sides, Usage> {
+        let servers = servers::servers(names, self.repo.as_deref(), &self.patches)?;
+        let has_settings = !self.a_set.is_empty() || !self.b_set.is_empty();
+        let is_same = servers.iter().all(|server| server.source == servers[0].source);
+        match servers.as_slice() {
+            [] => Err(Usage("error: no SERVER is named: expected two, such as 17 18".to_owned())),
+            [_] if !has_settings => Err(Usage(format!(
+                "error: nothing to compare {} with: name another SERVER, or use --b-set NAME=VALUE or --patch FILE",
+                servers[0].name
+            ))),
+            [server] | [server, _] if has_settings && is_same => {
+                Ok(Sides::Settings(server.clone(), [settings(&self.a_set), settings(&self.b_set)]))
+            }
+            _ if has_settings => Err(Usage(
+                "error: the sides would differ in server and in settings, so that neither explains a change: compare one at a \
+                 time, with --set for settings of all servers"
+                    .to_owned(),
+            )),
+            _ => Ok(Sides::Servers(servers)),
+        }
+    }
+}
+
+/// Whether an argument is a script: `FILE.sql`, with a weight or without.
+fn is_script(argument: &str) -> bool {
+    let name = argument.rsplit_once('@').map_or(argument, |(name, _)| name);
+    Path::new(name).extension().is_some_and(|extension| extension == "sql")
+}
+
+/// A setting of a server, `NAME=VALUE`.
+#[derive(Clone, Debug)]
+struct Setting(String, String);
+
+impl std::str::FromStr for Setting {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.trim().is_empty() => {
+                Ok(Self(name.trim().to_owned(), value.trim().to_owned()))
+            }
+            _ => Err("expected NAME=VALUE, such as work_mem=64MB".to_owned()),
+        }
+    }
+}
+
+fn settings(given: &[Setting]) -> BTreeMap<String, String> {
+    given.iter().map(|Setting(name, value)| (name.clone(), value.clone())).collect()
+}
+
+/// A label of the kernel that was fetched last, else Debian's package of the newest one for virtual machines.
+fn default_kernel() -> String {
+    let kernels = Cache::open().ok().and_then(|cache| machine::kernels(&cache).ok()).unwrap_or_default();
+    let last = kernels.into_iter().max_by_key(|kernel| kernel.fetched);
+    last.map_or_else(
+        || "linux-image-cloud-amd64".to_owned(),
+        |kernel| kernel.labels.into_iter().next().unwrap_or(kernel.kernel.label),
+    )
+}
+
+/// The command that repeats this one, for a shell.
+fn command_line() -> String {
+    let quoted = |word: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=@%+:,~".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words = words.filter(|word| word != "--print-campaign").map(quoted);
+    std::iter::once("pgdyno".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,250 @@
+//! The campaign of `pgdyno ab`: servers, or settings of one server, compared under one load.
+
+use std::collections::BTreeMap;
+
+use model::server::{Build, ServerSpec, Source};
+use model::units::{Rate, Share, Span};
+use model::workload::Protocol;
+use toml_edit::{Array, Key, Value};
+
+/// A comparison to be measured.
+#[derive(Clone, Debug)]
+pub struct Comparison {
+    /// Name of the campaign.
+    pub name: String,
+    /// What is compared, for people.
+    pub description: String,
+    /// Words to find its trials by.
+    pub tags: Vec<String>,
+    /// Notes for people.
+    pub notes: Option<String>,
+    /// What is compared.
+    pub sides: Sides,
+    /// Settings of every side.
+    pub settings: BTreeMap<String, String>,
+    /// What clients do.
+    pub workload: AbWorkload,
+    /// Scale factor of pgbench's tables.
+    pub scale: u32,
+    /// Number of clients.
+    pub clients: u32,
+    /// Threads of the driver; none for the default.
+    pub threads: Option<u32>,
+    /// How statements are sent.
+    pub protocol: Protocol,
+    /// Transactions started per second.
+    pub rate: Rate,
+    /// The smallest change that matters; none for the default.
+    pub margin: Option<Share>,
+    /// How it is measured.
+    pub method: Method,
+    /// Seed of the order and of the scripts' random numbers; none for a new one.
+    pub seed: Option<u64>,
+    /// Whether CPU profiles are taken.
+    pub profile: bool,
+}
+
+/// What is compared.
+#[derive(Clone, Debug)]
+pub enum Sides {
+    /// Servers, each with the first.
+    Servers(Vec<ServerSpec>),
+    /// Settings of one server: those of a, and those of b.
+    Settings(ServerSpec, [BTreeMap<String, String>; 2]),
+}
+
+/// How sides are compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Method {
+    /// Throughput and CPU time of sessions of paired trials, for at most this time.
+    Pairs(Span),
+    /// Counted instructions, in virtual machines with the kernel of this label.
+    Count(String),
+}
+
+/// Workload of a comparison.
+#[derive(Clone, Debug)]
+pub enum AbWorkload {
+    /// One that campaigns know by its name.
+    Named(String),
+    /// A workload of its own.
+    Scripts {
+        /// Its name.
+        name: String,
+        /// Files and built-in scripts with their weights.
+        scripts: Vec<(String, u64)>,
+        /// Values of variables.
+        parameters: BTreeMap<String, String>,
+        /// Whether it changes the data.
+        writes: bool,
+    },
+}
+
+/// Name of the settings that all sides have.
+const COMMON: &str = "common";
+
+/// Trials of counted instructions: they hardly spread, so that a few decide.
+const COUNTED_REPEATS: &str = "{ min = 3, max = 10 }";
+/// Their length in virtual time.
+const COUNTED_DURATION: &str = "5s";
+
+impl Comparison {
+    /// Names of the compared settings.
+    pub const SIDES: [&str; 2] = ["a", "b"];
+
+    /// The campaign's text.
+    pub fn to_toml(&self) -> String {
+        let mut text =
+            format!("name = {}\ndescription = {}\n", string(&self.name), string(&self.description));
+        if !self.tags.is_empty() {
+            text += &format!("tags = {}\n", strings(self.tags.iter().map(String::as_str)));
+        }
+        if let Some(notes) = &self.notes {
+            text += &format!("notes = {}\n", string(notes));
+        }
+        text += &self.factors();
+        text += &self.run();
+        if self.profile {
+            text += "\n[profile]\n";
+        }
+        text + &self.tables()
+    }
+
+    fn factors(&self) -> String {
+        let mut text =
+            format!("\n[factors]\nserver = {}\n", strings(self.servers().map(|server| &*server.name)));
+        match &self.sides {
+            Sides::Settings(..) => text += &format!("settings = {}\n", strings(Self::SIDES)),
+            Sides::Servers(_) if self.settings.is_empty() => {}
+            Sides::Servers(_) => text += &format!("settings = {}\n", strings([COMMON])),
+        }
+        let workload = match &self.workload {
+            AbWorkload::Named(name) | AbWorkload::Scripts { name, .. } => name.as_str(),
+        };
+        text += &format!(
+            "workload = {}\nscale = [{}]\nclients = [{}]\nprotocol = {}\n",
+            strings([workload]),
+            self.scale,
+            self.clients,
+            strings([self.protocol.as_str()])
+        );
+        if let Some(rate) = self.rate.get() {
+            text += &format!("rate = [{rate}]\n");
+        }
+        if let Method::Count(kernel) = &self.method {
+            text += &format!("kernel = {}\nacceleration = [\"icount\"]\n", strings([kernel.as_str()]));
+        }
+        text
+    }
+
+    fn run(&self) -> String {
+        let compare = match self.sides {
+            Sides::Servers(_) => "server",
+            Sides::Settings(..) => "settings",
+        };
+        let mut text = format!("\n[run]\ncompare = {}\n", string(compare));
+        match &self.method {
+            Method::Pairs(max_time) => text += &format!("order = \"paired\"\nmax_time = \"{max_time}\"\n"),
+            Method::Count(_) => {
+                text += &format!("repeats = {COUNTED_REPEATS}\nduration = \"{COUNTED_DURATION}\"\n");
+            }
+        }
+        if let Some(Share(margin)) = self.margin {
+            // As many digits as were given: 0.07 is 7.000000000000001 %.
+            text += &format!("effect = \"{}%\"\n", (margin * 1e10).round() / 1e8);
+        }
+        if let Some(threads) = self.threads {
+            text += &format!("threads = {threads}\n");
+        }
+        if let Some(seed) = self.seed {
+            text += &format!("seed = {seed}\n");
+        }
+        text
+    }
+
+    /// The tables that the factors name.
+    fn tables(&self) -> String {
+        let mut text = String::new();
+        for server in self.servers() {
+            if Source::from_name(&server.name).as_ref() != Some(&server.source) {
+                text += &format!("\n[servers.{}]\n{}", key(&server.name), source(&server.source));
+            }
+        }
+        let settings = match &self.sides {
+            Sides::Settings(_, sides) => {
+                let merged = |side: &BTreeMap<String, String>| {
+                    let own = side.iter().map(|(name, value)| (name.clone(), value.clone()));
+                    self.settings.clone().into_iter().chain(own).collect()
+                };
+                Self::SIDES.into_iter().zip(sides.iter().map(merged)).collect()
+            }
+            Sides::Servers(_) if self.settings.is_empty() => Vec::new(),
+            Sides::Servers(_) => vec![(COMMON, self.settings.clone())],
+        };
+        for (name, settings) in settings {
+            text += &format!("\n[settings.{name}]\n{}", values(&settings));
+        }
+        if let AbWorkload::Scripts { name, scripts, parameters, writes } = &self.workload {
+            let scripts: Vec<String> =
+                scripts.iter().map(|(script, weight)| format!("{script}@{weight}")).collect();
+            let scripts = strings(scripts.iter().map(String::as_str));
+            text += &format!("\n[workloads.{}]\nscripts = {scripts}\n", key(name));
+            if !writes {
+                text += "writes = false\n";
+            }
+            if !parameters.is_empty() {
+                text += &format!("\n[workloads.{}.parameters]\n{}", key(name), values(parameters));
+            }
+        }
+        text
+    }
+
+    /// The servers that are measured.
+    pub fn servers(&self) -> impl Iterator<Item = &ServerSpec> {
+        match &self.sides {
+            Sides::Servers(servers) => servers.iter(),
+            Sides::Settings(server, _) => std::slice::from_ref(server).iter(),
+        }
+    }
+}
+
+/// The lines of a server's table.
+fn source(source: &Source) -> String {
+    match source {
+        Source::Embedded(version) | Source::Installed(version) => format!("version = {}\n", string(version)),
+        Source::Bin(directory) => format!("bin = {}\n", string(&directory.to_string_lossy())),
+        Source::Build(build) => build_lines(build),
+        Source::Dsn(dsn) => format!("dsn = {}\n", string(&dsn.conninfo)),
+    }
+}
+
+fn build_lines(build: &Build) -> String {
+    let mut text = format!("source = {}\n", string(&build.location.to_string_lossy()));
+    if let Some(git_ref) = &build.git_ref {
+        text += &format!("ref = {}\n", string(git_ref));
+    }
+    if !build.patches.is_empty() {
+        let patches: Vec<_> = build.patches.iter().map(|patch| patch.to_string_lossy()).collect();
+        text += &format!("patch = {}\n", strings(patches.iter().map(|patch| &**patch)));
+    }
+    if let Some(system) = build.system {
+        text += &format!("build = {{ system = \"{}\" }}\n", system.as_str());
+    }
+    text
+}
+
+fn values(values: &BTreeMap<String, String>) -> String {
+    values.iter().map(|(name, value)| format!("{} = {}\n", key(name), string(value))).collect()
+}
+
+fn string(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+    Value::Array(Array::from_iter(texts)).to_string()
+}
+
+fn key(name: &str) -> String {
+    Key::new(name).to_string()
+}
