@@ -235,6 +235,24 @@ mod tests {
     }
 
     #[test]
+    fn what_affects_both_sides_of_a_session_is_not_found_in_one() {
+        let known: Vec<&str> = GROUPS.into_iter().flatten().map(|(gate, _)| *gate).collect();
+        assert!(UNPAIRED_GATES.into_iter().all(|gate| known.contains(&gate)), "{known:?}");
+        let mut trial = fixture::TrialFixture::new();
+        trial.counter("role.busiest_wait_us", Some("driver"), 900_000.0);
+        trial.counter("cpu.steal_us", Some("all"), 1_000_000.0);
+        trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
+        let found = |paired| fixture::gates(&Observation { paired, ..trial.observed() }).1;
+        let mut unpaired = found(false);
+        unpaired.sort_unstable();
+        assert_eq!(unpaired, ["cpu-frequency", "cpu-steal", "driver-starved"]);
+        assert!(found(true).is_empty());
+        // Other gates still apply.
+        trial.counter("vm.pswpout", None, 2.0);
+        assert_eq!(fixture::gates(&Observation { paired: true, ..trial.observed() }).1, ["swap"]);
+    }
+
+    #[test]
     fn shares_are_shown_with_the_digits_that_matter() {
         assert_eq!([0.0, 0.00012, 0.0312, 0.956].map(percent), ["0.0%", "0.012%", "3.1%", "96%"]);
         assert_eq!([0.07, 0.005, 1.0].map(at_most), ["at most 7%", "at most 0.5%", "at most 100%"]);

@@ -8,7 +8,7 @@ use model::paired::{GUARD, PAIRS, Side};
 use model::shuffle::Shuffler;
 
 /// Transactions of a client that a slice has room for: with fewer, its ends would matter.
-const MIN_TRANSACTIONS: f64 = 20.0;
+const MIN_TRANSACTIONS: f64 = 10.0;
 
 /// The most that slices are lengthened for that.
 const MAX_FACTOR: u32 = 20;
@@ -246,7 +246,7 @@ mod tests {
             })
         };
         assert_eq!(lengths([Some(100.0), Some(200.0)]), Some(50));
-        assert_eq!(lengths([Some(10_000.0), Some(200.0)]), Some(200));
+        assert_eq!(lengths([Some(10_000.0), Some(200.0)]), Some(100));
         assert_eq!(lengths([Some(100.0), None]), Some(1000));
     }
 }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use model::message::{Interval, Phase};
 use model::metrics::{Kind, Metrics, Point, Series};
+use model::paired::{PairedTrial, Side};
 use model::plan::Plan;
 use model::record::{BackgroundSummary, Event, Latency, Run, Setting, Summary, Trial};
 use model::spec::Campaign;
@@ -457,6 +458,10 @@ fn other_processes_are_a_cause_only_if_somebody_waits_for_a_cpu() {
     let found = cause(&waits, "foreign-cpu").unwrap();
     // 1000 of 2000 us; of the 17 s on CPUs, a session has 6 s / 1.75 itself, and others 8 s of the rest.
     assert!((found.share - 0.5 * 8.0 / (17.0 - 6.0 / 1.75)).abs() < 0.02, "{found:?}");
+    // In a paired trial they are the other side.
+    let mut paired = waits.clone();
+    paired.trial.paired = Some(PairedTrial { session: 1, side: Side::A, slices: Vec::new() });
+    assert_eq!(cause(&paired, "foreign-cpu"), None);
     // Without them, the same wait is the server's own.
     let mut own = waits.clone();
     own.metrics.0.retain(|series| series.label.as_deref() != Some("foreign"));

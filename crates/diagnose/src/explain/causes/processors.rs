@@ -32,9 +32,14 @@ pub(super) fn busy_share(case: &Case, used_us: f64, of_waiting_us: f64) -> f64 {
     if others_us > 0.0 { (used_us / others_us).clamp(0.0, 1.0) } else { 0.0 }
 }
 
+/// CPU time of other processes; none of a paired trial, in which the other side's server and driver are among them.
+fn foreign_us(case: &Case) -> Option<f64> {
+    case.growth("role.run_us", Some("foreign")).filter(|_| case.record.trial.paired.is_none())
+}
+
 /// Time per transaction for which a session of the load, and the driver, wait for a CPU that other processes have.
 fn waiting_for_foreign_us(case: &Case, budget: &Budget) -> Option<[f64; 2]> {
-    let foreign_us = case.growth("role.run_us", Some("foreign"))?;
+    let foreign_us = foreign_us(case)?;
     let run_us = |metric, role| case.growth(metric, Some(role)).unwrap_or_default();
     let sessions = case.sessions(|waits| waits.session == SessionKind::Load).max(1.0);
     let of_session = busy_share(case, foreign_us, run_us("role.run_us", "load") / sessions);
@@ -47,7 +52,7 @@ fn waiting_for_foreign_us(case: &Case, budget: &Budget) -> Option<[f64; 2]> {
 
 pub(super) fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
     let cpu = machine_cpu_time(case)?;
-    let used = case.growth("role.run_us", Some("foreign"))? / cpu.total_us;
+    let used = foreign_us(case)? / cpu.total_us;
     let share = waiting_for_foreign_us(case, budget)?.iter().sum::<f64>() / budget.latency_us;
     if used < MIN_ACTIVITY || share < MIN_SHARE {
         return None;
