@@ -6,6 +6,7 @@ mod aa;
 mod noise;
 mod power_check;
 mod selected;
+mod sessions;
 
 use std::collections::BTreeSet;
 
@@ -16,10 +17,11 @@ use stats::{Layout, SequentialPower};
 use crate::metric::Metric;
 
 pub use aa::{AaCell, DetectableChange, aa_cells};
-pub use noise::{CellNoise, median_noise, noise_of, noise_on};
+pub use noise::{CellNoise, median_noise, noise_of, noise_on, trials_on};
 pub use power_check::{ALPHA, POWER, PowerCheck, power_check};
 pub(crate) use power_check::{MAX_NEEDED, sequential_runs_needed};
 pub use selected::{NoiseError, SelectedNoise};
+pub use sessions::{ExpectedSessions, expected_sessions};
 
 /// Numbers of runs a side for which an answer states the smallest change.
 pub const RUNS: [usize; 4] = [3, 5, 10, 20];

@@ -4,10 +4,10 @@ use analysis::power::PowerCheck;
 use diagnose::Confound;
 use model::cell::Cell;
 use model::factor::Factor;
-use model::plan::{Plan, PlannedTrial, RunSettings};
+use model::plan::{Order, Plan, PlannedTrial, RunSettings};
 use model::server::ServerSpec;
 use model::workload::Custom;
-use plaintext::figures::duration;
+use plaintext::figures::{counted, duration};
 use plaintext::table::{Format, Table};
 use serde::Serialize;
 
@@ -73,7 +73,26 @@ pub fn text(plan: &Plan, format: Format) -> String {
 }
 
 /// `quick: 20 cells × 3 repeats = 60 trials of 10s (warm-up 2s), about 3 min in all; seed 1`.
+///
+/// Of paired trials: `quick: 8 cells in 4 comparisons, 3 to 500 sessions each until it is decided, about 2 s a session, at most
+/// 4 min in all; seed 1`.
 pub fn headline(plan: &Plan) -> String {
+    if plan.run.order == Order::Paired {
+        let comparisons = plan.comparisons().len();
+        let sessions = plan.trials.len().div_ceil(2).max(1);
+        let most = plan.run.max_time.map(|time| format!(", at most {} in all", duration(time.seconds())));
+        let until = if plan.run.repeats.min < plan.run.repeats.max { " until it is decided" } else { "" };
+        return format!(
+            "{}: {} cells in {}, {} sessions each{until}, about {} a session{}; seed {}\n",
+            plan.campaign,
+            plan.cells.len(),
+            counted(comparisons, "comparison"),
+            plan.run.repeats,
+            duration(plan.estimate().seconds() / sessions as f64),
+            most.unwrap_or_default(),
+            plan.run.seed
+        );
+    }
     format!(
         "{}: {} cells × {} repeats = {} trials of {} (warm-up {}), about {} in all; seed {}\n",
         plan.campaign,

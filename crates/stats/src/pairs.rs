@@ -32,6 +32,20 @@ pub fn session_log_ratio(pairs: &[(f64, f64)]) -> Option<f64> {
     (!kept.is_empty()).then(|| kept.iter().sum::<f64>() / kept.len() as f64)
 }
 
+/// Number of sessions after which sides without a difference are equivalent, if their log ratios spread by `log_sd` and have the mean 0:
+/// about the median. `margin` and `comparisons` as in [`PairedSequence::new`]. `None` if more than a million.
+pub fn sessions_for_equivalence(log_sd: f64, margin: f64, comparisons: usize) -> Option<usize> {
+    // Two values with this standard deviation.
+    let half = log_sd / 2.0_f64.sqrt();
+    let estimate = Estimate::of_pairs(&[half, -half])?;
+    let alpha = ALPHA / comparisons.max(1) as f64;
+    let is_within = |more: usize| {
+        let interval = estimate.with_pairs(2 + more).confidence_interval(1.0 - alpha);
+        interval.is_some_and(|interval| interval.high <= margin)
+    };
+    Some(2 + smallest_number(1, is_within)?)
+}
+
 /// The comparison of two sides by a growing number of sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairedSequence {
@@ -180,6 +194,18 @@ mod tests {
         assert!(interval.low > narrow.high && interval.low < interval.high, "{interval:?}");
         let constant = sequence(1.05, &[0.1; 6]).interval().unwrap();
         assert_eq!(constant.low, constant.high);
+    }
+
+    /// As simulated in `bench/verdicts`: a median of 35 sessions at a spread of 6.3 %, 139 at 14 %, 169 within 2 %.
+    #[test]
+    fn the_sessions_for_equivalence_are_those_of_the_simulation() {
+        let sessions = |log_sd, margin| sessions_for_equivalence(log_sd, margin, 1).unwrap() as f64;
+        for (sessions, simulated) in
+            [(sessions(0.063, 1.05), 35.0), (sessions(0.14, 1.05), 139.0), (sessions(0.063, 1.02), 169.0)]
+        {
+            assert!((sessions / simulated - 1.0_f64).abs() < 0.25, "{sessions} instead of {simulated}");
+        }
+        assert!(sessions_for_equivalence(0.063, 1.05, 10) > sessions_for_equivalence(0.063, 1.05, 1));
     }
 
     #[test]

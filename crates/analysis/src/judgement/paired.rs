@@ -91,8 +91,13 @@ impl<'a> CommonSessions<'a> {
         }
     }
 
+    /// The trials of its usable sessions.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = [&'a Trial; 2]> {
+        self.usable.iter().copied()
+    }
+
     /// The median duration of a session.
-    fn session_seconds(&self) -> Option<f64> {
+    pub(crate) fn session_seconds(&self) -> Option<f64> {
         let seconds = |[a, b]: &[&Trial; 2]| {
             let started = a.started?.min(b.started?);
             Some(a.ended?.max(b.ended?).duration_since(started).as_secs_f64())

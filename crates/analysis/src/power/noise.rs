@@ -42,10 +42,10 @@ impl CellNoise {
 }
 
 /// The noise of cells, each from its latest run with at least three usable trials, including suspect ones. Cells
-/// without such a run are omitted.
+/// without such a run are omitted, and so are paired trials, whose short loads are noisier than those that are compared one by one.
 pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
     let mut by_cell: BTreeMap<&RecordedCell, BTreeMap<&str, Vec<f64>>> = BTreeMap::new();
-    for trial in trials.iter().filter(|trial| is_usable(trial)) {
+    for trial in trials.iter().filter(|trial| is_usable(trial) && trial.paired.is_none()) {
         let figure = trial.summary.as_ref().and_then(|summary| Merit::of(&trial.cell).value(summary));
         if let Some(figure) = figure {
             by_cell.entry(&trial.cell).or_default().entry(&trial.run.id).or_default().push(figure);
@@ -63,6 +63,11 @@ pub fn noise_of(trials: &[&Trial]) -> Vec<CellNoise> {
 
 /// The noise of all cells of a store that were measured on the host of this name.
 pub fn noise_on(reader: &StoreReader, host: &str) -> Vec<CellNoise> {
+    noise_of(&trials_on(reader, host))
+}
+
+/// The trials of a store that were measured on the host of this name.
+pub fn trials_on<'r>(reader: &'r StoreReader, host: &str) -> Vec<&'r Trial> {
     // A run has one host, unless the factor `host` says otherwise.
     let mut hosts: BTreeMap<(&str, &Level<Option<String>>), bool> = BTreeMap::new();
     for trial in reader.trials() {
@@ -75,7 +80,7 @@ pub fn noise_on(reader: &StoreReader, host: &str) -> Vec<CellNoise> {
     let is_here = |trial: &&Trial| {
         !reader.is_left_out(&trial.id) && hosts.get(&(trial.run.id.as_str(), &trial.cell.host)) == Some(&true)
     };
-    noise_of(&reader.trials().iter().filter(is_here).collect::<Vec<_>>())
+    reader.trials().iter().filter(is_here).collect()
 }
 
 /// The median noise of the cells that are not unstable; `None` if there are none.

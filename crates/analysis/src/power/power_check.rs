@@ -41,6 +41,10 @@ pub struct PowerCheck {
 /// with the same acceleration; `None` if it compares nothing or no noise is known.
 pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     plan.run.compare?;
+    // Sessions are added until they decide.
+    if plan.run.order == Order::Paired {
+        return None;
+    }
     let effect = plan.run.effect;
     let mut worst: Option<f64> = None;
     let (mut short, mut unstable) = (0, Vec::new());
@@ -76,7 +80,7 @@ pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     })
 }
 
-fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
+pub(super) fn is_like(known: &RecordedCell, cell: &Cell) -> bool {
     is_of_kind(known, cell) && known.workload == cell.workload && known.clients == cell.clients
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use analysis::power::{PowerCheck, noise_on, power_check};
+use analysis::power::{PowerCheck, expected_sessions, noise_of, power_check, trials_on};
 use clap::Args;
 use model::plan::Plan;
 use model::secret::MaskSecrets;
@@ -66,7 +66,8 @@ impl PlanArgs {
         let mut plan = campaign.read()?.plan;
         plan.mask_secrets();
         let confounds = known_confounds(&plan, &PreparationProgress::new())?;
-        let power = power_of_plan(&plan, &self.store.root_next_to(campaign.directory()));
+        let root = self.store.root_next_to(campaign.directory());
+        let power = power_of_plan(&plan, &root);
         match self.format.get() {
             Format::Json => print_json(&Document::new(&plan, &confounds, power.as_ref()))?,
             format => print(&text(&plan, format))?,
@@ -76,7 +77,7 @@ impl PlanArgs {
             .map(|reason| format!("This can't run here: {reason}"));
         let power = power.and_then(|power| power.warning());
         let warnings = plan.warnings().into_iter().chain(builds(&plan)).chain(missing_profile(&plan));
-        for warning in warnings.chain(unsupported).chain(power) {
+        for warning in warnings.chain(unsupported).chain(power).chain(expected_time(&plan, &root)) {
             note(&format!("\n{warning}\n"));
         }
         if confounds.is_empty() {
@@ -99,5 +100,16 @@ pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
     // Those of stored trials are masked.
     let mut plan = plan.clone();
     plan.mask_secrets();
-    power_check(&plan, &noise_on(&store.reader().ok()?, &HostContext::detect().hostname))
+    power_check(&plan, &noise_of(&trials_on(&store.reader().ok()?, &HostContext::detect().hostname)))
+}
+
+/// How long a paired campaign takes by earlier sessions on this host, a sentence; `None` as in [`power_of_plan`], and
+/// without such sessions.
+pub(crate) fn expected_time(plan: &Plan, store: &Path) -> Option<String> {
+    let store = Store::existing(store).ok()?;
+    let reader = store.reader().ok()?;
+    let mut plan = plan.clone();
+    plan.mask_secrets();
+    let expected = expected_sessions(&plan, &trials_on(&reader, &HostContext::detect().hostname))?;
+    Some(expected.in_words())
 }

@@ -7,7 +7,7 @@ use store::Store;
 
 use crate::campaign_arg::CampaignArg;
 use crate::campaign_run::{CampaignRun, program};
-use crate::commands::plan::power_of_plan;
+use crate::commands::plan::{expected_time, power_of_plan};
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
 use crate::progress::PreparationProgress;
@@ -66,7 +66,8 @@ impl RunArgs {
         let root = self.store.root_next_to(self.campaign.directory());
         note(&headline(&file.plan));
         let power = power_of_plan(&file.plan, &root).and_then(|power| power.warning());
-        for warning in file.plan.warnings().into_iter().chain(power) {
+        let expected = expected_time(&file.plan, &root);
+        for warning in file.plan.warnings().into_iter().chain(power).chain(expected) {
             note(&format!("{warning}\n"));
         }
         let run = file.new_run(&self.tag);
