@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use model::factor::Factor;
 use model::record::{Status, Trial};
 use store::Store;
 
@@ -59,7 +60,7 @@ impl Campaigns<'_> {
         let (trials, elapsed) = self.run(case, &run)?;
         let usable = trials.iter().filter(|trial| trial.validity.status != Status::Invalid);
         let side = |settings: &str| {
-            let of_side = usable.clone().filter(|trial| trial.cell.settings.to_string() == settings);
+            let of_side = usable.clone().filter(|trial| Factor::Settings.level(&trial.cell) == settings);
             of_side.filter_map(|trial| Some((trial.repeat, trial.summary.as_ref()?.tps))).collect::<Vec<_>>()
         };
         Ok(Unpaired::new(&side("a"), &side("b"), elapsed))
