@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use model::plan::Order;
 use model::record::Run;
 use model::spec::{self, Repeats};
+use model::units::Span;
 use stats::{Comparison, Logs, MARGIN, SessionSpread};
 
 /// Figures of one side's trials.
@@ -85,6 +86,7 @@ struct Settings {
     in_blocks: bool,
     /// None for the default.
     repeats: Option<Repeats>,
+    max_time: Option<Span>,
 }
 
 impl<'a> Campaigns<'a> {
@@ -133,6 +135,11 @@ impl<'a> Campaigns<'a> {
         self.settings(run).repeats.as_ref().map(Repeats::max)
     }
 
+    /// The time for the sessions of a run in pairs; `None` without a limit.
+    pub(crate) fn max_time(&mut self, run: &'a Run) -> Option<Span> {
+        self.settings(run).max_time
+    }
+
     /// By run and text: a run that is resumed may change its campaign.
     fn settings(&mut self, run: &'a Run) -> &Settings {
         self.0.entry((&run.id, &run.campaign_toml)).or_insert_with(|| Settings::new(run))
@@ -153,6 +160,7 @@ impl Settings {
             effect: effect.unwrap_or(MARGIN - 1.0),
             in_blocks: run.and_then(order) == Some(Order::RandomizedBlocks),
             repeats: repeats.cloned(),
+            max_time: run.and_then(|run| Some(*run.max_time.as_ref()?.get_ref())),
         }
     }
 }

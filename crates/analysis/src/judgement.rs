@@ -13,8 +13,8 @@ mod paired;
 
 pub use caution::Caution;
 use caution::cautions;
-pub(crate) use paired::CommonSessions;
 pub use paired::PairedComparison;
+pub(crate) use paired::{Attempt, CommonSessions, attempt, paired_runs};
 
 use crate::design::{Design, Figures};
 

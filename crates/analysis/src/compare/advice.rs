@@ -43,10 +43,10 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
         return None;
     }
     let left = sequences().map(PairedSequence::sessions_left).sum::<Option<usize>>();
+    let seconds = comparisons().map(PairedComparison::seconds_left).sum::<Option<f64>>();
     let advice = match left {
         None => "The sessions are too few to tell how many more a decision takes".to_owned(),
         Some(left) => {
-            let seconds = comparisons().map(PairedComparison::seconds_left).sum::<Option<f64>>();
             let time = seconds.map(|seconds| format!(" ({})", duration(seconds))).unwrap_or_default();
             format!("About {}{time} would decide", counted(left, "more session"))
         }
@@ -61,11 +61,15 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
     let mut campaigns = Campaigns::default();
     let mut runs: BTreeMap<&str, String> = BTreeMap::new();
     for trial in of_rows {
-        let set = match campaigns.max_repeats(&trial.run).is_some_and(|max| max < wanted as i64) {
-            true => format!(" --set repeats={wanted}"),
-            false => String::new(),
-        };
-        runs.insert(&trial.run.id, format!("pgdyno resume --run {}{set}", trial.run.id));
+        let mut command = format!("pgdyno resume --run {}", trial.run.id);
+        if campaigns.max_repeats(&trial.run).is_some_and(|max| max < wanted as i64) {
+            command += &format!(" --set repeats={wanted}");
+        }
+        if let Some((max_time, seconds)) = campaigns.max_time(&trial.run).zip(seconds) {
+            let longer = max_time.us() / 1_000_000 + seconds.ceil() as u64 + 1;
+            command += &format!(" --set max_time={longer}s");
+        }
+        runs.insert(&trial.run.id, command);
     }
     let commands = commands(runs.into_values());
     Some(if commands.is_empty() { advice } else { format!("{advice}: {commands}") })

@@ -1,7 +1,7 @@
 //! Comparison of two cells by their common sessions: in each, the load alternated between a server of one cell and a server of
 //! the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::merit::Merit;
 use model::paired::PairedFigure;
@@ -24,19 +24,27 @@ pub(crate) struct CommonSessions<'a> {
 }
 
 /// An attempt at a session: its run, its number and the number of the attempt.
-type Attempt<'a> = (&'a str, u32, u32);
+pub(crate) type Attempt<'a> = (&'a str, u32, u32);
+
+/// The attempt that a trial of a run in pairs belongs to.
+pub(crate) fn attempt(trial: &Trial) -> Attempt<'_> {
+    (&trial.run.id, trial.repeat, trial.attempt)
+}
+
+/// The runs in pairs among those of some trials. A trial that failed early has no slices: its run shows that it is one of a session.
+pub(crate) fn paired_runs<'a>(trials: impl Iterator<Item = &'a Trial>) -> BTreeSet<&'a str> {
+    trials.filter(|trial| trial.paired.is_some()).map(|trial| trial.run.id.as_str()).collect()
+}
 
 impl<'a> CommonSessions<'a> {
     /// The sessions of which each of two cells has a trial; `None` without any. A session of which a side is invalid does not
     /// count: its pairs are incomplete.
     pub(crate) fn new(a: &[&'a Trial], b: &[&'a Trial]) -> Option<Self> {
+        let runs = paired_runs(a.iter().chain(b).copied());
         let mut attempts: BTreeMap<Attempt<'a>, [Option<&'a Trial>; 2]> = BTreeMap::new();
         for (side, trials) in [a, b].into_iter().enumerate() {
-            for trial in trials {
-                if let Some(paired) = &trial.paired {
-                    let attempt = (trial.run.id.as_str(), paired.session, trial.attempt);
-                    attempts.entry(attempt).or_default()[side] = Some(trial);
-                }
+            for trial in trials.iter().filter(|trial| runs.contains(trial.run.id.as_str())) {
+                attempts.entry(attempt(trial)).or_default()[side] = Some(trial);
             }
         }
         // By session: a later usable attempt counts instead of an earlier one.
@@ -47,7 +55,8 @@ impl<'a> CommonSessions<'a> {
             common.trials[0].push(a);
             common.trials[1].push(b);
             let usable = sessions.entry((run, session)).or_default();
-            if is_usable(a) && is_usable(b) {
+            let is_complete = |trial: &Trial| is_usable(trial) && trial.paired.is_some();
+            if is_complete(a) && is_complete(b) {
                 *usable = Some([a, b]);
             }
         }
@@ -74,9 +83,9 @@ impl<'a> CommonSessions<'a> {
         let mut sequence = PairedSequence::new(margin, comparisons);
         let mut numbers = Vec::new();
         for trials in &self.usable {
-            if let (Some(log_ratio), Some(paired)) = (log_ratio(trials), &trials[0].paired) {
+            if let Some(log_ratio) = log_ratio(trials) {
                 sequence.add(log_ratio);
-                numbers.push(paired.session);
+                numbers.push(trials[0].repeat);
             }
         }
         let merit = self.trials[1].first().map(|trial| Merit::of(&trial.cell));

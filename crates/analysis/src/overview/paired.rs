@@ -12,7 +12,9 @@ use plaintext::figures::{change, counted, duration};
 use super::view;
 use crate::compare::interval;
 use crate::design::{Campaigns, Design};
-use crate::judgement::{CellPair, CommonSessions, Outcome, Row, judge_cells, runs};
+use crate::judgement::{
+    Attempt, CellPair, CommonSessions, Outcome, Row, attempt, judge_cells, paired_runs, runs,
+};
 use crate::layout::Layout;
 use crate::levels::{in_words, is_left_out, shown};
 use crate::margin::MetricMargin;
@@ -27,16 +29,16 @@ pub(super) struct PairedCells<'a> {
 /// The cells that were measured in pairs, in the order of their first sessions. All of them together are decided with one
 /// error rate.
 pub(super) fn paired_cells<'a>(trials: &[&'a Trial]) -> Vec<PairedCells<'a>> {
-    let mut sessions: BTreeMap<(&str, u32, u32), [Option<&'a Trial>; 2]> = BTreeMap::new();
-    for trial in trials {
-        if let Some(paired) = &trial.paired {
-            let session = (trial.run.id.as_str(), paired.session, trial.attempt);
-            sessions.entry(session).or_default()[paired.side.index()] = Some(trial);
-        }
+    let runs = paired_runs(trials.iter().copied());
+    let mut sessions: BTreeMap<Attempt<'a>, Vec<&'a Trial>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| runs.contains(trial.run.id.as_str())) {
+        sessions.entry(attempt(trial)).or_default().push(trial);
     }
     let mut all: Vec<PairedCells<'a>> = Vec::new();
-    for sides in sessions.into_values() {
-        let [Some(a), Some(b)] = sides else { continue };
+    for mut sides in sessions.into_values() {
+        // The baseline's position is the first.
+        sides.sort_by_key(|trial| trial.position);
+        let [a, b] = sides[..] else { continue };
         let is_same = |cells: &&mut PairedCells<'a>| {
             cells.trials[0][0].cell == a.cell && cells.trials[1][0].cell == b.cell
         };
