@@ -8,6 +8,9 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use crate::factor::Factor;
 use crate::units::Span;
 
+/// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
+pub const DEFAULT_EFFECT: f64 = 0.05;
+
 /// What a run's cells and trials follow from, in addition to its campaign's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Basis {

@@ -20,6 +20,8 @@ pub struct Subject {
     pub facts: Vec<(String, String)>,
     /// The command to repeat it.
     pub command: String,
+    /// Outcomes of the gates, in sentences.
+    pub gates: Vec<String>,
     /// The time that was given for the sessions; none if instructions were counted.
     pub max_time: Option<Span>,
 }
@@ -50,6 +52,10 @@ pub fn text(view: &View, subject: &Subject) -> String {
         out += &by_counting(view);
     } else if view.paired.is_empty() {
         out += "\nNo session is usable.\n";
+    }
+    if !subject.gates.is_empty() {
+        out.push('\n');
+        out.extend(subject.gates.iter().map(|gate| wrap(gate, WIDTH)));
     }
     out += &format!("\nTo repeat it:\n{}", command(&subject.command));
     out
@@ -140,12 +146,11 @@ fn counted_cell(view: &View) -> Option<String> {
 
 /// Comparisons by counted instructions.
 fn by_counting(view: &View) -> String {
-    let label = view.panels.first().map_or("instructions per transaction", |panel| panel.figure.label);
     let baseline = view.columns.first().map(|column| column.label.as_str()).unwrap_or_default();
     let mut out = String::new();
     for comparison in &view.comparisons {
         let variant = &view.columns[comparison.column].label;
-        let text = format!("{variant} against {baseline}, {label}: {}", comparison.sentence);
+        let text = format!("{variant} against {baseline}: {}", comparison.sentence);
         out += &format!("\n{}", wrap(&text, WIDTH));
     }
     out + &wrap(

@@ -7,14 +7,11 @@ use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
 use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
-use crate::run::{Basis, Collect, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::run::{Basis, Collect, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
 use crate::value::{Spanned, SpecError, in_range, integer, one_of, word};
-
-/// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
-const DEFAULT_EFFECT: f64 = 0.05;
 
 /// Default maximum of the sessions of a comparison: more find only differences that hardly anyone looks for.
 const MAX_SESSIONS: u32 = 500;

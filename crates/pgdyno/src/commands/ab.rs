@@ -9,10 +9,13 @@ use std::path::{Path, PathBuf};
 
 use analysis::compare::{Compared, Gate, Gates, Request, compare};
 use analysis::judgement::{Outcome, Row};
+use analysis::metric::Metric;
 use analysis::select::{RunSelection, Selector};
 use bench::WeightedName;
 use clap::Args;
 use host::Cache;
+use model::merit::Merit;
+use model::plan::DEFAULT_EFFECT;
 use model::record::Trial;
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
@@ -192,17 +195,19 @@ impl AbArgs {
         let trials =
             CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
         let outcome = trials.measure(&store)?;
-        let decision = match outcome.progress.usable {
-            0 => None,
-            _ => {
-                let reading = Reading::of(&store)?;
-                let compared = compare(&reading, &self.request(&file, &run.id)?)?;
-                let trials: Vec<&Trial> =
-                    reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
-                let facts = subject::facts(&comparison, &origins, &cache, &trials);
-                self.print_result(&reading, &run.id, &compared, facts)?;
-                Some(self.exit(&compared))
-            }
+        let decide = || {
+            let reading = Reading::of(&store)?;
+            let compared = compare(&reading, &self.request(&file, &run.id)?)?;
+            let trials: Vec<&Trial> =
+                reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
+            let facts = subject::facts(&comparison, &origins, &cache, &trials);
+            self.print_result(&reading, &run.id, &compared, facts)?;
+            Ok(self.exit(&compared))
+        };
+        let decision = match (outcome.progress.usable > 0).then(decide).transpose() {
+            // A side may have no trial yet; and the terminal may have been closed, which interrupts the run.
+            Err(_) if outcome.interrupted => None,
+            decision => decision.map_err(|error: anyhow::Error| error)?,
         };
         note(&closing_lines(&outcome, store.root()));
         Ok(match (exit(&outcome), decision) {
@@ -224,10 +229,9 @@ impl AbArgs {
             Format::Table => {
                 let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
                 let max_time = (!self.count).then_some(self.max_time);
-                let subject = report::ab::Subject { facts, command: command_line(), max_time };
-                let gates =
-                    compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>();
-                print(&format!("{}{gates}", report::ab::text(&view, &subject)))
+                let gates = compared.gates_in_words();
+                let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
+                print(&report::ab::text(&view, &subject))
             }
             Format::Json => reading.print_json(&Document::new(compared)),
             format => print(&text(compared, format, terminal())),
@@ -280,11 +284,21 @@ impl AbArgs {
             threads: self.threads,
             protocol: Protocol::from(self.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
-            margin: self.margin,
+            margin: self.margin(),
             method,
             seed: self.seed,
             profile: self.profile,
         })
+    }
+
+    /// The margin that decides when the run ends: a tighter gate on the deciding figure makes it as small.
+    fn margin(&self) -> Option<Share> {
+        let merit = if self.rate.is_some() { Merit::Latency } else { Merit::Throughput };
+        let [deciding, _] = Metric::paired(merit);
+        let of_deciding = self.gates.iter().filter(|gate| gate.metric == deciding);
+        let bounds = of_deciding.map(|gate| gate.bound.abs()).filter(|bound| *bound > 0.0);
+        let margin = self.margin.map_or(DEFAULT_EFFECT, |Share(margin)| margin);
+        bounds.filter(|bound| *bound < margin).min_by(f64::total_cmp).map(Share).or(self.margin)
     }
 
     fn sides(&self, names: &[String]) -> Result<Sides, Usage> {

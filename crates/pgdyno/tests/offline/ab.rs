@@ -200,6 +200,12 @@ fn options_are_keys_of_the_campaign() {
     ] {
         assert_eq!(at(&campaign, name), expected, "{name}");
     }
+    let margin = |options: &str| at(&Place::new().campaign(&format!("17 18 {options}")), "run/effect");
+    assert_eq!(margin("--fail latency.p99>1%"), "");
+    assert_eq!(margin("--fail tps<-3%"), "\"3%\"", "within the default");
+    assert_eq!(margin("--fail tps<-3% --margin 2%"), "\"2%\"");
+    assert_eq!(margin("--fail tps<-10%"), "");
+    assert_eq!(margin("--fail latency.mean>1% -R 10"), "\"1%\"");
     let counted = Place::new().campaign("17 18 -S --count --kernel 6.12");
     assert_eq!(at(&counted, "factors/acceleration"), "[\"icount\"]");
     assert_eq!(at(&counted, "factors/kernel"), "[\"6.12\"]");

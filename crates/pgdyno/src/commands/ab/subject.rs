@@ -41,16 +41,17 @@ pub(super) fn facts(
         let version = trial.and_then(|trial| trial.server_version.as_deref()).unwrap_or(&server.name);
         let identity = trial.and_then(|trial| trial.server_build.as_deref());
         let installation = identity.and_then(|identity| installation(cache, &server.source, identity));
-        all_flags.push(installation.map(|installation| flags(&installation)).unwrap_or_default());
+        let of_server = installation.map(|installation| flags(&installation));
+        all_flags.push(of_server.filter(|flags| !flags.is_empty()));
         facts.push((server.name.clone(), format!("PostgreSQL {version}, {origin}")));
     }
-    match all_flags.iter().all(|flags| *flags == all_flags[0]) {
-        true => facts.extend(all_flags.pop().map(|flags| ("built with".to_owned(), flags))),
-        false => {
-            facts.iter_mut().zip(all_flags).for_each(|((_, text), flags)| *text += &format!("; {flags}"))
-        }
+    if all_flags.iter().all(|flags| *flags == all_flags[0]) {
+        all_flags.truncate(1);
+        facts.extend(all_flags.pop().flatten().map(|flags| ("built with".to_owned(), flags)));
     }
-    facts.retain(|(_, text)| !text.is_empty());
+    for ((_, text), flags) in facts.iter_mut().zip(all_flags) {
+        *text += &flags.map(|flags| format!("; {flags}")).unwrap_or_default();
+    }
     if let Sides::Settings(_, sides) = &comparison.sides {
         let of_side = |(name, settings): (&str, &BTreeMap<_, _>)| (name.to_owned(), in_words(settings));
         facts.extend(Comparison::SIDES.into_iter().zip(sides).map(of_side));
