@@ -1,0 +1,105 @@
+//! `pgdyno ab` on real servers: every outcome, its text and its exit code.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+
+use support::{Bench, text};
+
+/// Options of a short comparison of reads.
+const READS: [&str; 6] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent"];
+
+/// Exit code and output.
+fn ab(bench: &Bench, arguments: &[&str]) -> (i32, String) {
+    let output = bench.pgdyno(&[&["ab"], arguments, &READS[..]].concat());
+    let shown = text(&output);
+    let result = String::from_utf8(output.stdout).unwrap();
+    assert!(result.lines().all(|line| line.chars().count() <= 78), "{result}");
+    (output.status.code().unwrap(), shown)
+}
+
+/// The text with its continuation lines joined.
+fn joined(text: &str) -> String {
+    text.replace("\n  ", " ")
+}
+
+#[test]
+fn a_server_is_equivalent_to_itself_and_the_run_is_like_any_other() {
+    let bench = Bench::new("");
+    let (code, result) = ab(&bench, &["18", "18", "--margin", "60%", "--max-time", "2min", "--tag", "mine"]);
+    assert_eq!(code, 0, "{result}");
+    assert!(joined(&result).contains(": EQUIVALENT by transactions per second: "), "{result}");
+    assert!(result.contains("To repeat it:\npgdyno ab 18 18 --margin 60%"), "{result}");
+    let trials = bench.trials();
+    assert!(trials.iter().all(|trial| trial.paired.is_some() && trial.run.tags == ["mine"]));
+    for command in [["report"], ["show"], ["explain"], ["resume"]] {
+        let output = bench.pgdyno(&command);
+        assert!(output.status.success(), "{command:?}: {}", text(&output));
+    }
+    assert_eq!(bench.trials().len(), trials.len(), "nothing is left to resume");
+    let compared = bench.pgdyno(&["compare", "server=18", "server=18-2"]);
+    assert!(text(&compared).contains("EQUIVALENT"), "{}", text(&compared));
+}
+
+#[test]
+fn slower_settings_are_found_and_hit_a_gate() {
+    let bench = Bench::new("");
+    let settings = ["--b-set", "enable_indexscan=off", "--b-set", "enable_bitmapscan=off"];
+    let gate = ["--b-set", "enable_indexonlyscan=off", "--fail", "tps < -5%", "--max-time", "2min"];
+    let (code, result) = ab(&bench, &[&["18"], &settings[..], &gate[..]].concat());
+    assert_eq!(code, 3, "{result}");
+    assert!(joined(&result).contains(": REGRESSION by transactions per second: -"), "{result}");
+    assert!(result.contains("a           default settings\n"), "{result}");
+    assert!(
+        joined(&result).contains("b           enable_bitmapscan = off, enable_indexonlyscan = off"),
+        "{result}"
+    );
+}
+
+#[test]
+fn too_short_a_time_tells_what_a_decision_takes() {
+    let bench = Bench::new("");
+    let short = ["--margin", "0.01%", "--max-time", "6s"];
+    let (code, result) = ab(&bench, &[&["18", "18"], &short[..]].concat());
+    assert_eq!(code, 6, "{result}");
+    assert!(joined(&result).contains("Not decidable here in 6s by transactions per second."), "{result}");
+    let (code, _) = ab(&bench, &[&["18", "18", "--undecided", "pass"], &short[..]].concat());
+    assert_eq!(code, 0);
+}
+
+#[test]
+fn identical_programs_are_not_measured() {
+    let bench = Bench::new("");
+    let installed = server::install(&host::Cache::open().unwrap(), "18", &Quiet).unwrap();
+    for name in ["one", "two"] {
+        copy(installed.directory(), &bench.path().join(name));
+    }
+    let (code, result) = ab(&bench, &["./one", "./two"]);
+    assert_eq!(code, 0, "{result}");
+    assert!(result.contains("are byte-identical"), "{result}");
+    assert!(!bench.path().join(".pgdyno/trials").exists() || bench.trials().is_empty());
+}
+
+struct Quiet;
+
+impl host::Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+/// Copies a directory, readable for the user that servers run as.
+fn copy(from: &std::path::Path, to: &std::path::Path) {
+    use std::os::unix::fs::PermissionsExt;
+    fs::create_dir(to).unwrap();
+    fs::set_permissions(to.parent().unwrap(), fs::Permissions::from_mode(0o755)).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, to) = (entry.path(), to.join(entry.file_name()));
+        match (entry.file_type().unwrap().is_symlink(), path.is_dir()) {
+            (true, _) => std::os::unix::fs::symlink(fs::read_link(&path).unwrap(), to).unwrap(),
+            (false, true) => copy(&path, &to),
+            (false, false) => drop(fs::copy(&path, &to).unwrap()),
+        }
+    }
+}
