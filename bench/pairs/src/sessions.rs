@@ -33,7 +33,7 @@ impl Sessions {
                 (PairedFigure::Throughput, &mut sessions.throughput),
                 (PairedFigure::ServerCpu, &mut sessions.server_cpu),
             ] {
-                if let Some(log_ratio) = session_log_ratio(&figure.pairs(a, b, clients)) {
+                if let Some(log_ratio) = session_log_ratio(&figure.pairs([a, b], [clients; 2])) {
                     sequence.add(log_ratio);
                 }
             }

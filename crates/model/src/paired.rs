@@ -171,10 +171,10 @@ impl PairedFigure {
         }
     }
 
-    /// Its values in the pairs of a session, (a, b); pairs in which one is unknown are left out.
-    pub fn pairs(self, a: &PairedTrial, b: &PairedTrial, clients: u32) -> Vec<(f64, f64)> {
+    /// Its values in the pairs of a session, (a, b), whose sides have so many clients; pairs in which one is unknown are left out.
+    pub fn pairs(self, [a, b]: [&PairedTrial; 2], clients: [u32; 2]) -> Vec<(f64, f64)> {
         let slices = a.slices.iter().zip(&b.slices);
-        slices.filter_map(|(a, b)| Some((self.value(a, clients)?, self.value(b, clients)?))).collect()
+        slices.filter_map(|(a, b)| Some((self.value(a, clients[0])?, self.value(b, clients[1])?))).collect()
     }
 }
 

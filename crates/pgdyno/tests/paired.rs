@@ -68,7 +68,7 @@ fn a_planted_difference_is_found_in_every_session_and_slices_never_overlap() {
         let [of_a, of_b] = [a, b].map(|trial| trial.paired.as_ref().unwrap());
         assert_eq!([of_a, of_b].map(|paired| paired.slices.len()), [PAIRS as usize; 2]);
         for (figure, least) in [(PairedFigure::Throughput, -0.7), (PairedFigure::ServerCpu, 0.7)] {
-            let log_ratio = session_log_ratio(&figure.pairs(of_a, of_b, 2)).unwrap();
+            let log_ratio = session_log_ratio(&figure.pairs([of_a, of_b], [2, 2])).unwrap();
             assert!(log_ratio / least > 1.0, "{figure:?}: {log_ratio}");
         }
         // By one clock, each slice ends before the next one begins, whichever side it is on.
@@ -118,7 +118,7 @@ fn each_session_starts_both_servers_and_equal_ones_are_not_told_apart() {
     let log_ratios: Vec<f64> = sessions(&trials)
         .iter()
         .map(|sides| sides.map(|trial| trial.paired.as_ref().unwrap()))
-        .map(|[a, b]| session_log_ratio(&PairedFigure::Throughput.pairs(a, b, 2)).unwrap())
+        .map(|sides| session_log_ratio(&PairedFigure::Throughput.pairs(sides, [2, 2])).unwrap())
         .collect();
     let mean = log_ratios.iter().sum::<f64>() / 4.0;
     assert!(mean.abs() < 0.5, "{log_ratios:?}");

@@ -44,5 +44,4 @@ pub use error::RunError;
 pub use hooks::HookError;
 pub use host_context::HostContext;
 pub use run::run;
-pub use schedule::Progress;
-pub use sessions::ComparisonState;
+pub use schedule::{ComparisonState, Progress};

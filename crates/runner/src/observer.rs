@@ -7,7 +7,7 @@ use model::record::Trial;
 use model::units::Span;
 use model::waits::Waits;
 
-use crate::sessions::ComparisonState;
+use crate::schedule::ComparisonState;
 
 /// An event that users see.
 #[derive(Debug)]

@@ -6,13 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::cell::Cell;
 use model::machine::Acceleration;
 use model::merit::Merit;
+use model::paired::PairedFigure;
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Run, Status, Trial};
 use model::shuffle::Shuffler;
+use model::units::Span;
+use stats::PairedSequence;
 
 use crate::host_context::HostContext;
 use crate::repeats::{self, Pair};
-use crate::sessions::ComparisonState;
 
 /// One attempt at a planned trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +91,21 @@ pub(crate) trait Schedule {
 
     /// The state of the comparison of a cell with its baseline; none unless trials are paired, and of a baseline.
     fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>>;
+}
+
+/// The state of a comparison.
+#[derive(Clone, Debug)]
+pub struct ComparisonState<'a> {
+    /// The baseline.
+    pub a: &'a Cell,
+    /// The other cell.
+    pub b: &'a Cell,
+    /// The figure that decides.
+    pub figure: PairedFigure,
+    /// Its sessions so far.
+    pub sequence: PairedSequence,
+    /// Time until it is decided, if mean and spread stay as they are; zero if it is, none if unknown.
+    pub time_left: Option<Span>,
 }
 
 /// Trials one after another: those that have been run and those still to run.

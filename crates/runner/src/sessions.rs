@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::cell::Cell;
 use model::merit::Merit;
 use model::paired::{PairedFigure, PairedTrial, Side};
 use model::plan::{Plan, PlannedTrial};
@@ -14,7 +13,7 @@ use model::shuffle::Shuffler;
 use model::units::Span;
 use stats::{PairedSequence, Verdict, session_log_ratio};
 
-use crate::schedule::{NextTrial, Progress, Schedule};
+use crate::schedule::{ComparisonState, NextTrial, Progress, Schedule};
 
 /// The sessions of a plan: those that have been run and those still to run.
 pub(crate) struct SessionSchedule<'a> {
@@ -45,21 +44,6 @@ struct Session {
     is_earlier: bool,
     /// Start of the first trial and end of the last one.
     span: Option<(Timestamp, Timestamp)>,
-}
-
-/// The state of a comparison.
-#[derive(Clone, Debug)]
-pub struct ComparisonState<'a> {
-    /// The baseline.
-    pub a: &'a Cell,
-    /// The other cell.
-    pub b: &'a Cell,
-    /// The figure that decides.
-    pub figure: PairedFigure,
-    /// Its sessions so far.
-    pub sequence: PairedSequence,
-    /// Time until it is decided, if mean and spread stay as they are; zero if it is, none if unknown.
-    pub time_left: Option<Span>,
 }
 
 impl<'a> SessionSchedule<'a> {
@@ -99,11 +83,11 @@ impl<'a> SessionSchedule<'a> {
 
     /// The complete sessions of a comparison, with their log ratios.
     fn log_ratios(&self, comparison: usize) -> impl Iterator<Item = f64> {
-        let Comparison { a, figure, .. } = self.comparisons[comparison];
-        let clients = self.plan.cells[a].clients;
+        let Comparison { a, b, figure } = self.comparisons[comparison];
+        let clients = [a, b].map(|cell| self.plan.cells[cell].clients);
         self.of(comparison).filter_map(move |session| {
             let [Some(a), Some(b)] = &session.sides else { return None };
-            session_log_ratio(&figure.pairs(a, b, clients))
+            session_log_ratio(&figure.pairs([a, b], clients))
         })
     }
 

@@ -126,7 +126,7 @@ impl<'a> CommonSessions<'a> {
 
 /// The values of a figure in the pairs of a session.
 fn pairs(figure: PairedFigure, a: &Trial, b: &Trial) -> Option<Vec<(f64, f64)>> {
-    Some(figure.pairs(a.paired.as_ref()?, b.paired.as_ref()?, clients_of(a)?))
+    Some(figure.pairs([a.paired.as_ref()?, b.paired.as_ref()?], [clients_of(a)?, clients_of(b)?]))
 }
 
 /// Comparison of a metric of two cells by their common sessions.

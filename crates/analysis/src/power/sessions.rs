@@ -61,7 +61,7 @@ fn known_sessions(cell: &Cell, trials: &[&Trial]) -> Option<(f64, f64)> {
             let Some(common) = CommonSessions::new(a, b) else { continue };
             let log_ratio = |pair: [&Trial; 2]| {
                 let [Some(a), Some(b)] = pair.map(|trial| trial.paired.as_ref()) else { return None };
-                session_log_ratio(&figure.pairs(a, b, cell.clients))
+                session_log_ratio(&figure.pairs([a, b], [cell.clients; 2]))
             };
             let log_ratios: Vec<f64> = common.usable().filter_map(log_ratio).collect();
             if log_ratios.len() >= stats::MIN_RUNS {
