@@ -368,7 +368,7 @@ impl Observer for Reports {
     }
 
     fn paused(&mut self, slice: &Slice) {
-        self.slices.send(slice.clone()).unwrap();
+        self.slices.send(*slice).unwrap();
     }
 
     fn on_message(&mut self, message: &DriverMessage) {

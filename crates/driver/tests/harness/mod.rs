@@ -325,7 +325,7 @@ impl Driver {
         loop {
             match self.process.next(TIMEOUT).unwrap() {
                 ProcessEvent::Reply(Reply::Paused(slice)) => {
-                    self.replies.push(Reply::Paused(*slice));
+                    self.replies.push(Reply::Paused(slice));
                     return slice;
                 }
                 ProcessEvent::Reply(reply) => self.replies.push(reply),
