@@ -99,11 +99,9 @@ impl Observer for CampaignProgress {
                 self.bar.set_length(*of_at_most as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
                 if self.paired {
-                    let left = duration(remaining.seconds());
-                    self.bar.set_length(u64::from(trial.position) + 1 + *of as u64);
-                    self.bar.set_prefix(format!("session {}", trial.repeat));
-                    if self.bar.message().is_empty() {
-                        self.bar.set_message(format!("about {left} left"));
+                    self.bar.set_style(session_style());
+                    if trial.repeat == 1 {
+                        self.bar.set_message(format!("first session: {cell}"));
                     }
                     return;
                 }
@@ -183,6 +181,11 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
 fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// How many sessions there will be is not known.
+fn session_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 #[cfg(test)]

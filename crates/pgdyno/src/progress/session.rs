@@ -1,17 +1,18 @@
 //! The state of a comparison by sessions, in a line.
 
 use model::paired::PairedFigure;
-use plaintext::figures::duration;
+use plaintext::figures::{counted, duration};
 use runner::ComparisonState;
 use stats::Verdict;
 
 /// Columns of the strip of sessions, odd so that no change has its own.
-const WIDTH: usize = 41;
+const WIDTH: usize = 27;
 
 /// Margins to each side of the strip's center.
 const MARGINS: f64 = 3.0;
 
-/// A comparison after a session: figure, change with its interval, sessions as dots around no change, and the time left.
+/// A comparison after a session: sessions as dots around no change, change with its interval, and the time left; then what is
+/// compared, which a narrow terminal cuts off.
 pub(super) fn line(state: &ComparisonState) -> String {
     let ComparisonState { a, b, figure, sequence, time_left } = state;
     let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
@@ -35,10 +36,10 @@ pub(super) fn line(state: &ComparisonState) -> String {
         _ => "decided".to_owned(),
     };
     format!(
-        "{} {} {figure} {change}, {} sessions, {rest}",
+        "{} {change}, {}, {rest}: {figure} of {}",
         strip(state),
-        differing(&a.to_string(), &b.to_string()),
-        sequence.sessions()
+        counted(sequence.sessions(), "session"),
+        differing(&a.to_string(), &b.to_string())
     )
 }
 
@@ -49,7 +50,7 @@ fn differing(baseline: &str, cell: &str) -> String {
     let changed: Vec<&str> = own.clone().map(|(_, word)| *word).collect();
     let from: Vec<&str> = own.filter_map(|(at, _)| baseline.get(at).copied()).collect();
     let common = cell.iter().filter(|word| !changed.contains(word)).copied();
-    format!("{} against {}, {}:", changed.join(" "), from.join(" "), common.collect::<Vec<_>>().join(" "))
+    format!("{} against {}, {}", changed.join(" "), from.join(" "), common.collect::<Vec<_>>().join(" "))
 }
 
 /// Sessions as dots on a logarithmic scale around no change, with the margins (`:`) and the interval (`[` and `]`).
@@ -109,11 +110,11 @@ mod tests {
         let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         let first = state(&plan, &[-0.1]);
         assert!(first.contains("18 against 17, default select-only scale 1 clients 4"), "{first}");
-        assert!(first.contains("throughput -9.5%, 1 sessions, time left unknown"), "{first}");
+        assert!(first.contains("-9.5%, 1 session, time left unknown: throughput of 18"), "{first}");
         let spread: Vec<f64> = (0..6).map(|nth| if nth % 2 == 0 { -0.02 } else { 0.04 }).collect();
         let open = state(&plan, &spread);
         assert!(open.contains("6 sessions, about ") && open.starts_with('['), "{open}");
         let halved = state(&plan, &[-0.7, -0.69, -0.71, -0.7, -0.69, -0.7, -0.7, -0.71]);
-        assert!(halved.contains("decided") && halved.contains("throughput -50."), "{halved}");
+        assert!(halved.contains("decided: throughput") && halved.contains(" -50."), "{halved}");
     }
 }
