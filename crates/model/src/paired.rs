@@ -115,7 +115,7 @@ impl MeasuredSlice {
     }
 
     /// Transactions that began in it, those of the guard included.
-    const fn all_transactions(&self) -> u64 {
+    pub const fn all_transactions(&self) -> u64 {
         self.load.transactions + self.load.failed + self.load.guarded
     }
 

@@ -173,7 +173,7 @@ impl Budget {
             of: None,
             us: case.latency_us - total_us,
         });
-        let concurrent = case.transactions * service_us / case.window_us();
+        let concurrent = case.transactions * service_us / case.load_time_us();
         let effective_samples = f64::from(case.samples) * concurrent.min(1.0);
         Self { latency_us: case.latency_us, parts, samples: case.samples, effective_samples }
     }
@@ -275,7 +275,7 @@ const SATURATED: f64 = 0.9;
 fn is_saturated(case: &Case, run_us: f64) -> bool {
     let Some(busiest_us) = case.growth("role.busiest_run_us", Some("driver")) else { return false };
     let threads = (run_us / busiest_us).round().max(1.0);
-    run_us >= SATURATED * threads * case.window_us()
+    run_us >= SATURATED * threads * case.load_time_us()
 }
 
 /// Driver lag of all responses of a transaction, from the thread's wake-up until each is handled.
@@ -313,7 +313,7 @@ fn named_waits(case: &Case) -> Vec<ComponentTime> {
             Component::WalFlush => format!("({event})"),
             _ => event.to_owned(),
         };
-        let us = f64::from(waits.seen) / f64::from(case.samples) * case.per_transaction(case.window_us());
+        let us = f64::from(waits.seen) / f64::from(case.samples) * case.per_transaction(case.load_time_us());
         match parts
             .iter_mut()
             .find(|part| part.component == component && part.of.as_deref() == Some(&subject))

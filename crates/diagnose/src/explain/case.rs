@@ -1,6 +1,7 @@
 //! A trial's record, restricted to its measured window.
 
 use model::message::Phase;
+use model::paired::MeasuredSlice;
 use model::record::{Event, Summary, TrialRecord};
 use model::waits::{SessionKind, Waits};
 
@@ -84,6 +85,18 @@ impl<'a> Case<'a> {
         (self.to_us - self.from_us) as f64
     }
 
+    /// Time in the window in which the load ran, in microseconds: of a paired trial, without its pauses.
+    pub(crate) fn load_time_us(&self) -> f64 {
+        let slices_us = self.record.trial.paired.as_ref().and_then(|paired| {
+            let slices = || paired.slices.iter();
+            let us: u64 = slices().map(|slice| slice.load.end_us.saturating_sub(slice.load.start_us)).sum();
+            let transactions: u64 = slices().map(MeasuredSlice::all_transactions).sum();
+            // The window also has the warm-up, whose slice is not known.
+            (transactions > 0).then(|| us as f64 * self.transactions / transactions as f64)
+        });
+        slices_us.unwrap_or(self.window_us())
+    }
+
     /// Waits in the window: spans of which more than half lies in it.
     pub(crate) fn waits(&self) -> impl Iterator<Item = &'a Waits> {
         let (from_us, to_us) = (self.from_us, self.to_us);
@@ -102,7 +115,7 @@ impl<'a> Case<'a> {
     /// Time of matching sessions of the load per transaction, in microseconds.
     pub(crate) fn load_us(&self, which: impl Fn(&Waits) -> bool) -> f64 {
         self.per_transaction(
-            self.sessions(|waits| waits.session == SessionKind::Load && which(waits)) * self.window_us(),
+            self.sessions(|waits| waits.session == SessionKind::Load && which(waits)) * self.load_time_us(),
         )
     }
 
@@ -113,7 +126,7 @@ impl<'a> Case<'a> {
             || self.sessions(|waits| waits.session == SessionKind::Load),
             |clients| f64::from(*clients),
         );
-        (self.per_transaction(clients * self.window_us()) - service_us).max(0.0)
+        (self.per_transaction(clients * self.load_time_us()) - service_us).max(0.0)
     }
 
     /// An amount of the whole window, per transaction.

@@ -1,8 +1,8 @@
 use std::collections::BTreeMap;
 
-use model::message::{Interval, Phase};
+use model::message::{Interval, Phase, Slice};
 use model::metrics::{Kind, Metrics, Point, Series};
-use model::paired::{PairedTrial, Side};
+use model::paired::{MeasuredSlice, PairedTrial, Side};
 use model::plan::Plan;
 use model::record::{BackgroundSummary, Event, Latency, Run, Setting, Summary, Trial};
 use model::spec::Campaign;
@@ -129,6 +129,30 @@ fn parts_are_counted_or_sampled_and_the_rest_is_unexplained() {
     let sum: f64 = explanation.budget.parts.iter().map(|part| part.us).sum();
     assert!((sum - 2000.0).abs() < 1e-6);
     assert_eq!(explanation.confidence(), Confidence::Medium, "a tenth of the latency is unexplained");
+}
+
+/// Sessions are not sampled in a pause, so that samples are of the time in slices.
+#[test]
+fn the_pauses_of_a_paired_trial_are_no_time_of_its_transactions() {
+    let record = record(("LWLock", "BufferContent"));
+    let mut paired = record.clone();
+    paired.intervals[0].width_us = 20 * SECOND as u64;
+    paired.metrics.0.iter_mut().for_each(|series| series.points.last_mut().unwrap().at_us = 20 * SECOND);
+    let load = Slice {
+        start_us: 0,
+        pause_us: 8 * SECOND as u64,
+        end_us: 8 * SECOND as u64,
+        transactions: 7_000,
+        failed: 0,
+        guarded: 1_000,
+        client_us: 16 * SECOND as u64,
+        latency_us: 16 * SECOND as u64,
+        service_us: None,
+    };
+    // 2,000 of the 10,000 were in the warm-up.
+    let slices = vec![MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None }];
+    paired.trial.paired = Some(PairedTrial { session: 1, side: Side::A, slices });
+    assert_eq!(parts(&explain(&paired).unwrap()), parts(&explain(&record).unwrap()));
 }
 
 #[test]

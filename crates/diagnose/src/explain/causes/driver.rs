@@ -15,7 +15,7 @@ pub(super) fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
         + budget.us(Component::DriverLag)
         + own * budget.us(Component::DriverRunQueue);
     let share = us / budget.latency_us;
-    let (run, wait) = (busiest_us / case.window_us(), wait_us / case.window_us());
+    let (run, wait) = (busiest_us / case.load_time_us(), wait_us / case.load_time_us());
     if share < MIN_DOMINANT_SHARE || run + own * wait < MIN_DOMINANT_SHARE {
         return None;
     }

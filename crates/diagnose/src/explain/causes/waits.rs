@@ -228,7 +228,7 @@ fn held_by_others(case: &Case) -> f64 {
     let held: f64 = outside_lock_holders(case)
         .filter_map(|event| Some(event.figures.get("sessions_blocked")? * event.figures.get("looks")?))
         .sum();
-    let waited = case.sessions(is_lock) * case.window_us() / 1e6;
+    let waited = case.sessions(is_lock) * case.load_time_us() / 1e6;
     if waited > 0.0 { (held / waited).min(1.0) } else { 0.0 }
 }
 
