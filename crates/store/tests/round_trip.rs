@@ -9,9 +9,10 @@ use std::process::Command;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
 use model::factor::Factor;
 use model::merit::{Merit, NamedFigure};
-use model::message::Phase;
+use model::message::{Phase, Slice};
 use model::metrics::{Kind, Metrics, Series};
-use model::record::{Environment, TrialRecord};
+use model::paired::{MeasuredSlice, PairedTrial, Side};
+use model::record::{Environment, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 use model::units::{Rate, Span};
 use model::waits::{SessionKind, Waits};
@@ -35,6 +36,39 @@ fn a_trial_is_read_back_unchanged() {
     }
     assert_eq!(store.check().unwrap(), Check { bundles: 3, problems: Vec::new() });
     assert_eq!(store.trials().unwrap().len(), 3);
+}
+
+/// The throughput of a paired trial is that of its slices.
+#[test]
+fn the_slices_of_a_paired_trial_are_read_back_and_checked() {
+    let (_root, store) = store();
+    let load = Slice {
+        start_us: 200_000,
+        pause_us: 250_000,
+        end_us: 251_000,
+        transactions: 300,
+        failed: 1,
+        guarded: 20,
+        client_us: 180_000,
+        latency_us: 150_000,
+        service_us: Some(140_000),
+    };
+    let slice = MeasuredSlice { load, server_cpu_us: Some(20_000), paused_cpu_us: None };
+    let paired = PairedTrial { session: 7, side: Side::B, slices: vec![slice] };
+    let mut record = record(&new_id());
+    let clients = record.trial.cell.clients.known().copied().unwrap();
+    record.trial.summary.as_mut().unwrap().tps = paired.tps(clients).unwrap();
+    record.trial.paired = Some(paired);
+    store.write(&record).unwrap();
+    assert_eq!(store.load(&record.trial.id).unwrap(), stored(record.clone()));
+    assert_eq!(store.check().unwrap().problems, Vec::new());
+
+    let trial = Trial { id: new_id(), ..record.trial.clone() };
+    let mut other = TrialRecord { trial, ..record };
+    other.trial.summary.as_mut().unwrap().tps = 1.0;
+    store.write(&other).unwrap();
+    let problems = store.check().unwrap().problems;
+    assert!(problems.len() == 1 && problems[0].reason.contains("by its slices"), "{problems:?}");
 }
 
 #[test]

@@ -19,9 +19,8 @@ use model::factor::pin::Processors;
 use model::factor::settings::SettingsVariant;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
-use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval, Slice};
+use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
-use model::paired::{MeasuredSlice, PairedTrial, Side};
 use model::plan::Plan;
 use model::profile::{OffCpu, ProfileSummary, Scope, Stacks, Unwinding};
 use model::record::{
@@ -273,7 +272,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 other_commits: Some(9),
                 server_commits: Some(20),
             },
-            paired: Some(paired()),
+            paired: None,
             imported: None,
         },
         environment: Environment {
@@ -533,20 +532,4 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
         ..record.trial
     };
     record
-}
-
-fn paired() -> PairedTrial {
-    let load = Slice {
-        start_us: 200_000,
-        pause_us: 250_000,
-        end_us: 251_000,
-        transactions: 300,
-        failed: 1,
-        guarded: 20,
-        client_us: 180_000,
-        latency_us: 150_000,
-        service_us: Some(140_000),
-    };
-    let slice = MeasuredSlice { load, server_cpu_us: Some(20_000), paused_cpu_us: None };
-    PairedTrial { session: 7, side: Side::B, slices: vec![slice] }
 }
