@@ -12,7 +12,7 @@ use store::Store;
 
 use crate::Options;
 use crate::cases::Case;
-use crate::sessions::Sessions;
+use crate::sessions::{Round, Sessions};
 use crate::table::Unpaired;
 
 /// Statements of the workload `hashing`.
@@ -31,12 +31,6 @@ pub(crate) struct Campaigns<'a> {
     pub(crate) directory: &'a Path,
     pub(crate) store: &'a Store,
     pub(crate) options: &'a Options,
-}
-
-/// A run by pairs.
-pub(crate) struct Round {
-    pub(crate) sessions: Sessions,
-    pub(crate) elapsed: Duration,
 }
 
 impl Campaigns<'_> {

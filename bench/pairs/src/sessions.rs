@@ -1,8 +1,16 @@
 //! The sessions of a run.
 
+use std::time::Duration;
+
 use model::paired::{MeasuredSlice, PairedFigure, PairedTrial, Side};
 use model::record::{Status, Trial};
 use stats::{PairedSequence, session_log_ratio};
+
+/// A run by pairs.
+pub(crate) struct Round {
+    pub(crate) sessions: Sessions,
+    pub(crate) elapsed: Duration,
+}
 
 /// What a run's sessions showed.
 pub(crate) struct Sessions {

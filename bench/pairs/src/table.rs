@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use stats::{Comparison, Estimate, MARGIN, PairedSequence, Spread, Verdict, verdicts};
 
-use crate::campaign::Round;
 use crate::cases::Case;
+use crate::sessions::Round;
 
 pub(crate) const HEAD: &str = "\
 | case | right | wrong | open | seconds | sessions | throughput | server CPU | spread | paused |

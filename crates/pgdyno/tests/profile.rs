@@ -121,9 +121,9 @@ fn a_part_of_the_window_is_profiled_if_requested() {
     let profile = bench.trials()[0].profile.clone().unwrap();
     assert_eq!(profile.callgraph, Unwinding::FramePointers);
     assert_eq!(profile.callgraph_reason, "requested by the campaign");
-    // On a busy machine, both ends may be late.
+    // On a busy machine, both ends may be late: a late start makes it shorter.
     let length_us = profile.to_us - profile.from_us;
-    assert!(profile.from_us >= 300_000 && (400_000..1_500_000).contains(&length_us), "{profile:?}");
+    assert!(profile.from_us >= 300_000 && (100_000..1_500_000).contains(&length_us), "{profile:?}");
 }
 
 #[test]
