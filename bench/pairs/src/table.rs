@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use stats::{Comparison, Estimate, MARGIN, PairedSequence, Spread, Verdict, verdicts};
+use stats::{Comparison, Estimate, Logs, MARGIN, PairedSequence, Spread, Verdict, verdicts};
 
 use crate::cases::Case;
 use crate::sessions::Round;
@@ -57,6 +57,8 @@ impl fmt::Display for Outcomes<'_> {
         let sessions = median(self.rounds.iter().map(|round| round.sessions.throughput.sessions() as f64));
         let throughput = self.log_ratios(|round| &round.sessions.throughput);
         let server_cpu = self.log_ratios(|round| &round.sessions.server_cpu);
+        let spread = Logs::new(throughput.iter().map(|log_ratio| log_ratio.exp()));
+        let spread = spread.and_then(|logs| logs.standard_deviation());
         let leftover = median(self.rounds.iter().map(|round| round.sessions.leftover));
         write!(
             f,
@@ -65,7 +67,7 @@ impl fmt::Display for Outcomes<'_> {
             self.seconds(),
             change(Estimate::of_pairs(&throughput)),
             change(Estimate::of_pairs(&server_cpu)),
-            100.0 * standard_deviation(&throughput),
+            100.0 * spread.unwrap_or(f64::NAN),
             100.0 * leftover
         )
     }
@@ -123,10 +125,4 @@ fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
-}
-
-fn standard_deviation(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (squares / (values.len() as f64 - 1.0)).sqrt()
 }

@@ -17,7 +17,7 @@ pub fn shown(cell: &RecordedCell, free: &[Factor]) -> Levels {
     free.iter().map(|factor| (*factor, factor.level(cell))).collect()
 }
 
-/// Whether texts leave out a level: it is unknown, or a default that goes without saying.
+/// Whether texts leave out a level: it is unknown, or the default.
 pub(crate) fn is_left_out(factor: Factor, level: &str) -> bool {
     let has_default = factor.place() != Place::Title;
     let is_default = has_default && factor.default_level().is_some_and(|default| default == level);

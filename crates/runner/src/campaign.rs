@@ -77,14 +77,9 @@ impl Campaign<'_> {
     /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
     /// row have no load.
     pub fn execute(&self) -> Result<RunOutcome, RunError> {
-        let mut of_trials;
-        let mut of_sessions;
-        let schedule: &mut dyn Schedule = if self.is_paired() {
-            of_sessions = SessionSchedule::new(self.plan, self.trials, self.earlier);
-            &mut of_sessions
-        } else {
-            of_trials = TrialSchedule::new(self.plan, self.host, self.trials, self.earlier);
-            &mut of_trials
+        let mut schedule: Box<dyn Schedule> = match self.is_paired() {
+            true => Box::new(SessionSchedule::new(self.plan, self.trials, self.earlier)),
+            false => Box::new(TrialSchedule::new(self.plan, self.host, self.trials, self.earlier)),
         };
         if schedule.next().is_empty() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
@@ -100,7 +95,7 @@ impl Campaign<'_> {
         if let Some(hook) = &hooks.before_campaign {
             hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
-        let outcome = self.run_trials(schedule, &turn);
+        let outcome = self.run_trials(&mut *schedule, &turn);
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {

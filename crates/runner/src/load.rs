@@ -88,7 +88,8 @@ pub(crate) enum LoadEvent<'a> {
     Interval(&'a Interval),
 }
 
-/// Runs a load to its end, in slices if it is one side of a session. Failures are part of the result. A driver that does not end is killed when its handle is dropped.
+/// Runs a load to its end, in slices if it is one side of a session. Failures are part of the result. A driver that does not
+/// end is killed when its handle is dropped.
 pub(crate) fn drive(
     rig: &dyn Rig,
     mut driver: Box<dyn Driver>,

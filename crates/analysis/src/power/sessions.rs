@@ -8,7 +8,7 @@ use model::paired::PairedFigure;
 use model::plan::{Order, Plan};
 use model::record::Trial;
 use plaintext::figures::duration;
-use stats::{Sample, session_log_ratio, sessions_for_equivalence};
+use stats::{Logs, Sample, session_log_ratio, sessions_for_equivalence};
 
 use super::power_check::is_like;
 use crate::judgement::CommonSessions;
@@ -63,21 +63,15 @@ fn known_sessions(cell: &Cell, trials: &[&Trial]) -> Option<(f64, f64)> {
                 let [Some(a), Some(b)] = pair.map(|trial| trial.paired.as_ref()) else { return None };
                 session_log_ratio(&figure.pairs([a, b], [cell.clients; 2]))
             };
-            let log_ratios: Vec<f64> = common.usable().filter_map(log_ratio).collect();
-            if log_ratios.len() >= stats::MIN_RUNS {
-                spreads.push(standard_deviation(&log_ratios));
+            let Some(logs) = Logs::new(common.usable().filter_map(log_ratio).map(f64::exp)) else { continue };
+            if logs.n() >= stats::MIN_RUNS {
+                spreads.extend(logs.standard_deviation());
                 seconds.extend(common.session_seconds());
             }
         }
     }
     let median = |values: Vec<f64>| Sample::new(values).map(|sample| sample.median());
     Some((median(spreads)?, median(seconds)?))
-}
-
-fn standard_deviation(values: &[f64]) -> f64 {
-    let mean = values.iter().sum::<f64>() / values.len() as f64;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (squares / (values.len() as f64 - 1.0)).sqrt()
 }
 
 impl ExpectedSessions {

@@ -195,7 +195,7 @@ impl AbArgs {
         let trials =
             CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
         let outcome = trials.measure(&store)?;
-        let decide = || {
+        let decide = || -> anyhow::Result<Exit> {
             let reading = Reading::of(&store)?;
             let compared = compare(&reading, &self.request(&file, &run.id)?)?;
             let trials: Vec<&Trial> =
@@ -207,7 +207,7 @@ impl AbArgs {
         let decision = match (outcome.progress.usable > 0).then(decide).transpose() {
             // A side may have no trial yet; and the terminal may have been closed, which interrupts the run.
             Err(_) if outcome.interrupted => None,
-            decision => decision.map_err(|error: anyhow::Error| error)?,
+            decision => decision?,
         };
         note(&closing_lines(&outcome, store.root()));
         Ok(match (exit(&outcome), decision) {

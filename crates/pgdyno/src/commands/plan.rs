@@ -4,7 +4,7 @@ use std::path::Path;
 
 use analysis::power::{PowerCheck, expected_sessions, noise_of, power_check, trials_on};
 use clap::Args;
-use model::plan::Plan;
+use model::plan::{Order, Plan};
 use model::secret::MaskSecrets;
 use plaintext::table::Format;
 use report::plan::{Document, text};
@@ -95,7 +95,7 @@ impl PlanArgs {
 /// Power of a plan's comparisons at the noise of earlier trials on this host; `None` if the store does not exist or
 /// can't be read, since the user did not ask for it.
 pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
-    plan.run.compare?;
+    plan.run.compare.filter(|_| plan.run.order != Order::Paired)?;
     let store = Store::existing(store).ok()?;
     // Those of stored trials are masked.
     let mut plan = plan.clone();
@@ -106,6 +106,9 @@ pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
 /// How long a paired campaign takes by earlier sessions on this host, a sentence; `None` as in [`power_of_plan`], and
 /// without such sessions.
 pub(crate) fn expected_time(plan: &Plan, store: &Path) -> Option<String> {
+    if plan.run.order != Order::Paired {
+        return None;
+    }
     let store = Store::existing(store).ok()?;
     let reader = store.reader().ok()?;
     let mut plan = plan.clone();
