@@ -22,7 +22,7 @@ use store::Store;
 
 use campaign::Campaigns;
 use cases::CASES;
-use table::Outcomes;
+use table::{Outcomes, UnpairedOutcomes};
 
 /// Compares servers in pairs, again and again, and counts the verdicts
 ///
@@ -32,8 +32,8 @@ use table::Outcomes;
 /// over all rounds with its 95 % confidence interval; the spread of sessions; and the CPU time of the paused server as a
 /// share of the running one's.
 ///
-/// With --unpaired, trials of the same case then run one after another in randomized blocks for the time of the paired
-/// rounds, and the table has their ratio, and whether it is decided.
+/// With --unpaired, trials of the same case run one after another in randomized blocks after each round, for as long as it
+/// took, and a second row of the case has how many of these comparisons decide, and their ratio.
 #[derive(Parser)]
 struct Options {
     /// Cases whose name contains this; all if not given
@@ -54,9 +54,9 @@ struct Options {
     /// Processes that compute all the time, next to the measurement
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: u32,
-    /// Measures the same cases by trials one after another, too
-    #[arg(long)]
-    unpaired: bool,
+    /// Measures the same cases by trials one after another, too, for so many times the time of the paired round
+    #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
+    unpaired: Option<f64>,
     /// The server: a major or full PostgreSQL version, downloaded if not cached
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
@@ -87,12 +87,17 @@ fn main() -> Result<()> {
     let mut out = stdout();
     writeln!(out, "margin {}, at most {} a round\n\n{}", options.margin, options.max_time, table::HEAD)?;
     for case in cases {
-        let rounds =
-            (1..=options.rounds).map(|seed| campaigns.paired(case, seed)).collect::<Result<Vec<_>>>()?;
-        let outcomes = Outcomes::new(case, &rounds);
-        writeln!(out, "{outcomes}")?;
-        if options.unpaired {
-            writeln!(out, "{}", campaigns.unpaired(case, outcomes.seconds())?)?;
+        let (mut rounds, mut unpaired) = (Vec::new(), Vec::new());
+        for seed in 1..=options.rounds {
+            let round = campaigns.paired(case, seed)?;
+            if let Some(factor) = options.unpaired {
+                unpaired.push(campaigns.unpaired(case, round.elapsed.as_secs_f64() * factor)?);
+            }
+            rounds.push(round);
+        }
+        writeln!(out, "{}", Outcomes { case, rounds: &rounds })?;
+        if !unpaired.is_empty() {
+            writeln!(out, "{}", UnpairedOutcomes { case, rounds: &unpaired })?;
         }
         out.flush()?;
     }

@@ -12,40 +12,13 @@ pub(crate) const HEAD: &str = "\
 | case | right | wrong | open | seconds | sessions | throughput | server CPU | spread | paused |
 |---|---:|---:|---:|---:|---:|---|---|---:|---:|";
 
-/// The rounds of a case.
+/// The paired rounds of a case.
 pub(crate) struct Outcomes<'a> {
-    case: &'a Case,
-    rounds: &'a [Round],
+    pub(crate) case: &'a Case,
+    pub(crate) rounds: &'a [Round],
 }
 
-impl<'a> Outcomes<'a> {
-    pub(crate) fn new(case: &'a Case, rounds: &'a [Round]) -> Self {
-        Self { case, rounds }
-    }
-
-    /// Median length of a round.
-    pub(crate) fn seconds(&self) -> f64 {
-        median(self.rounds.iter().map(|round| round.elapsed.as_secs_f64()))
-    }
-
-    /// Rounds with the expected verdict, or any where none is; with another one; and without.
-    fn counts(&self) -> [usize; 3] {
-        let mut counts = [0; 3];
-        for round in self.rounds {
-            let verdict = round.sessions.throughput.verdict();
-            let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Insufficient);
-            let is_right = self.case.expected.is_none_or(|expected| expected == verdict);
-            counts[if is_open {
-                2
-            } else if is_right {
-                0
-            } else {
-                1
-            }] += 1;
-        }
-        counts
-    }
-
+impl Outcomes<'_> {
     fn log_ratios(&self, of: fn(&Round) -> &PairedSequence) -> Vec<f64> {
         self.rounds.iter().flat_map(|round| of(round).log_ratios()).copied().collect()
     }
@@ -53,7 +26,8 @@ impl<'a> Outcomes<'a> {
 
 impl fmt::Display for Outcomes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [right, wrong, open] = self.counts();
+        let verdicts = self.rounds.iter().map(|round| round.sessions.throughput.verdict());
+        let [right, wrong, open] = counts(self.case, verdicts);
         let sessions = median(self.rounds.iter().map(|round| round.sessions.throughput.sessions() as f64));
         let throughput = self.log_ratios(|round| &round.sessions.throughput);
         let server_cpu = self.log_ratios(|round| &round.sessions.server_cpu);
@@ -64,7 +38,7 @@ impl fmt::Display for Outcomes<'_> {
             f,
             "| {} | {right} | {wrong} | {open} | {:.0} | {sessions:.0} | {} | {} | {:.1}% | {:.1}% |",
             self.case.name,
-            self.seconds(),
+            median(self.rounds.iter().map(|round| round.elapsed.as_secs_f64())),
             change(Estimate::of_pairs(&throughput)),
             change(Estimate::of_pairs(&server_cpu)),
             100.0 * spread.unwrap_or(f64::NAN),
@@ -94,19 +68,57 @@ impl Unpaired {
     }
 }
 
-impl fmt::Display for Unpaired {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let estimate = self.comparison.as_ref().and_then(|comparison| comparison.estimate);
+impl Unpaired {
+    fn verdict(&self) -> Verdict {
         let verdict = self.comparison.iter().flat_map(|of| verdicts(std::slice::from_ref(of))).next();
-        let verdict = verdict.map_or_else(|| "none".to_owned(), |verdict| format!("{verdict:?}"));
+        verdict.unwrap_or(Verdict::Insufficient)
+    }
+
+    fn estimate(&self) -> Option<Estimate> {
+        self.comparison.as_ref().and_then(|comparison| comparison.estimate)
+    }
+}
+
+/// The rounds of a case by trials one after another.
+pub(crate) struct UnpairedOutcomes<'a> {
+    pub(crate) case: &'a Case,
+    pub(crate) rounds: &'a [Unpaired],
+}
+
+impl fmt::Display for UnpairedOutcomes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [right, wrong, open] = counts(self.case, self.rounds.iter().map(Unpaired::verdict));
+        let estimate = match self.rounds {
+            [only] => only.estimate(),
+            rounds => {
+                let log_ratios: Vec<f64> =
+                    rounds.iter().filter_map(|round| Some(round.estimate()?.ratio.ln())).collect();
+                Estimate::of_pairs(&log_ratios)
+            }
+        };
         write!(
             f,
-            "| one after another | | | | {:.0} | {} trials a side | {} | {verdict} | | |",
-            self.elapsed.as_secs_f64(),
-            self.trials,
+            "| … one after another | {right} | {wrong} | {open} | {:.0} | {:.0} trials a side | {} | | | |",
+            median(self.rounds.iter().map(|round| round.elapsed.as_secs_f64())),
+            median(self.rounds.iter().map(|round| round.trials as f64)),
             change(estimate)
         )
     }
+}
+
+/// Rounds with the expected verdict, or any where none is; with another one; and without.
+fn counts(case: &Case, verdicts: impl Iterator<Item = Verdict>) -> [usize; 3] {
+    let mut counts = [0; 3];
+    for verdict in verdicts {
+        let is_right = case.expected.is_none_or(|expected| expected == verdict);
+        let at = match verdict {
+            Verdict::Inconclusive | Verdict::Insufficient => 2,
+            _ if is_right => 0,
+            _ => 1,
+        };
+        counts[at] += 1;
+    }
+    counts
 }
 
 /// A change with its 95 % confidence interval.

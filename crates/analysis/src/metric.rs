@@ -28,6 +28,9 @@ pub enum Metric {
     Instructions,
     /// CPU time per transaction of all server processes except those that serve pgdyno, in microseconds.
     CpuPerTransaction,
+    /// Instructions per transaction of the server's programs, without the kernel's, as the CPU counts them in slices of
+    /// paired trials.
+    ServerInstructions,
     /// WAL inserted per transaction, in bytes.
     WalBytesPerTransaction,
     /// Figure of a background workload.
@@ -72,7 +75,7 @@ pub enum LatencyFigure {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
-     instructions, cpu_per_transaction, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
+     instructions, cpu_per_transaction, server_instructions, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
      blocks.writes, blocks.visited, each of the first five of a background workload, such as \
      beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
@@ -80,7 +83,7 @@ pub enum LatencyFigure {
 pub struct MetricError(String);
 
 /// Metrics other than those collected under their own name.
-const NAMED: [(&str, Metric); 13] = [
+const NAMED: [(&str, Metric); 14] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
     ("latency.p50", Metric::Latency(LatencyFigure::P50)),
@@ -88,6 +91,7 @@ const NAMED: [(&str, Metric); 13] = [
     ("latency.p99", Metric::Latency(LatencyFigure::P99)),
     ("instructions", Metric::Instructions),
     ("cpu_per_transaction", Metric::CpuPerTransaction),
+    ("server_instructions", Metric::ServerInstructions),
     ("wal_bytes_per_transaction", Metric::WalBytesPerTransaction),
     ("blocks.logical_reads", Metric::Blocks(BlockFigure::LogicalReads)),
     ("blocks.physical_reads", Metric::Blocks(BlockFigure::PhysicalReads)),
@@ -182,6 +186,7 @@ impl Metric {
             | Self::Script { .. }
             | Self::Instructions
             | Self::CpuPerTransaction
+            | Self::ServerInstructions
             | Self::WalBytesPerTransaction => Better::Lower,
             Self::Collected { name, .. } => find(name).map_or(Better::Neither, |metric| metric.better),
         }
@@ -208,6 +213,7 @@ impl Metric {
             Self::Latency(LatencyFigure::P99) => "99th percentile of latency".to_owned(),
             Self::Instructions => "instructions per transaction".to_owned(),
             Self::CpuPerTransaction => "server CPU time per transaction".to_owned(),
+            Self::ServerInstructions => "server instructions per transaction".to_owned(),
             Self::WalBytesPerTransaction => "WAL per transaction, bytes".to_owned(),
             Self::Background { workload, latency } => {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
@@ -237,16 +243,22 @@ impl Metric {
 
     /// Whether a trial's head lacks it; heads of paired trials have the CPU time.
     pub(crate) const fn needs_record(&self) -> bool {
-        !matches!(self, Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. })
+        !matches!(
+            self,
+            Self::Tps
+                | Self::Latency(_)
+                | Self::Instructions
+                | Self::ServerInstructions
+                | Self::Background { .. }
+        )
     }
 
     /// Figure in the head of a trial; `None` if the head lacks it.
     pub fn head_value(&self, trial: &Trial) -> Option<f64> {
-        if let (Self::CpuPerTransaction, Some(paired)) = (self, &trial.paired) {
-            return paired.server_cpu_us_per_transaction();
-        }
         let summary = trial.summary.as_ref()?;
         match self {
+            Self::CpuPerTransaction => trial.paired.as_ref()?.server_cpu_us_per_transaction(),
+            Self::ServerInstructions => trial.paired.as_ref()?.server_instructions_per_transaction(),
             Self::Tps => Some(summary.tps),
             Self::Instructions => summary.instructions_per_transaction,
             Self::Latency(figure) => figure.value(summary.latency.as_ref()?),
@@ -266,9 +278,11 @@ impl Metric {
     pub fn value(&self, record: &TrialRecord) -> Option<f64> {
         let window = Window::from_record(record)?;
         match self {
-            Self::Tps | Self::Latency(_) | Self::Instructions | Self::Background { .. } => {
-                self.head_value(&record.trial)
-            }
+            Self::Tps
+            | Self::Latency(_)
+            | Self::Instructions
+            | Self::ServerInstructions
+            | Self::Background { .. } => self.head_value(&record.trial),
             Self::CpuPerTransaction if record.trial.paired.is_some() => self.head_value(&record.trial),
             Self::CpuPerTransaction => window.per_transaction(server_cpu_us(record, &window)?),
             Self::WalBytesPerTransaction => {

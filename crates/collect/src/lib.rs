@@ -30,6 +30,6 @@ pub use environment::Host;
 pub use error::{CollectError, ProfileError, RecordingProblem};
 pub use fitness::fitness;
 pub use load_clock::Window;
-pub use os::{Backends, Machine, Processes, ServerCpu, Watched};
+pub use os::{Backends, Machine, Processes, ServerCpu, ServerInstructions, Watched};
 pub use profile::Perf;
 pub use reading::{Reading, Source, Value};

@@ -18,6 +18,7 @@ mod role;
 mod roster;
 mod sensors;
 mod server_cpu;
+mod server_instructions;
 mod threads;
 mod watched;
 
@@ -25,4 +26,5 @@ pub use machine::Machine;
 pub use processes::Processes;
 pub(crate) use roster::Roster;
 pub use server_cpu::ServerCpu;
+pub use server_instructions::ServerInstructions;
 pub use watched::{Backends, Watched};

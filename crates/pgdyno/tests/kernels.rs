@@ -277,6 +277,26 @@ fn a_counted_profile_shows_the_planted_work_in_its_function_and_nothing_between_
     assert_eq!(check.status.code(), Some(0), "{}", text(&check));
 }
 
+/// One session is too few to decide; the planted scan of the whole table shows in the instructions.
+#[test]
+fn ab_counts_instructions_if_sessions_do_not_decide() {
+    let bench = Bench::new("");
+    let planted = ["enable_indexscan=off", "enable_indexonlyscan=off", "enable_bitmapscan=off"];
+    let settings = planted.iter().flat_map(|setting| ["--b-set", setting]);
+    let arguments = "ab 18 -S -s 1 -c 1 --max-time 1s --allow-concurrent --kernel".split(' ').chain([KERNEL]);
+    let output = bench.pgdyno(&arguments.chain(settings).collect::<Vec<_>>());
+    let shown = text(&output);
+    assert_eq!(output.status.code(), Some(6), "throughput is not decided: {shown}");
+    let result = String::from_utf8_lossy(&output.stdout).replace("\n", " ");
+    assert!(result.contains("Not decidable here in 1s by transactions per second."), "{shown}");
+    assert!(result.contains("b against a: REGRESSION by instructions per transaction: +"), "{shown}");
+    assert!(result.contains("It is not throughput."), "{shown}");
+    let trials = bench.trials();
+    let counted = trials.iter().filter(|trial| trial.run.campaign == "ab-count");
+    assert!(counted.clone().count() >= 6 && counted.clone().all(|trial| trial.paired.is_none()), "{shown}");
+    assert_eq!(trials.iter().filter(|trial| trial.paired.is_some()).count(), 2);
+}
+
 #[test]
 fn without_perf_for_guests_the_reason_is_reported_and_the_trial_has_no_profile() {
     let bench = bench("", "[profile]\n");

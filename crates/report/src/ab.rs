@@ -26,8 +26,8 @@ pub struct Subject {
     pub max_time: Option<Span>,
 }
 
-/// The result of a run.
-pub fn text(view: &View, subject: &Subject) -> String {
+/// The result of a run, with that of counted instructions if they were counted as a second opinion.
+pub fn text(view: &View, counted: Option<&View>, subject: &Subject) -> String {
     let mut out = String::new();
     for (label, text) in &subject.facts {
         out += &fact(label, text);
@@ -46,13 +46,16 @@ pub fn text(view: &View, subject: &Subject) -> String {
         out += &fact("measured by", &format!("pgdyno {}{day}", run.pgdyno_version));
     }
     for comparison in &view.paired {
-        out += &paired(comparison, subject.max_time);
+        out += &paired(comparison, subject.max_time, counted.is_some());
     }
-    if subject.max_time.is_none() {
-        out += &by_counting(view);
-    } else if view.paired.is_empty() {
+    let counted = match subject.max_time {
+        None => Some(view),
+        Some(_) => counted,
+    };
+    if subject.max_time.is_some() && view.paired.is_empty() {
         out += "\nNo session is usable.\n";
     }
+    out += &counted.map(by_counting).unwrap_or_default();
     if !subject.gates.is_empty() {
         out.push('\n');
         out.extend(subject.gates.iter().map(|gate| wrap(gate, WIDTH)));
@@ -78,7 +81,7 @@ fn fact(label: &str, text: &str) -> String {
 }
 
 /// A comparison by sessions.
-fn paired(comparison: &PairedComparison, max_time: Option<Span>) -> String {
+fn paired(comparison: &PairedComparison, max_time: Option<Span>, is_counted: bool) -> String {
     let PairedComparison { baseline, variant, figures, .. } = comparison;
     let mut out =
         format!("\n{}\n", wrap(&format!("{variant} against {baseline}: {}", comparison.sentence), WIDTH));
@@ -117,17 +120,20 @@ fn paired(comparison: &PairedComparison, max_time: Option<Span>) -> String {
     if let (Some(deciding), Some(max_time)) = (deciding, max_time)
         && deciding.sessions_left != Some(0)
     {
-        out += &wrap(&not_decided(deciding, max_time), WIDTH);
+        out += &wrap(&not_decided(deciding, max_time, is_counted), WIDTH);
     }
     out
 }
 
 /// What an open comparison takes.
-fn not_decided(deciding: &PairedFigure, max_time: Span) -> String {
+fn not_decided(deciding: &PairedFigure, max_time: Span, is_counted: bool) -> String {
     let more = deciding.seconds_left.map(|seconds| format!(" (about {} more)", duration(seconds)));
+    let count = match is_counted {
+        true => "",
+        false => "; `--count` counts instructions, whose number does not depend on the machine's other load",
+    };
     format!(
-        "Not decidable here in {max_time} by {}. More time decides it{}: `--max-time`; `--count` counts instructions, whose \
-         number does not depend on the machine's other load.",
+        "Not decidable here in {max_time} by {}. More time decides it{}: `--max-time`{count}.",
         deciding.label,
         more.unwrap_or_default()
     )

@@ -16,7 +16,8 @@ fn context(record: &TrialRecord) -> TrialContext {
     TrialContext { environment: record.environment.clone(), ..TrialContext::default() }
 }
 
-fn result(sessions: u32, planted: impl Fn(&Cell) -> Planted) -> String {
+/// The text, as if the same trials had been counted, too.
+fn result(sessions: u32, is_counted: bool, planted: impl Fn(&Cell) -> Planted) -> String {
     let records = records(THREE, sessions, planted);
     let trials: Vec<_> = records.iter().map(|record| record.trial.clone()).collect();
     let contexts = records.iter().map(|record| (record.trial.id.clone(), context(record))).collect();
@@ -35,12 +36,13 @@ fn result(sessions: u32, planted: impl Fn(&Cell) -> Planted) -> String {
         gates: vec!["gate tps < -5%: not hit at any of the cells of a long line that has to be wrapped, as it ends here".to_owned()],
         max_time: Some(Span::from_us(600_000_000)),
     };
-    text(&overview(&trials, &contexts), &subject)
+    let view = overview(&trials, &contexts);
+    text(&view, is_counted.then_some(&view), &subject)
 }
 
 #[test]
 fn lines_fit_a_mailing_list_and_state_each_verdict() {
-    let text = result(60, |cell| if cell.server == "18" { loss(0.08) } else { SAME });
+    let text = result(60, false, |cell| if cell.server == "18" { loss(0.08) } else { SAME });
     assert!(text.lines().all(|line| line.chars().count() <= 78), "{text}");
     let lines: Vec<&str> = text.lines().collect();
     for expected in [
@@ -69,9 +71,19 @@ fn lines_fit_a_mailing_list_and_state_each_verdict() {
 
 #[test]
 fn an_open_comparison_tells_what_it_takes() {
-    let text = result(6, |_| SAME);
+    let text = result(6, false, |_| SAME);
     assert!(text.lines().all(|line| line.chars().count() <= 78), "{text}");
     let sentence = text.replace("\n  ", " ");
     assert!(sentence.contains("Not decidable here in 10min by transactions per second."), "{text}");
     assert!(sentence.contains("`--count` counts instructions"), "{text}");
+}
+
+#[test]
+fn a_second_opinion_stands_below_what_is_open() {
+    let text = result(6, true, |_| SAME);
+    assert!(text.lines().all(|line| line.chars().count() <= 78), "{text}");
+    let (open, counted) = text.split_once("Not decidable here in 10min").unwrap();
+    assert!(open.contains("PostgreSQL 17.1 against PostgreSQL 16.1: INCONCLUSIVE"), "{text}");
+    assert!(counted.contains("PostgreSQL 17.1 against PostgreSQL 16.1: "), "{text}");
+    assert!(counted.contains("path length") && !text.contains("`--count` counts"), "{text}");
 }

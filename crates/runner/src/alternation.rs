@@ -4,7 +4,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use model::paired::{GUARD, PAIRS, Side};
+use model::paired::{GUARD, Side};
 use model::shuffle::Shuffler;
 
 /// Transactions of a client that a slice has room for: with fewer, its ends would matter.
@@ -17,6 +17,8 @@ const MAX_FACTOR: u32 = 20;
 pub(crate) struct Alternation {
     /// The side of each slice, the warm-up's first.
     order: Vec<Side>,
+    /// Number of slices of the warm-up.
+    warmups: usize,
     warmup: Duration,
     slice: Duration,
     state: Mutex<State>,
@@ -49,9 +51,9 @@ pub(crate) enum Turn {
 }
 
 impl Alternation {
-    /// The alternation of a session: each side has the load for `warmup`, in one slice, and for `duration`, in the slices of the
-    /// session's pairs. The seed determines the order in each pair.
-    pub(crate) fn new(warmup: Duration, duration: Duration, seed: u64) -> Self {
+    /// The alternation of a session: each side has the load for `warmup`, in one slice, and in a slice of each of its pairs. The seed
+    /// determines the order in each pair.
+    pub(crate) fn new(warmup: Duration, slice: Duration, pairs: u32, seed: u64) -> Self {
         let mut random = Shuffler::new(seed);
         let pair = |_| {
             let mut pair = [Side::A, Side::B];
@@ -60,9 +62,10 @@ impl Alternation {
         };
         let warmups = if warmup.is_zero() { 0 } else { 1 };
         Self {
-            order: (0..warmups + PAIRS).flat_map(pair).collect(),
+            order: (0..warmups + pairs).flat_map(pair).collect(),
+            warmups: 2 * warmups as usize,
             warmup,
-            slice: duration / PAIRS,
+            slice,
             state: Mutex::default(),
             changed: Condvar::new(),
         }
@@ -86,7 +89,7 @@ impl Alternation {
     }
 
     fn is_warmup(&self, slice: usize) -> bool {
-        self.order.len() - slice > 2 * PAIRS as usize
+        slice < self.warmups
     }
 
     /// Length of a slice that transactions of this latency fit in.
@@ -169,7 +172,7 @@ mod tests {
     const NOW: Duration = Duration::ZERO;
 
     fn alternation() -> Alternation {
-        Alternation::new(Duration::from_millis(200), Duration::from_millis(750), 1)
+        Alternation::new(Duration::from_millis(200), Duration::from_millis(50), 15, 1)
     }
 
     #[test]

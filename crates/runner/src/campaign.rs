@@ -10,6 +10,7 @@ use diagnose::confounds;
 use host::{Cache, Turn};
 use model::cell::Cell;
 use model::outage::Outage;
+use model::paired::PAIRS;
 use model::plan::{Order, Plan, PlannedTrial};
 use model::record::{Run, Trial, TrialRecord};
 use model::secret::MaskSecrets;
@@ -147,7 +148,8 @@ impl Campaign<'_> {
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
             let (ended, others) = turn.watch(|| match (&machines, &mut second, trials.as_slice()) {
                 (_, Some(second), [a, b]) => {
-                    session::run(&context, [&mut servers, second], [a, b]).map(Vec::from)
+                    let pairs = schedule.comparison(b.trial.cell).map_or(PAIRS, |state| state.pairs);
+                    session::run(&context, [&mut servers, second], [a, b], pairs).map(Vec::from)
                 }
                 (Some(machines), ..) if cell.acceleration.is_virtual() => {
                     machines.run(&context, self.cache, &servers, next, on_interval).map(|ended| vec![ended])

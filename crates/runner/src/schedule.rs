@@ -104,6 +104,8 @@ pub struct ComparisonState<'a> {
     pub figure: PairedFigure,
     /// Its sessions so far.
     pub sequence: PairedSequence,
+    /// Pairs of its next session.
+    pub pairs: u32,
     /// Time until it is decided, if mean and spread stay as they are; zero if it is, none if unknown.
     pub time_left: Option<Span>,
 }

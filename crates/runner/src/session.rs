@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use model::paired::Side;
+use model::paired::{PAIRS, Side};
 
 use crate::alternation::Alternation;
 use crate::error::RunError;
@@ -11,7 +11,8 @@ use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, FinishedTrial, RunContext};
 
-/// Runs both trials of a session, with the load of one or the other in turns. If one fails, so does the other.
+/// Runs both trials of a session, with the load of one or the other in turns, in so many pairs of slices. If one fails, so does
+/// the other.
 ///
 /// # Errors
 /// As [`trial::run`].
@@ -19,11 +20,13 @@ pub(crate) fn run(
     context: &RunContext,
     servers: [&mut Servers<'_>; 2],
     next: [&NextTrial; 2],
+    pairs: u32,
 ) -> Result<[FinishedTrial; 2], RunError> {
     let RunContext { run, plan, host, perf, program, interrupt, .. } = *context;
     let cell = plan.cell(&next[0].trial);
     let seed = plan.run.seed.wrapping_add(u64::from(next[0].trial.repeat));
-    let alternation = Alternation::new(cell.warmup.duration(), cell.duration.duration(), seed);
+    let slice = cell.duration.duration() / PAIRS;
+    let alternation = Alternation::new(cell.warmup.duration(), slice, pairs, seed);
     let run_side = |side: Side, servers: &mut Servers<'_>| {
         let alternating = alternation.side(side);
         let context = RunContext {

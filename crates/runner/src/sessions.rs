@@ -6,14 +6,20 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use model::merit::Merit;
-use model::paired::{PairedFigure, PairedTrial, Side};
+use model::paired::{PAIRS, PairedFigure, PairedTrial, Side};
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Status, Trial};
 use model::shuffle::Shuffler;
 use model::units::Span;
-use stats::{PairedSequence, Verdict, session_log_ratio};
+use stats::{PairedSequence, Sample, Verdict, session_log_ratio};
 
 use crate::schedule::{ComparisonState, NextTrial, Progress, Schedule};
+
+/// Time that a session usually takes in addition to its slices, in relation to the time of a pair.
+const RESTART_IN_PAIRS: f64 = 14.0;
+
+/// The most pairs of a session.
+const MAX_PAIRS: u32 = 4 * PAIRS;
 
 /// The sessions of a plan: those that have been run and those still to run.
 pub(crate) struct SessionSchedule<'a> {
@@ -101,6 +107,14 @@ impl<'a> SessionSchedule<'a> {
         sequence
     }
 
+    /// Pairs of a comparison's next session: if starting its servers took longer than is usual, more, as the square root of that
+    /// time. That is the best number for a given ratio of the variances within and between sessions.
+    fn pairs(&self, comparison: usize) -> u32 {
+        let restarts = Sample::new(self.of(comparison).filter_map(Session::restart_in_pairs));
+        let longer = restarts.map_or(1.0, |restarts| restarts.median() / RESTART_IN_PAIRS);
+        ((f64::from(PAIRS) * longer.sqrt()) as u32).clamp(PAIRS, MAX_PAIRS)
+    }
+
     /// Time that all sessions took.
     fn spent(&self) -> Duration {
         self.sessions.values().filter_map(Session::length).sum()
@@ -159,6 +173,16 @@ impl Session {
     fn length(&self) -> Option<Duration> {
         let (started, ended) = self.span?;
         Duration::try_from(ended.duration_since(started)).ok()
+    }
+
+    /// Time that a complete session took in addition to its slices, in relation to the time of one of its pairs.
+    fn restart_in_pairs(&self) -> Option<f64> {
+        let [Some(a), Some(b)] = &self.sides else { return None };
+        let slices = a.slices.iter().chain(&b.slices);
+        let load_us: u64 = slices.map(|slice| slice.load.end_us.saturating_sub(slice.load.start_us)).sum();
+        let load = Duration::from_micros(load_us);
+        let pair = load.checked_div(a.slices.len() as u32)?;
+        Some(self.length()?.saturating_sub(load).as_secs_f64() / pair.as_secs_f64())
     }
 }
 
@@ -221,12 +245,13 @@ impl Schedule for SessionSchedule<'_> {
             .zip(sequence.sessions_left())
             .map(|(mean, left)| Span::from_us((mean.as_micros() as u64).saturating_mul(left as u64)));
         let [a, b] = [a, b].map(|cell| &self.plan.cells[cell]);
-        Some(ComparisonState { a, b, figure, sequence, time_left })
+        Some(ComparisonState { a, b, figure, sequence, pairs: self.pairs(comparison), time_left })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
     use model::message::Slice;
     use model::paired::MeasuredSlice;
     use model::record::{Finding, Run, Summary, Validity};
@@ -258,7 +283,11 @@ mod tests {
             latency_us: 0,
             service_us: None,
         };
-        let slices = vec![MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None }; 3];
+        let slices =
+            vec![
+                MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None, server_instructions: None };
+                3
+            ];
         let status = if outcome.is_ok() { Status::Valid } else { Status::Invalid };
         let findings = outcome.err().map(|gate| Finding {
             gate: gate.to_owned(),
@@ -342,6 +371,23 @@ mod tests {
         let left = state.comparison(2).unwrap().time_left.unwrap();
         assert!(left.seconds() > 2.0 && left.seconds() % 2.0 == 0.0, "{left}");
         assert_eq!(state.progress().remaining, 0);
+    }
+
+    #[test]
+    fn sessions_that_take_long_to_start_have_more_pairs() {
+        let plan = plan("");
+        let pairs = |seconds: i64| {
+            let next = SessionSchedule::new(&plan, &[], &BTreeSet::new()).next();
+            let mut session = next.iter().map(|next| trial(&plan, next, Ok(100.0))).collect::<Vec<_>>();
+            for trial in &mut session {
+                trial.ended = Some(trial.started.unwrap() + SignedDuration::from_secs(seconds));
+            }
+            let cell = session[1].cell.clone();
+            let cell = plan.cells.iter().position(|planned| cell == *planned).unwrap();
+            SessionSchedule::new(&plan, &session, &BTreeSet::new()).comparison(cell).unwrap().pairs
+        };
+        // Three pairs of 0.1 s each; the time of two servers' starts is the rest.
+        assert_eq!([1, 6, 12, 60].map(pairs), [15, 30, 43, 60]);
     }
 
     #[test]

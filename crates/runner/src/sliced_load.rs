@@ -13,10 +13,9 @@ use crate::rig::Driver;
 /// A load that alternates with that of the other side of its session.
 pub(crate) struct SlicedLoad<'a> {
     side: &'a AlternatingSide<'a>,
-    /// Reads the CPU time of the server's processes, in microseconds; none if unknown.
-    server_cpu: &'a mut dyn FnMut() -> Option<f64>,
-    /// The CPU time at the last start or end of a slice.
-    last_cpu_us: Option<f64>,
+    server_counts: &'a mut dyn FnMut() -> ServerCounts,
+    /// The counts at the last start or end of a slice.
+    last: ServerCounts,
     slice: Option<RunningSlice>,
 }
 
@@ -27,6 +26,15 @@ struct RunningSlice {
     is_warmup: bool,
     is_ending: bool,
     paused_cpu_us: Option<u64>,
+}
+
+/// What a server's processes have used since its start.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct ServerCounts {
+    /// CPU time, in microseconds; none if unknown.
+    pub(crate) cpu_us: Option<f64>,
+    /// Instructions of its programs; none where the CPU does not count them.
+    pub(crate) instructions: Option<u64>,
 }
 
 /// The next step of a load in slices.
@@ -48,8 +56,11 @@ pub(crate) enum Step {
 
 impl<'a> SlicedLoad<'a> {
     /// A side's load, of which no slice has run.
-    pub(crate) fn new(side: &'a AlternatingSide<'a>, server_cpu: &'a mut dyn FnMut() -> Option<f64>) -> Self {
-        Self { side, server_cpu, last_cpu_us: None, slice: None }
+    pub(crate) fn new(
+        side: &'a AlternatingSide<'a>,
+        server_counts: &'a mut dyn FnMut() -> ServerCounts,
+    ) -> Self {
+        Self { side, server_counts, last: ServerCounts::default(), slice: None }
     }
 
     /// Reports that the clients are connected.
@@ -87,7 +98,7 @@ impl<'a> SlicedLoad<'a> {
             Turn::Alone => return Ok(Step::Alone),
             Turn::Run { length, is_warmup } => (length, is_warmup),
         };
-        let paused_cpu_us = self.used_cpu_us();
+        let (paused_cpu_us, _) = self.used();
         driver.send(&Request::Resume)?;
         self.slice = Some(RunningSlice { until: now + length, is_warmup, is_ending: false, paused_cpu_us });
         Ok(Step::Resumed(length))
@@ -96,15 +107,17 @@ impl<'a> SlicedLoad<'a> {
     /// Ends the slice, whose counts these are, and gives the other side its turn. Returns what was measured; none of a warm-up.
     pub(crate) fn end(&mut self, load: Slice) -> Option<MeasuredSlice> {
         let RunningSlice { is_warmup, paused_cpu_us, .. } = self.slice.take()?;
-        let slice = MeasuredSlice { load, server_cpu_us: self.used_cpu_us(), paused_cpu_us };
+        let (server_cpu_us, server_instructions) = self.used();
+        let slice = MeasuredSlice { load, server_cpu_us, paused_cpu_us, server_instructions };
         self.side.end_slice(slice.latency_us());
         (!is_warmup).then_some(slice)
     }
 
-    /// CPU time of the server since the last start or end of a slice, in microseconds.
-    fn used_cpu_us(&mut self) -> Option<u64> {
-        let now_us = (self.server_cpu)();
-        let before_us = mem::replace(&mut self.last_cpu_us, now_us);
-        Some((now_us? - before_us?).max(0.0) as u64)
+    /// CPU time in microseconds and instructions of the server since the last start or end of a slice.
+    fn used(&mut self) -> (Option<u64>, Option<u64>) {
+        let now = (self.server_counts)();
+        let last = mem::replace(&mut self.last, now);
+        let cpu_us = now.cpu_us.zip(last.cpu_us).map(|(now, last)| (now - last).max(0.0) as u64);
+        (cpu_us, now.instructions.zip(last.instructions).map(|(now, last)| now.saturating_sub(last)))
     }
 }

@@ -53,7 +53,12 @@ fn the_slices_of_a_paired_trial_are_read_back_and_checked() {
         latency_us: 150_000,
         service_us: Some(140_000),
     };
-    let slice = MeasuredSlice { load, server_cpu_us: Some(20_000), paused_cpu_us: None };
+    let slice = MeasuredSlice {
+        load,
+        server_cpu_us: Some(20_000),
+        paused_cpu_us: None,
+        server_instructions: Some(90_000_000),
+    };
     let paired = PairedTrial { session: 7, side: Side::B, slices: vec![slice] };
     let mut record = record(&new_id());
     let clients = record.trial.cell.clients.known().copied().unwrap();

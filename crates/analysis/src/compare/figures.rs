@@ -196,11 +196,16 @@ impl<'r> FiguresCache<'r> {
     }
 }
 
-/// What a cell is judged by, and the metric next to it.
+/// What a cell is judged by, and the metrics next to it.
 fn merits(shared: &Shared<'_>) -> Vec<Metric> {
     let merit = Merit::of(shared.level());
     match shared.sessions() {
-        Some(_) => Metric::paired(merit).into(),
+        Some(_) => {
+            let is_counted =
+                shared.a.iter().any(|trial| Metric::ServerInstructions.head_value(trial).is_some());
+            let is_known = |metric: &Metric| is_counted || *metric != Metric::ServerInstructions;
+            Metric::paired(merit).into_iter().filter(is_known).collect()
+        }
         None => [Metric::of(merit)].into_iter().chain(Metric::secondary(merit)).collect(),
     }
 }

@@ -44,9 +44,14 @@ impl Metric {
         }
     }
 
-    /// The metrics of cells with this merit that sessions of pairs decide: the one that they are judged by, and server CPU time.
-    pub const fn paired(merit: Merit) -> [Self; 2] {
-        [Self::of_paired(PairedFigure::of(merit)), Self::of_paired(PairedFigure::ServerCpu)]
+    /// The metrics of cells with this merit that sessions of pairs decide: the one that they are judged by, and what the server's
+    /// work costs, of which the machine may lack the last.
+    pub const fn paired(merit: Merit) -> [Self; 3] {
+        [
+            Self::of_paired(PairedFigure::of(merit)),
+            Self::of_paired(PairedFigure::ServerCpu),
+            Self::of_paired(PairedFigure::ServerInstructions),
+        ]
     }
 
     const fn of_paired(figure: PairedFigure) -> Self {
@@ -54,6 +59,7 @@ impl Metric {
             PairedFigure::Throughput => Self::Tps,
             PairedFigure::Latency => Self::Latency(LatencyFigure::Mean),
             PairedFigure::ServerCpu => Self::CpuPerTransaction,
+            PairedFigure::ServerInstructions => Self::ServerInstructions,
         }
     }
 

@@ -76,15 +76,20 @@ pub(super) fn paired_comparisons(
         let metrics: Vec<Metric> = pairs.iter().map(|pair| pair.metric.clone()).collect();
         judge_cells(pairs).into_iter().zip(metrics).collect::<Vec<(Row, Metric)>>()
     };
-    let comparisons = rows(0).into_iter().zip(rows(1)).zip(cells);
+    let comparisons = rows(0).into_iter().zip(rows(1)).zip(rows(2)).zip(cells);
     let varied = Factor::varied(cells.iter().flat_map(|cells| &cells.trials).map(|trials| &trials[0].cell));
     comparisons
-        .map(|((deciding, cpu), cells)| comparison([deciding, cpu], cells, &varied, layout, columns))
+        .map(|(((deciding, cpu), instructions), cells)| {
+            let is_counted = !instructions.0.a.values.is_empty();
+            let rows = [deciding, cpu].into_iter().chain(Some(instructions).filter(|_| is_counted));
+            comparison(&rows.collect::<Vec<_>>(), cells, &varied, layout, columns)
+        })
         .collect()
 }
 
+/// The comparison of two cells; the first figure decides.
 fn comparison(
-    rows: [(Row, Metric); 2],
+    rows: &[(Row, Metric)],
     cells: &PairedCells<'_>,
     varied: &[Factor],
     layout: &Layout,
@@ -119,8 +124,8 @@ fn comparison(
         baseline: label(Side::A),
         variant: label(Side::B),
         cell: common.into_iter().filter_map(level).collect(),
-        sentence: sentence(&rows),
-        disagreement: disagreement(&rows),
+        sentence: sentence(&rows[0]),
+        disagreement: disagreement(rows),
         invalid: paired.map_or(0, |paired| paired.invalid),
         session_seconds: paired.and_then(|paired| paired.session_seconds),
         paused_cpu: paired.map(|paired| paired.paused_cpu).unwrap_or_default(),
@@ -152,7 +157,7 @@ fn figure((row, metric): &(Row, Metric)) -> view::PairedFigure {
 }
 
 /// `REGRESSION by throughput: -5.2% (-8.0% to -2.3%), 26 sessions`, and what an open one takes.
-fn sentence([(row, metric), _]: &[(Row, Metric); 2]) -> String {
+fn sentence((row, metric): &(Row, Metric)) -> String {
     let mut text = format!("{} by {}", row.judged.outcome.name(metric.better()), metric.in_words(None));
     if let Some(ratio) = row.ratio() {
         text += &format!(": {}", change(ratio - 1.0));
@@ -171,9 +176,9 @@ fn sentence([(row, metric), _]: &[(Row, Metric); 2]) -> String {
     text
 }
 
-/// The verdicts of both figures if one shows a change, and the other is decided and shows none in this direction. A change that is
-/// certain agrees with a larger one, even if it is within the margin.
-fn disagreement(rows: &[(Row, Metric); 2]) -> Option<String> {
+/// The verdicts of the figures that disagree with the deciding one: either shows a change, and the other is decided and shows none
+/// in this direction. A change that is certain agrees with a larger one, even if it is within the margin.
+fn disagreement(rows: &[(Row, Metric)]) -> Option<String> {
     let certainly_worse = |(row, metric): &(Row, Metric)| {
         let is_lower = match row.interval()? {
             interval if interval.high < 1.0 => true,
@@ -182,15 +187,18 @@ fn disagreement(rows: &[(Row, Metric); 2]) -> Option<String> {
         };
         Some(is_lower == (metric.better() == Better::Higher))
     };
-    let shows = |nth: usize| {
-        let ((row, metric), other) = (&rows[nth], &rows[1 - nth]);
-        let worse = row.judged.outcome.is_worse(metric.better());
+    let contradicts = |one: &(Row, Metric), other: &(Row, Metric)| {
+        let worse = one.0.judged.outcome.is_worse(one.1.better());
         worse.is_some() && worse != certainly_worse(other)
     };
-    let [deciding, cpu] = rows.each_ref().map(|(row, metric)| {
+    let decided = |(row, metric): &(Row, Metric)| {
         let outcome = row.judged.outcome;
         let is_decided = matches!(outcome, Outcome::Change { .. } | Outcome::Equivalent);
         is_decided.then(|| format!("{} by {}", outcome.name(metric.better()), metric.in_words(None)))
-    });
-    deciding.zip(cpu).filter(|_| shows(0) || shows(1)).map(|(deciding, cpu)| format!("{deciding}, but {cpu}"))
+    };
+    let (deciding, others) = rows.split_first()?;
+    let own = decided(deciding)?;
+    let disagree = |other: &&(Row, Metric)| contradicts(deciding, other) || contradicts(other, deciding);
+    let others: Vec<String> = others.iter().filter(disagree).filter_map(decided).collect();
+    (!others.is_empty()).then(|| format!("{own}, but {}", others.join(" and ")))
 }

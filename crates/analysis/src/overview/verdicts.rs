@@ -65,7 +65,7 @@ pub(crate) fn judge_columns(
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             let merit = Merit::of(&cells[at_panel]);
-            let (metric, [deciding, _]) = (Metric::of(merit), Metric::paired(merit));
+            let (metric, [deciding, ..]) = (Metric::of(merit), Metric::paired(merit));
             let of_scripts = Metric::of_scripts(&cells[at_panel]);
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);

@@ -150,7 +150,8 @@ fn the_pauses_of_a_paired_trial_are_no_time_of_its_transactions() {
         service_us: None,
     };
     // 2,000 of the 10,000 were in the warm-up.
-    let slices = vec![MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None }];
+    let slices =
+        vec![MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None, server_instructions: None }];
     paired.trial.paired = Some(PairedTrial { session: 1, side: Side::A, slices });
     assert_eq!(parts(&explain(&paired).unwrap()), parts(&explain(&record).unwrap()));
 }

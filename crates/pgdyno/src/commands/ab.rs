@@ -1,5 +1,6 @@
-//! `pgdyno ab`: two servers, or two settings of one, compared in pairs, without a campaign file.
+//! `pgdyno ab`: two servers, or settings or kernels of one, compared without a campaign file.
 
+mod count;
 mod servers;
 mod subject;
 mod workload;
@@ -10,18 +11,20 @@ use std::path::{Path, PathBuf};
 use analysis::compare::{Compared, Gate, Gates, Request, compare};
 use analysis::judgement::{Outcome, Row};
 use analysis::metric::Metric;
+use analysis::overview::view::View;
 use analysis::select::{RunSelection, Selector};
 use bench::WeightedName;
 use clap::Args;
 use host::Cache;
 use model::merit::Merit;
 use model::plan::DEFAULT_EFFECT;
-use model::record::Trial;
+use model::record::{Run, Trial};
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
 use plaintext::table::Format;
 use report::compare::{Document, text};
 use report::plan::headline;
+use runner::campaign::RunOutcome;
 use runner::campaign_file::CampaignFile;
 use runner::campaign_file::ab::{Comparison, Method, Sides};
 use store::Store;
@@ -32,6 +35,7 @@ use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{FormatArg, note, print, terminal};
 use crate::reading::Reading;
 use crate::store_arg::StoreArg;
+use count::CountArgs;
 use workload::WorkloadArgs;
 
 const EXAMPLES: &str = "\
@@ -47,6 +51,7 @@ Examples:
   pgdyno ab ./base ./patched --fail 'tps < -5%' --undecided pass --max-time 15min
                                                        in CI: exit code 3 if throughput fell by more than 5 %
   pgdyno ab 17 18 -S --count                           instructions per transaction, where the machine is too noisy
+  pgdyno ab 18 --a-kernel 6.1 --b-kernel 6.12 -S       two kernels, in virtual machines that count instructions
 
 Exit codes: 0 decided, no gate is hit, or all servers are byte-identical, 1 error, 2 usage, 3 a gate is hit, 4 no trial is
 usable, 6 not decided within the time, 130 interrupted.";
@@ -114,13 +119,13 @@ pub(crate) struct AbArgs {
     #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
     rate: Option<f64>,
 
-    /// The smallest change that matters [default: 5%; with --count 1%]
+    /// The smallest change that matters [default: 5%; of counted instructions 1%]
     #[arg(long, value_name = "SHARE", help_heading = "Decision")]
     margin: Option<Share>,
 
-    /// Time for the sessions: the last one begins before it is over
-    #[arg(long, value_name = "TIME", default_value = "10min", help_heading = "Decision")]
-    max_time: Span,
+    /// Time for the sessions: the last one begins before it is over [default: 10min]
+    #[arg(long, value_name = "TIME", help_heading = "Decision")]
+    max_time: Option<Span>,
 
     /// Exit with 3 if it changed by more than this, such as 'tps < -5%' or 'latency.mean > 10%'; may be repeated
     #[arg(long = "fail", value_name = "GATE", allow_hyphen_values = true, help_heading = "Decision")]
@@ -130,14 +135,8 @@ pub(crate) struct AbArgs {
     #[arg(long, value_enum, value_name = "MEANING", help_heading = "Decision")]
     undecided: Option<Undecided>,
 
-    /// Count the instructions of a transaction in virtual machines instead of measuring throughput: their number is
-    /// independent of the machine's other load
-    #[arg(long, help_heading = "Decision", conflicts_with_all = ["rate", "max_time"])]
-    count: bool,
-
-    /// Kernel of the virtual machines for --count [default: the one fetched last, else Debian's for virtual machines]
-    #[arg(long, value_name = "LABEL", help_heading = "Decision", requires = "count")]
-    kernel: Option<String>,
+    #[command(flatten)]
+    count: CountArgs,
 
     /// Take CPU profiles, for `pgdyno profile`
     #[arg(long, help_heading = "Run")]
@@ -186,22 +185,24 @@ impl AbArgs {
         file.check_servers(&cache)?;
         let origins = subject::origins(&comparison);
         let store = Store::open(&self.store.root())?;
-        note(&headline(&file.plan));
-        for warning in file.plan.warnings() {
-            note(&format!("{warning}\n"));
-        }
-        let run = file.new_run(&[]);
-        let allow_concurrent = self.allow_concurrent;
-        let trials =
-            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
-        let outcome = trials.measure(&store)?;
+        let (run, outcome) = self.measure(&file, &store)?;
         let decide = || -> anyhow::Result<Exit> {
             let reading = Reading::of(&store)?;
             let compared = compare(&reading, &self.request(&file, &run.id)?)?;
+            let is_open = !is_decided(&compared) && !outcome.interrupted;
+            let is_text = self.format.get() == Format::Table;
+            let counted = if is_open && is_text { self.second_opinion(&comparison, &store) } else { None };
             let trials: Vec<&Trial> =
                 reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
             let facts = subject::facts(&comparison, &origins, &cache, &trials);
-            self.print_result(&reading, &run.id, &compared, facts)?;
+            self.print_result(&reading, &run.id, &compared, facts, counted.as_ref())?;
+            if is_open && self.count.is_paired() {
+                let more = Span::from_us(2 * self.max_time().us());
+                note(&format!(
+                    "more time for sessions: pgdyno resume --run {} --set max_time={more}\n",
+                    run.id
+                ));
+            }
             Ok(self.exit(&compared))
         };
         let decision = match (outcome.progress.usable > 0).then(decide).transpose() {
@@ -217,21 +218,62 @@ impl AbArgs {
         })
     }
 
-    /// Prints the comparison of a run's trials.
+    /// Runs a campaign.
+    fn measure(&self, file: &CampaignFile, store: &Store) -> anyhow::Result<(Run, RunOutcome)> {
+        note(&headline(&file.plan));
+        for warning in file.plan.warnings() {
+            note(&format!("{warning}\n"));
+        }
+        let run = file.new_run(&[]);
+        let allow_concurrent = self.allow_concurrent;
+        let trials =
+            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
+        let outcome = trials.measure(store)?;
+        Ok((run, outcome))
+    }
+
+    /// Counts the instructions of a comparison that sessions have not decided, if this machine can do so now. That it
+    /// fails or is interrupted takes nothing from what was measured.
+    fn second_opinion(&self, comparison: &Comparison, store: &Store) -> Option<View> {
+        // At a rate, latency is compared, of which the number of instructions says nothing.
+        let kernel = self.count.kernel_of_second_opinion().filter(|_| self.rate.is_none())?;
+        let counted = Comparison {
+            name: format!("{}-count", comparison.name),
+            method: Method::Count(vec![kernel]),
+            ..comparison.clone()
+        };
+        note("not decided within the time: counting instructions as a second opinion (Ctrl-C ends it)\n");
+        let count = || -> anyhow::Result<Option<View>> {
+            let file = CampaignFile::parse(Path::new(&counted.name), counted.to_toml(), None)?;
+            let (run, outcome) = self.measure(&file, store)?;
+            if outcome.progress.usable == 0 {
+                return Ok(None);
+            }
+            let reading = Reading::of(store)?;
+            Ok(analysis::overview::read_run(&reading, &run.id)?)
+        };
+        count().unwrap_or_else(|error| {
+            note(&format!("could not count instructions: {error:#}\n"));
+            None
+        })
+    }
+
+    /// Prints the comparison of a run's trials, with that of counted instructions if they were counted as a second opinion.
     fn print_result(
         &self,
         reading: &Reading,
         run: &str,
         compared: &Compared,
         facts: Vec<(String, String)>,
+        counted: Option<&View>,
     ) -> anyhow::Result<()> {
         match self.format.get() {
             Format::Table => {
                 let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
-                let max_time = (!self.count).then_some(self.max_time);
+                let max_time = self.count.is_paired().then(|| self.max_time());
                 let gates = compared.gates_in_words();
                 let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
-                print(&report::ab::text(&view, &subject))
+                print(&report::ab::text(&view, counted, &subject))
             }
             Format::Json => reading.print_json(&Document::new(compared)),
             format => print(&text(compared, format, terminal())),
@@ -252,11 +294,9 @@ impl AbArgs {
 
     /// Exit code of a comparison. Without a gate, the verdicts by the first figure decide.
     fn exit(&self, compared: &Compared) -> Exit {
-        let is_decided =
-            |row: &Row| matches!(row.judged.outcome, Outcome::Change { .. } | Outcome::Equivalent);
-        let gates = match (self.gates.is_empty(), compared.metrics.first()) {
-            (true, Some(deciding)) => Gates { hit: false, undecided: !deciding.rows.iter().all(is_decided) },
-            _ => compared.gates_state(),
+        let gates = match self.gates.is_empty() {
+            true => Gates { hit: false, undecided: !is_decided(compared) },
+            false => compared.gates_state(),
         };
         Exit::from_gates(gates, self.undecided, compared.is_invalid())
     }
@@ -267,16 +307,23 @@ impl AbArgs {
             self.arguments.iter().partition(|argument| is_script(argument));
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
-        let method = match self.count {
-            true => Method::Count(self.kernel.clone().unwrap_or_else(default_kernel)),
-            false => Method::Pairs(self.max_time),
+        let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
+        let method = match self.count.kernels() {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() => {
+                return Err(Usage(
+                    "error: instructions (--count, --a-kernel) are counted without --rate and --max-time"
+                        .to_owned(),
+                ));
+            }
+            Some(kernels) => Method::Count(kernels),
+            None => Method::Pairs(self.max_time()),
         };
         Ok(Comparison {
             name: self.name.clone(),
             description: command_line(),
             tags: self.tag.clone(),
             notes: self.notes.clone(),
-            sides: self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?,
+            sides,
             settings: settings(&self.set),
             workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
             scale: self.workload.scale,
@@ -291,10 +338,14 @@ impl AbArgs {
         })
     }
 
+    fn max_time(&self) -> Span {
+        self.max_time.unwrap_or(Span::from_us(600_000_000))
+    }
+
     /// The margin that decides when the run ends: a tighter gate on the deciding figure makes it as small.
     fn margin(&self) -> Option<Share> {
         let merit = if self.rate.is_some() { Merit::Latency } else { Merit::Throughput };
-        let [deciding, _] = Metric::paired(merit);
+        let [deciding, ..] = Metric::paired(merit);
         let of_deciding = self.gates.iter().filter(|gate| gate.metric == deciding);
         let bounds = of_deciding.map(|gate| gate.bound.abs()).filter(|bound| *bound > 0.0);
         let margin = self.margin.map_or(DEFAULT_EFFECT, |Share(margin)| margin);
@@ -307,6 +358,11 @@ impl AbArgs {
         let is_same = servers.iter().all(|server| server.source == servers[0].source);
         match servers.as_slice() {
             [] => Err(Usage("error: no SERVER is named: expected two, such as 17 18".to_owned())),
+            [server] if self.count.compares_kernels() && !has_settings => Ok(Sides::Kernels(server.clone())),
+            _ if self.count.compares_kernels() => Err(Usage(
+                "error: --a-kernel and --b-kernel compare two kernels under one SERVER, with --set for its settings"
+                    .to_owned(),
+            )),
             [_] if !has_settings => Err(Usage(format!(
                 "error: nothing to compare {} with: name another SERVER, or use --b-set NAME=VALUE or --patch FILE",
                 servers[0].name
@@ -351,14 +407,10 @@ fn settings(given: &[Setting]) -> BTreeMap<String, String> {
     given.iter().map(|Setting(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// A label of the kernel that was fetched last, else Debian's package of the newest one for virtual machines.
-fn default_kernel() -> String {
-    let kernels = Cache::open().ok().and_then(|cache| machine::kernels(&cache).ok()).unwrap_or_default();
-    let last = kernels.into_iter().max_by_key(|kernel| kernel.fetched);
-    last.map_or_else(
-        || "linux-image-cloud-amd64".to_owned(),
-        |kernel| kernel.labels.into_iter().next().unwrap_or(kernel.kernel.label),
-    )
+/// Whether the figure that decides has a verdict for every comparison.
+fn is_decided(compared: &Compared) -> bool {
+    let is_decided = |row: &Row| matches!(row.judged.outcome, Outcome::Change { .. } | Outcome::Equivalent);
+    compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().all(is_decided))
 }
 
 /// The command that repeats this one, for a shell.

@@ -45,7 +45,7 @@ pub(crate) struct CompareArgs {
     variants: Vec<Selector>,
 
     /// Metric to compare: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),
-    /// cpu_per_transaction (the server's), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
+    /// cpu_per_transaction (the server's), server_instructions (in pairs), wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads,
     /// blocks.hit_ratio, blocks.writes, blocks.visited, script.latency.mean{SCRIPT} and the like, or a collected metric
     /// by its name in docs/metrics.md, as in pg.wal.bytes or role.run_us{checkpointer}; may be repeated [default: what
     /// each cell is judged by: tps; at a rate latency.p99 with latency.mean; counted instructions; or what its workload

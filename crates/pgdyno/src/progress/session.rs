@@ -14,12 +14,13 @@ const MARGINS: f64 = 3.0;
 /// A comparison after a session: sessions as dots around no change, change with its interval, and the time left; then what is
 /// compared, which a narrow terminal cuts off.
 pub(super) fn line(state: &ComparisonState) -> String {
-    let ComparisonState { a, b, figure, sequence, time_left } = state;
+    let ComparisonState { a, b, figure, sequence, time_left, .. } = state;
     let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
     let figure = match figure {
         PairedFigure::Throughput => "throughput",
         PairedFigure::Latency => "mean latency",
         PairedFigure::ServerCpu => "server CPU",
+        PairedFigure::ServerInstructions => "server instructions",
     };
     let change = match (sequence.ratio(), sequence.interval()) {
         (Some(ratio), Some(interval)) => {
@@ -99,6 +100,7 @@ mod tests {
             b: &plan.cells[1],
             figure: PairedFigure::Throughput,
             sequence,
+            pairs: 15,
             time_left: left.map(|left| Span::from_us(left as u64 * 2_500_000)),
         })
     }

@@ -210,6 +210,9 @@ fn options_are_keys_of_the_campaign() {
     assert_eq!(at(&counted, "factors/acceleration"), "[\"icount\"]");
     assert_eq!(at(&counted, "factors/kernel"), "[\"6.12\"]");
     assert_eq!((at(&counted, "run/order"), at(&counted, "run/max_time")), (String::new(), String::new()));
+    let kernels = Place::new().campaign("18 -S --a-kernel 6.1 --b-kernel 6.12 --set jit=off");
+    assert_eq!(at(&kernels, "factors/kernel"), "[\"6.1\", \"6.12\"]");
+    assert_eq!([at(&kernels, "run/compare"), at(&kernels, "settings/common/jit")], ["\"kernel\"", "\"off\""]);
 }
 
 #[test]
@@ -234,8 +237,13 @@ fn wrong_arguments_are_refused_before_anything_starts() {
         ("17 18 -b nothing", "no builtin script found for name \"nothing\""),
         ("17 18 --margin 5", "expected a percentage"),
         ("17 18 --max-time 10", "is not a duration"),
-        ("17 18 --count -R 5", "cannot be used with"),
-        ("17 18 --kernel 6.1", "--count"),
+        ("17 18 --count -R 5", "without --rate and --max-time"),
+        ("17 18 --count --max-time 5min", "without --rate and --max-time"),
+        ("18 --a-kernel 6.1", "--b-kernel"),
+        ("18 --a-kernel 6.1 --b-kernel 6.12 --max-time 5min", "without --rate and --max-time"),
+        ("18 --a-kernel 6.1 --b-kernel 6.12 --kernel 6.1", "cannot be used with"),
+        ("17 18 --a-kernel 6.1 --b-kernel 6.12", "under one SERVER"),
+        ("18 --a-kernel 6.1 --b-kernel 6.12 --b-set jit=off", "under one SERVER"),
         ("17 18 --fail tps", "tps"),
         ("17 18 -c 100", "100 clients of the workload \"tpcb-like\" can't connect"),
         ("17 18 17.1 --max-time 10min --name a/b", "not a valid campaign name"),

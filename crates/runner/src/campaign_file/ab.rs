@@ -1,4 +1,4 @@
-//! The campaign of `pgdyno ab`: servers, or settings of one server, compared under one load.
+//! The campaign of `pgdyno ab`: servers, settings of one server, or kernels under it, compared under one load.
 
 use std::collections::BTreeMap;
 
@@ -51,6 +51,8 @@ pub enum Sides {
     Servers(Vec<ServerSpec>),
     /// Settings of one server: those of a, and those of b.
     Settings(ServerSpec, [BTreeMap<String, String>; 2]),
+    /// The kernels of [`Method::Count`], with one server.
+    Kernels(ServerSpec),
 }
 
 /// How sides are compared.
@@ -58,8 +60,8 @@ pub enum Sides {
 pub enum Method {
     /// Throughput and CPU time of sessions of paired trials, for at most this time.
     Pairs(Span),
-    /// Counted instructions, in virtual machines with the kernel of this label.
-    Count(String),
+    /// Counted instructions, in virtual machines with the kernels of these labels: one, or those that are compared.
+    Count(Vec<String>),
 }
 
 /// Workload of a comparison.
@@ -115,8 +117,8 @@ impl Comparison {
             format!("\n[factors]\nserver = {}\n", strings(self.servers().map(|server| &*server.name)));
         match &self.sides {
             Sides::Settings(..) => text += &format!("settings = {}\n", strings(Self::SIDES)),
-            Sides::Servers(_) if self.settings.is_empty() => {}
-            Sides::Servers(_) => text += &format!("settings = {}\n", strings([COMMON])),
+            Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => {}
+            Sides::Servers(_) | Sides::Kernels(_) => text += &format!("settings = {}\n", strings([COMMON])),
         }
         let workload = match &self.workload {
             AbWorkload::Named(name) | AbWorkload::Scripts { name, .. } => name.as_str(),
@@ -131,8 +133,9 @@ impl Comparison {
         if let Some(rate) = self.rate.get() {
             text += &format!("rate = [{rate}]\n");
         }
-        if let Method::Count(kernel) = &self.method {
-            text += &format!("kernel = {}\nacceleration = [\"icount\"]\n", strings([kernel.as_str()]));
+        if let Method::Count(kernels) = &self.method {
+            let kernels = strings(kernels.iter().map(String::as_str));
+            text += &format!("kernel = {kernels}\nacceleration = [\"icount\"]\n");
         }
         text
     }
@@ -141,6 +144,7 @@ impl Comparison {
         let compare = match self.sides {
             Sides::Servers(_) => "server",
             Sides::Settings(..) => "settings",
+            Sides::Kernels(_) => "kernel",
         };
         let mut text = format!("\n[run]\ncompare = {}\n", string(compare));
         match &self.method {
@@ -178,8 +182,8 @@ impl Comparison {
                 };
                 Self::SIDES.into_iter().zip(sides.iter().map(merged)).collect()
             }
-            Sides::Servers(_) if self.settings.is_empty() => Vec::new(),
-            Sides::Servers(_) => vec![(COMMON, self.settings.clone())],
+            Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => Vec::new(),
+            Sides::Servers(_) | Sides::Kernels(_) => vec![(COMMON, self.settings.clone())],
         };
         for (name, settings) in settings {
             text += &format!("\n[settings.{name}]\n{}", values(&settings));
@@ -203,7 +207,7 @@ impl Comparison {
     pub fn servers(&self) -> impl Iterator<Item = &ServerSpec> {
         match &self.sides {
             Sides::Servers(servers) => servers.iter(),
-            Sides::Settings(server, _) => std::slice::from_ref(server).iter(),
+            Sides::Settings(server, _) | Sides::Kernels(server) => std::slice::from_ref(server).iter(),
         }
     }
 }

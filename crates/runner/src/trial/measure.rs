@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use collect::postgres::LoadSessions;
-use collect::{Collected, ServerCpu, Subject, Window};
+use collect::{Collected, ServerCpu, ServerInstructions, Subject, Window};
 use model::cell::Cell;
 use model::factor::pin::cpu_list;
 use model::message::{Connection, Interval, Load, Outcome, Slices};
@@ -18,7 +18,7 @@ use super::ActiveTrial;
 use crate::error::RunError;
 use crate::load::{LoadEvent, LoadResult, drive};
 use crate::rig::ServerUnderTest;
-use crate::sliced_load::SlicedLoad;
+use crate::sliced_load::{ServerCounts, SlicedLoad};
 
 /// Length of one interval of a load.
 const INTERVAL_US: u64 = 1_000_000;
@@ -86,9 +86,14 @@ pub(super) fn measure(
         postmaster: server.pid(),
         has_hidden_processes: server.has_hidden_processes(),
     });
-    let mut server_cpu = server.pid().and_then(ServerCpu::new);
-    let mut read_server_cpu = || server_cpu.as_mut()?.read();
-    let slices = context.side.map(|side| SlicedLoad::new(side, &mut read_server_cpu));
+    let postmaster = server.pid().filter(|_| context.side.is_some());
+    let mut server_cpu = postmaster.and_then(ServerCpu::new);
+    let mut server_instructions = postmaster.and_then(ServerInstructions::new);
+    let mut server_counts = || ServerCounts {
+        cpu_us: server_cpu.as_mut().and_then(ServerCpu::read),
+        instructions: server_instructions.as_mut().and_then(ServerInstructions::read),
+    };
+    let slices = context.side.map(|side| SlicedLoad::new(side, &mut server_counts));
     let load =
         drive(context.rig, driver, trial.load(connection), slices, context.interrupt, |event| match event {
             LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),

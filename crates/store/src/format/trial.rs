@@ -114,6 +114,9 @@ pub struct Slice {
     pub server_cpu_us: Option<u64>,
     /// The same in the pause before it; null if unknown.
     pub paused_cpu_us: Option<u64>,
+    /// Instructions of the server's programs in the slice, without the kernel's; absent where the CPU does not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_instructions: Option<u64>,
 }
 
 /// A commit of a git repository.
@@ -501,6 +504,7 @@ impl From<&paired::MeasuredSlice> for Slice {
             service_us: load.service_us,
             server_cpu_us: slice.server_cpu_us,
             paused_cpu_us: slice.paused_cpu_us,
+            server_instructions: slice.server_instructions,
         }
     }
 }
@@ -521,6 +525,7 @@ impl From<Slice> for paired::MeasuredSlice {
             },
             server_cpu_us: slice.server_cpu_us,
             paused_cpu_us: slice.paused_cpu_us,
+            server_instructions: slice.server_instructions,
         }
     }
 }
