@@ -66,9 +66,7 @@ impl Unpaired {
         let comparison = comparison.map(|comparison| comparison.with_margin(MARGIN).in_blocks(&blocks));
         Self { comparison, trials: a.len(), elapsed }
     }
-}
 
-impl Unpaired {
     fn verdict(&self) -> Verdict {
         let verdict = self.comparison.iter().flat_map(|of| verdicts(std::slice::from_ref(of))).next();
         verdict.unwrap_or(Verdict::Insufficient)
