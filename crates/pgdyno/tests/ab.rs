@@ -62,7 +62,7 @@ fn slower_settings_are_found_and_hit_a_gate() {
 #[test]
 fn too_short_a_time_tells_what_a_decision_takes() {
     let bench = Bench::new("");
-    let short = ["--margin", "0.01%", "--max-time", "6s"];
+    let short = ["--margin", "0.01%", "--max-time", "6s", "--count=never"];
     let (code, result) = ab(&bench, &[&["18", "18"], &short[..]].concat());
     assert_eq!(code, 6, "{result}");
     assert!(joined(&result).contains("Not decidable here in 6s by transactions per second."), "{result}");
