@@ -66,7 +66,9 @@ fn a_planted_difference_is_found_in_every_session_and_slices_never_overlap() {
     assert!((3..12).contains(&sessions.len()), "{}: {}", sessions.len(), text(&output));
     for [a, b] in sessions {
         let [of_a, of_b] = [a, b].map(|trial| trial.paired.as_ref().unwrap());
-        assert_eq!([of_a, of_b].map(|paired| paired.slices.len()), [PAIRS as usize; 2]);
+        // Servers that take long to start have more pairs.
+        assert_eq!(of_a.slices.len(), of_b.slices.len());
+        assert!((PAIRS as usize..=4 * PAIRS as usize).contains(&of_a.slices.len()), "{}", of_a.slices.len());
         for (figure, least) in [(PairedFigure::Throughput, -0.7), (PairedFigure::ServerCpu, 0.7)] {
             let log_ratio = session_log_ratio(&figure.pairs([of_a, of_b], [2, 2])).unwrap();
             assert!(log_ratio / least > 1.0, "{figure:?}: {log_ratio}");
