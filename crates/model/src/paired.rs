@@ -12,8 +12,8 @@ use crate::metrics::Better;
 use crate::units::Span;
 
 /// Pairs of a session, unless its servers take long to start. Fewer do not average out the noise within a session, more lengthen
-/// it without changing what its servers have drawn. Measured on two CPUs, quiet and busy, 9 to 18 decide soonest, and 15 take at
-/// most 5 % longer than the best.
+/// it without changing what its servers have drawn. Measured with reads on two CPUs, quiet and busy, 9 to 18 decide soonest, and
+/// 15 take at most 6 % longer than the best.
 pub const PAIRS: u32 = 15;
 
 /// Share of a slice, at its start, whose transactions do not count: caches belong to the other side then.
