@@ -194,6 +194,11 @@ impl Outcome {
         }
     }
 
+    /// Whether it is a verdict: a change, or equivalence.
+    pub const fn is_decided(self) -> bool {
+        matches!(self, Self::Change { .. } | Self::Equivalent)
+    }
+
     /// Whether it is a change for the worse; `None` if no change is shown, or the metric has no better direction.
     pub fn is_worse(self, better: Better) -> Option<bool> {
         match (better, self.direction()?) {

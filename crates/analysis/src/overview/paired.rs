@@ -12,9 +12,7 @@ use plaintext::figures::{change, counted, duration};
 use super::view;
 use crate::compare::interval;
 use crate::design::{Campaigns, Design};
-use crate::judgement::{
-    Attempt, CellPair, CommonSessions, Outcome, Row, attempt, judge_cells, paired_runs, runs,
-};
+use crate::judgement::{Attempt, CellPair, CommonSessions, Row, attempt, judge_cells, paired_runs, runs};
 use crate::layout::Layout;
 use crate::levels::{in_words, is_left_out, shown};
 use crate::margin::MetricMargin;
@@ -193,8 +191,9 @@ fn disagreement(rows: &[(Row, Metric)]) -> Option<String> {
     };
     let decided = |(row, metric): &(Row, Metric)| {
         let outcome = row.judged.outcome;
-        let is_decided = matches!(outcome, Outcome::Change { .. } | Outcome::Equivalent);
-        is_decided.then(|| format!("{} by {}", outcome.name(metric.better()), metric.in_words(None)))
+        outcome
+            .is_decided()
+            .then(|| format!("{} by {}", outcome.name(metric.better()), metric.in_words(None)))
     };
     let (deciding, others) = rows.split_first()?;
     let own = decided(deciding)?;

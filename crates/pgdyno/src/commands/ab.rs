@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::compare::{Compared, Gate, Gates, Request, compare};
-use analysis::judgement::{Outcome, Row};
+use analysis::judgement::Row;
 use analysis::metric::Metric;
 use analysis::overview::view::View;
 use analysis::select::{RunSelection, Selector};
@@ -409,7 +409,7 @@ fn settings(given: &[Setting]) -> BTreeMap<String, String> {
 
 /// Whether the figure that decides has a verdict for every comparison.
 fn is_decided(compared: &Compared) -> bool {
-    let is_decided = |row: &Row| matches!(row.judged.outcome, Outcome::Change { .. } | Outcome::Equivalent);
+    let is_decided = |row: &Row| row.judged.outcome.is_decided();
     compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().all(is_decided))
 }
 
