@@ -36,10 +36,11 @@ pub(crate) struct Campaigns<'a> {
 impl Campaigns<'_> {
     /// Compares a case in pairs.
     pub(crate) fn paired(&self, case: &Case, seed: u32) -> Result<Round> {
-        let Options { max_time, margin, duration, .. } = self.options;
-        let run = format!(
-            "order = 'paired'\nseed = {seed}\neffect = '{margin}'\nmax_time = '{max_time}'\nduration = '{duration}'\n"
-        );
+        let Options { sessions, max_time, margin, duration, .. } = self.options;
+        let end =
+            sessions.map_or(format!("max_time = '{max_time}'"), |sessions| format!("repeats = {sessions}"));
+        let run =
+            format!("order = 'paired'\nseed = {seed}\neffect = '{margin}'\n{end}\nduration = '{duration}'\n");
         let (trials, elapsed) = self.run(case, &run)?;
         let margin =
             1.0 + margin.trim_end_matches('%').parse::<f64>().context("a margin such as 5%")? / 100.0;

@@ -45,6 +45,9 @@ struct Options {
     /// Time limit of a round
     #[arg(long, value_name = "TIME", default_value = "5min")]
     max_time: String,
+    /// Runs so many sessions in each round, whatever they show: for the ratio, which a decision would stop at an extreme
+    #[arg(long, value_name = "N", conflicts_with = "max_time", value_parser = clap::value_parser!(u32).range(3..))]
+    sessions: Option<u32>,
     /// Ratio at which servers are equivalent
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     margin: String,
@@ -85,7 +88,9 @@ fn main() -> Result<()> {
         Campaigns { pgdyno: &pgdyno, directory: directory.path(), store: &store, options: &options };
     let _busy = Busy::start(options.busy)?;
     let mut out = stdout();
-    writeln!(out, "margin {}, at most {} a round\n\n{}", options.margin, options.max_time, table::HEAD)?;
+    let length =
+        options.sessions.map_or(format!("at most {}", options.max_time), |n| format!("{n} sessions"));
+    writeln!(out, "margin {}, {length} a round\n\n{}", options.margin, table::HEAD)?;
     for case in cases {
         let (mut rounds, mut unpaired) = (Vec::new(), Vec::new());
         for seed in 1..=options.rounds {

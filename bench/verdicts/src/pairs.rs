@@ -7,8 +7,12 @@ use crate::comparisons::is_change;
 use crate::random::{PairNoise, Random, Tails};
 use crate::table::{Bound, Row, percent};
 
-/// Pairs of a session.
+/// Pairs of a session, as in a campaign.
 const PAIRS: usize = 15;
+/// Other numbers of them.
+const MORE_PAIRS: [usize; 3] = [20, 30, 45];
+/// Time that starting and stopping a session's servers takes, in relation to that of a pair.
+const RESTART_IN_PAIRS: usize = 14;
 /// Sessions after which a comparison ends undecided.
 const MAX_SESSIONS: usize = 1000;
 /// Comparisons that are decided together.
@@ -16,6 +20,8 @@ const MATRIX: usize = 10;
 
 /// A quiet machine, as measured: sessions spread by 4 %, pairs by 19 %.
 const QUIET: PairNoise = PairNoise { session: 0.04, pair: 0.19, tails: Tails::Normal, drift: 0.0 };
+/// Writes on it: sessions hardly differ by more than their pairs explain.
+const WRITES: PairNoise = PairNoise { session: 0.01, pair: 0.24, ..QUIET };
 /// One on which other programs run.
 const BUSY: PairNoise = PairNoise { session: 0.11, pair: 0.33, ..QUIET };
 
@@ -28,12 +34,14 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
         ("quiet", QUIET, 1.0, 1.05, times),
         ("heavy tails", heavy_tails, 1.0, 1.05, times),
         ("drifting by 50%", drift, 1.0, 1.05, times),
+        ("writes", WRITES, 1.0, 1.05, times),
         ("busy", BUSY, 1.0, 1.05, times / 5),
         ("quiet, margin 2%", QUIET, 1.0, 1.02, times / 5),
         ("quiet, −3%", QUIET, 0.97, 1.05, times),
         ("quiet, −5%", QUIET, 0.95, 1.05, times),
         ("heavy tails, −5%", heavy_tails, 0.95, 1.05, times),
         ("drifting by 50%, −5%", drift, 0.95, 1.05, times),
+        ("writes, −5%", WRITES, 0.95, 1.05, times),
         ("busy, −5%", BUSY, 0.95, 1.05, times / 5),
         ("quiet, −2%, margin 2%", QUIET, 0.98, 1.02, times / 5),
         ("quiet, −8%", QUIET, 0.92, 1.05, times),
@@ -42,8 +50,9 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
     }
     let what = format!("any false decision among {MATRIX} comparisons in pairs, quiet");
     rows.push(Row::share(what, times / 10, Bound::AtMost(0.01), || {
-        (0..MATRIX)
-            .any(|_| is_change(decide(random, QUIET, 1.0, PairedSequence::new(1.05, MATRIX)).verdict()))
+        (0..MATRIX).any(|_| {
+            is_change(decide(random, PAIRS, QUIET, 1.0, PairedSequence::new(1.05, MATRIX)).verdict())
+        })
     }));
     rows
 }
@@ -59,7 +68,7 @@ fn until_decided(
     let what = |figure: &str| format!("{figure}, in pairs: {conditions}");
     let (mut sessions, mut held) = (Vec::new(), 0);
     let decided = Row::share(what("decided as it is"), times, Bound::AtLeast(0.99), || {
-        let sequence = decide(random, noise, ratio, PairedSequence::new(margin, 1));
+        let sequence = decide(random, PAIRS, noise, ratio, PairedSequence::new(margin, 1));
         sessions.push(sequence.sessions());
         held += usize::from(
             sequence.interval().is_none_or(|interval| (interval.low..=interval.high).contains(&ratio)),
@@ -72,7 +81,7 @@ fn until_decided(
     });
     sessions.sort_unstable();
     let quantile = |share: f64| sessions[(share * (sessions.len() - 1) as f64) as usize] as f64;
-    vec![
+    let mut rows = vec![
         decided,
         Row::new(
             what("interval at the decision holds the ratio"),
@@ -82,15 +91,31 @@ fn until_decided(
         ),
         Row::new(what("sessions, median"), quantile(0.5), Bound::Unbounded, whole),
         Row::new(what("sessions, 95th percentile"), quantile(0.95), Bound::Unbounded, whole),
-    ]
+    ];
+    let mean = |sessions: &[usize]| sessions.iter().sum::<usize>() as f64 / sessions.len() as f64;
+    let time = |pairs: usize, sessions: &[usize]| (RESTART_IN_PAIRS + pairs) as f64 * mean(sessions);
+    let with_usual = time(PAIRS, &sessions);
+    rows.extend(MORE_PAIRS.map(|pairs| {
+        let sessions = |_| decide(random, pairs, noise, ratio, PairedSequence::new(margin, 1)).sessions();
+        let sessions: Vec<usize> = (0..times).map(sessions).collect();
+        let figure = what(&format!("mean time with {pairs} pairs a session, of that with {PAIRS}"));
+        Row::new(figure, time(pairs, &sessions) / with_usual, Bound::Unbounded, percent)
+    }));
+    rows
 }
 
-/// Adds sessions until they decide.
-fn decide(random: &mut Random, noise: PairNoise, ratio: f64, mut sequence: PairedSequence) -> PairedSequence {
+/// Adds sessions of so many pairs until they decide.
+fn decide(
+    random: &mut Random,
+    pairs: usize,
+    noise: PairNoise,
+    ratio: f64,
+    mut sequence: PairedSequence,
+) -> PairedSequence {
     while matches!(sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient)
         && sequence.sessions() < MAX_SESSIONS
     {
-        let log_ratio = session_log_ratio(&random.session(PAIRS, ratio, noise));
+        let log_ratio = session_log_ratio(&random.session(pairs, ratio, noise));
         sequence.add(log_ratio.unwrap_or_default());
     }
     sequence
