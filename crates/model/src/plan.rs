@@ -360,7 +360,7 @@ mod tests {
         let sessions: Vec<_> = plan.trials.iter().map(|trial| (trial.repeat, trial.cell)).collect();
         assert_eq!(sessions[..6], [(1, 0), (1, 2), (2, 1), (2, 3), (3, 0), (3, 4)]);
         assert_eq!(sessions.len(), 2 * 4 * 3, "the least number of sessions");
-        assert_eq!((plan.cells[0].duration.us(), plan.cells[0].warmup.us()), (750_000, 200_000));
+        assert_eq!((plan.cells[0].duration.us(), plan.cells[0].warmup.us()), (750_000, 300_000));
         assert_eq!((plan.run.repeats.min, plan.run.repeats.max), (3, 500));
         assert_eq!(plan.run.max_time, Some(Span::from_us(300_000_000)));
     }

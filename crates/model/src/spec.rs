@@ -164,7 +164,7 @@ pub type Levels<T> = Spanned<Vec<Spanned<T>>>;
 pub struct Run {
     /// Length of the measured window (default 10s; with `order = "paired"` 750ms, the slices of one side of a session).
     pub duration: Option<Spanned<Span>>,
-    /// Load before the window, not counted (default a tenth of the duration; with `order = "paired"` 200ms).
+    /// Load before the window, not counted (default a tenth of the duration; with `order = "paired"` 300ms).
     pub warmup: Option<Spanned<Span>>,
     /// Trials of each cell (default 3); with `order = "paired"`, sessions of each comparison (default: until it is decided, at most 500).
     pub repeats: Option<Spanned<Repeats>>,

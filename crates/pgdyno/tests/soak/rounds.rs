@@ -31,6 +31,7 @@ const GUEST_EVERY: u64 = 25;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
     Processes,
+    Pairs,
     TwoCampaigns,
     FullStore,
     NoInodes,
@@ -47,7 +48,8 @@ impl Round {
             Processes,
             Processes,
             Processes,
-            Processes,
+            Pairs,
+            Pairs,
             TwoCampaigns,
             TwoCampaigns,
             FullStore,
@@ -62,6 +64,7 @@ impl Round {
             4 => NoInodes,
             5 => FullCache,
             6 => Damage,
+            8 => Pairs,
             number if number % GUEST_EVERY == 7 => Guest,
             _ => weighted[rng.usize(..weighted.len())],
         }
@@ -70,8 +73,12 @@ impl Round {
     pub(crate) fn run(self, site: &Site, rng: &mut fastrand::Rng, counts: &mut Counts) {
         let before = HostState::read();
         match self {
-            Self::Processes => {
-                let mut bench = Bench::new(site, &campaign(rng));
+            Self::Processes | Self::Pairs => {
+                let mut text = campaign(rng);
+                if self == Self::Pairs {
+                    text.push_str("order = 'paired'\n");
+                }
+                let mut bench = Bench::new(site, &text);
                 bench.disturb(site, &HOST_VICTIMS, LONGEST_PAUSE, rng, counts);
                 bench.complete(site, counts);
             }
@@ -98,6 +105,7 @@ impl fmt::Display for Round {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Processes => "faults of processes",
+            Self::Pairs => "paired trials, with faults of processes",
             Self::TwoCampaigns => "two campaigns in one store and one cache, with faults of processes",
             Self::FullStore => "a store on a full disk",
             Self::NoInodes => "a store on a disk without free inodes",
