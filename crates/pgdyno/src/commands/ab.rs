@@ -26,7 +26,7 @@ use report::compare::{Document, text};
 use report::plan::headline;
 use runner::campaign::RunOutcome;
 use runner::campaign_file::CampaignFile;
-use runner::campaign_file::ab::{Comparison, Method, Sides};
+use runner::campaign_file::ab::{Comparison, Cpus, Method, Sides};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
@@ -48,6 +48,8 @@ Examples:
   pgdyno ab 18 --b-set plan_cache_mode=force_custom_plan script.sql@3 other.sql
                                                        two settings of one server, with scripts of one's own
   pgdyno ab 18 18 -S                                   a server with itself: what this machine can show
+  pgdyno ab 17 18 -S --driver-cpus 0 --server-cpus 1   on CPUs of their own: the scheduler's choices are most of the noise
+                                                       on small machines
   pgdyno ab ./base ./patched --fail 'tps < -5%' --undecided pass --max-time 15min
                                                        in CI: exit code 3 if throughput fell by more than 5 %
   pgdyno ab 17 18 -S --count                           instructions per transaction, where the machine is too noisy
@@ -103,6 +105,14 @@ pub(crate) struct AbArgs {
     /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
     #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
+
+    /// CPUs of the driver, such as 0 or 0-3,8, as for taskset [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "Load")]
+    driver_cpus: Option<String>,
+
+    /// CPUs of each server [default: all]
+    #[arg(long, value_name = "LIST", help_heading = "Load")]
+    server_cpus: Option<String>,
 
     /// How statements are sent
     #[arg(
@@ -308,10 +318,13 @@ impl AbArgs {
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
+        let cpus = Cpus { driver: self.driver_cpus.clone(), server: self.server_cpus.clone() };
+        let has_cpus = cpus.driver.is_some() || cpus.server.is_some();
         let method = match self.count.kernels() {
-            Some(_) if self.rate.is_some() || self.max_time.is_some() => {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() || has_cpus => {
                 return Err(Usage(
-                    "error: instructions (--count, --a-kernel) are counted without --rate and --max-time"
+                    "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
+                     --server-cpus"
                         .to_owned(),
                 ));
             }
@@ -329,6 +342,7 @@ impl AbArgs {
             scale: self.workload.scale,
             clients: self.clients,
             threads: self.threads,
+            cpus,
             protocol: Protocol::from(self.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: self.margin(),

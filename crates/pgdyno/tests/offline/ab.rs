@@ -216,6 +216,16 @@ fn options_are_keys_of_the_campaign() {
 }
 
 #[test]
+fn driver_and_servers_have_cpus_of_their_own() {
+    let place = Place::new();
+    let campaign = place.campaign("17 18 --driver-cpus 0-1 --server-cpus 2-7");
+    assert_eq!(at(&campaign, "factors/pin"), r#"["pinned"]"#);
+    assert_eq!(at(&campaign, "pins/pinned"), "{ driver = \"0-1\", server = \"2-7\" }");
+    let campaign = place.campaign("17 18 --server-cpus 2");
+    assert_eq!(at(&campaign, "pins/pinned"), "{ server = \"2\" }");
+}
+
+#[test]
 fn wrong_arguments_are_refused_before_anything_starts() {
     let place = Place::new();
     for (arguments, why) in [
@@ -237,10 +247,12 @@ fn wrong_arguments_are_refused_before_anything_starts() {
         ("17 18 -b nothing", "no builtin script found for name \"nothing\""),
         ("17 18 --margin 5", "expected a percentage"),
         ("17 18 --max-time 10", "is not a duration"),
-        ("17 18 --count -R 5", "without --rate and --max-time"),
-        ("17 18 --count --max-time 5min", "without --rate and --max-time"),
+        ("17 18 --count -R 5", "are counted without"),
+        ("17 18 --count --max-time 5min", "are counted without"),
+        ("17 18 --count --server-cpus 1", "are counted without"),
+        ("17 18 --driver-cpus one", "\"one\" is not a list of processors"),
         ("18 --a-kernel 6.1", "--b-kernel"),
-        ("18 --a-kernel 6.1 --b-kernel 6.12 --max-time 5min", "without --rate and --max-time"),
+        ("18 --a-kernel 6.1 --b-kernel 6.12 --max-time 5min", "are counted without"),
         ("18 --a-kernel 6.1 --b-kernel 6.12 --kernel 6.1", "cannot be used with"),
         ("17 18 --a-kernel 6.1 --b-kernel 6.12", "under one SERVER"),
         ("18 --a-kernel 6.1 --b-kernel 6.12 --b-set jit=off", "under one SERVER"),

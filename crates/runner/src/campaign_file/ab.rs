@@ -30,6 +30,8 @@ pub struct Comparison {
     pub clients: u32,
     /// Threads of the driver; none for the default.
     pub threads: Option<u32>,
+    /// CPUs of driver and servers in pairs, as for `taskset`; none for all.
+    pub cpus: Cpus,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Transactions started per second.
@@ -42,6 +44,15 @@ pub struct Comparison {
     pub seed: Option<u64>,
     /// Whether CPU profiles are taken.
     pub profile: bool,
+}
+
+/// Lists of CPUs.
+#[derive(Clone, Debug, Default)]
+pub struct Cpus {
+    /// Those of the driver.
+    pub driver: Option<String>,
+    /// Those of each server.
+    pub server: Option<String>,
 }
 
 /// What is compared.
@@ -84,6 +95,9 @@ pub enum AbWorkload {
 
 /// Name of the settings that all sides have.
 const COMMON: &str = "common";
+
+/// Name of the CPU lists.
+const PINNED: &str = "pinned";
 
 /// Trials of counted instructions on each side: they hardly spread, so that three decide. A number that depended on the results
 /// would need more, whatever these are.
@@ -133,6 +147,9 @@ impl Comparison {
         );
         if let Some(rate) = self.rate.get() {
             text += &format!("rate = [{rate}]\n");
+        }
+        if !self.pins().is_empty() {
+            text += &format!("pin = {}\n", strings([PINNED]));
         }
         if let Method::Count(kernels) = &self.method {
             let kernels = strings(kernels.iter().map(String::as_str));
@@ -189,6 +206,9 @@ impl Comparison {
         for (name, settings) in settings {
             text += &format!("\n[settings.{name}]\n{}", values(&settings));
         }
+        if !self.pins().is_empty() {
+            text += &format!("\n[pins.{PINNED}]\n{}", values(&self.pins()));
+        }
         if let AbWorkload::Scripts { name, scripts, parameters, writes } = &self.workload {
             let scripts: Vec<String> =
                 scripts.iter().map(|(script, weight)| format!("{script}@{weight}")).collect();
@@ -202,6 +222,14 @@ impl Comparison {
             }
         }
         text
+    }
+
+    /// The CPU lists of pairs, by what they are of. Virtual machines have CPUs of their own.
+    fn pins(&self) -> BTreeMap<String, String> {
+        let Method::Pairs(_) = self.method else { return BTreeMap::new() };
+        let Cpus { driver, server } = &self.cpus;
+        let pins = [("driver", driver), ("server", server)].into_iter();
+        pins.filter_map(|(of, cpus)| Some((of.to_owned(), cpus.clone()?))).collect()
     }
 
     /// The servers that are measured.
