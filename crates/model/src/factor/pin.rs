@@ -22,6 +22,11 @@ impl Processors {
     pub fn none() -> Self {
         Self { name: "none".to_owned(), driver: None, server: None }
     }
+
+    /// Whether the system places both.
+    pub fn is_none(&self) -> bool {
+        self.driver.is_none() && self.server.is_none()
+    }
 }
 
 /// The factor `pin`.
@@ -62,7 +67,7 @@ impl Axis for Pin {
     }
 
     fn identity(level: &Processors) -> String {
-        if level.driver.is_none() && level.server.is_none() {
+        if level.is_none() {
             return level.name.clone();
         }
         let list = |list: &Option<String>| list.clone().unwrap_or_else(|| "any".to_owned());

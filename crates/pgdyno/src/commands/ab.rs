@@ -16,6 +16,7 @@ use analysis::select::{RunSelection, Selector};
 use bench::WeightedName;
 use clap::Args;
 use host::Cache;
+use model::factor::pin::Processors;
 use model::merit::Merit;
 use model::plan::DEFAULT_EFFECT;
 use model::record::{Run, Trial};
@@ -26,7 +27,7 @@ use report::compare::{Document, text};
 use report::plan::headline;
 use runner::campaign::RunOutcome;
 use runner::campaign_file::CampaignFile;
-use runner::campaign_file::ab::{Comparison, Cpus, Method, Sides};
+use runner::campaign_file::ab::{Comparison, Method, Sides};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
@@ -57,6 +58,9 @@ Examples:
 
 Exit codes: 0 decided, no gate is hit, or all servers are byte-identical, 1 error, 2 usage, 3 a gate is hit, 4 no trial is
 usable, 6 not decided within the time, 130 interrupted.";
+
+/// Name of the CPU lists.
+const PIN: &str = "pinned";
 
 /// Compare servers, or settings of one, in pairs: did it change?
 ///
@@ -250,6 +254,8 @@ impl AbArgs {
         let counted = Comparison {
             name: format!("{}-count", comparison.name),
             method: Method::Count(vec![kernel]),
+            // Virtual machines have CPUs of their own.
+            pin: Processors::none(),
             ..comparison.clone()
         };
         note("not decided within the time: counting instructions as a second opinion (Ctrl-C ends it)\n");
@@ -318,10 +324,13 @@ impl AbArgs {
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
-        let cpus = Cpus { driver: self.driver_cpus.clone(), server: self.server_cpus.clone() };
-        let has_cpus = cpus.driver.is_some() || cpus.server.is_some();
+        let pin = Processors {
+            name: PIN.to_owned(),
+            driver: self.driver_cpus.clone(),
+            server: self.server_cpus.clone(),
+        };
         let method = match self.count.kernels() {
-            Some(_) if self.rate.is_some() || self.max_time.is_some() || has_cpus => {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() || !pin.is_none() => {
                 return Err(Usage(
                     "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
                      --server-cpus"
@@ -342,7 +351,7 @@ impl AbArgs {
             scale: self.workload.scale,
             clients: self.clients,
             threads: self.threads,
-            cpus,
+            pin,
             protocol: Protocol::from(self.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: self.margin(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::factor::pin::Processors;
 use model::server::{Build, ServerSpec, Source};
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
@@ -30,8 +31,8 @@ pub struct Comparison {
     pub clients: u32,
     /// Threads of the driver; none for the default.
     pub threads: Option<u32>,
-    /// CPUs of driver and servers in pairs, as for `taskset`; none for all.
-    pub cpus: Cpus,
+    /// CPUs of driver and servers.
+    pub pin: Processors,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Transactions started per second.
@@ -44,15 +45,6 @@ pub struct Comparison {
     pub seed: Option<u64>,
     /// Whether CPU profiles are taken.
     pub profile: bool,
-}
-
-/// Lists of CPUs.
-#[derive(Clone, Debug, Default)]
-pub struct Cpus {
-    /// Those of the driver.
-    pub driver: Option<String>,
-    /// Those of each server.
-    pub server: Option<String>,
 }
 
 /// What is compared.
@@ -95,9 +87,6 @@ pub enum AbWorkload {
 
 /// Name of the settings that all sides have.
 const COMMON: &str = "common";
-
-/// Name of the CPU lists.
-const PINNED: &str = "pinned";
 
 /// Trials of counted instructions on each side: they hardly spread, so that three decide. A number that depended on the results
 /// would need more, whatever these are.
@@ -148,8 +137,8 @@ impl Comparison {
         if let Some(rate) = self.rate.get() {
             text += &format!("rate = [{rate}]\n");
         }
-        if !self.pins().is_empty() {
-            text += &format!("pin = {}\n", strings([PINNED]));
+        if !self.pin.is_none() {
+            text += &format!("pin = {}\n", strings([&*self.pin.name]));
         }
         if let Method::Count(kernels) = &self.method {
             let kernels = strings(kernels.iter().map(String::as_str));
@@ -206,8 +195,11 @@ impl Comparison {
         for (name, settings) in settings {
             text += &format!("\n[settings.{name}]\n{}", values(&settings));
         }
-        if !self.pins().is_empty() {
-            text += &format!("\n[pins.{PINNED}]\n{}", values(&self.pins()));
+        if !self.pin.is_none() {
+            let Processors { name, driver, server } = &self.pin;
+            let lists = [("driver", driver), ("server", server)].into_iter();
+            let lists = lists.filter_map(|(of, list)| Some((of.to_owned(), list.clone()?))).collect();
+            text += &format!("\n[pins.{}]\n{}", key(name), values(&lists));
         }
         if let AbWorkload::Scripts { name, scripts, parameters, writes } = &self.workload {
             let scripts: Vec<String> =
@@ -222,14 +214,6 @@ impl Comparison {
             }
         }
         text
-    }
-
-    /// The CPU lists of pairs, by what they are of. Virtual machines have CPUs of their own.
-    fn pins(&self) -> BTreeMap<String, String> {
-        let Method::Pairs(_) = self.method else { return BTreeMap::new() };
-        let Cpus { driver, server } = &self.cpus;
-        let pins = [("driver", driver), ("server", server)].into_iter();
-        pins.filter_map(|(of, cpus)| Some((of.to_owned(), cpus.clone()?))).collect()
     }
 
     /// The servers that are measured.
