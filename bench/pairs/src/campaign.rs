@@ -90,8 +90,9 @@ impl Campaigns<'_> {
         };
         format!(
             "name = '{name}'\n[factors]\nserver = ['{}']\nsettings = ['a', 'b']\nworkload = ['{workload}']\nscale = [10]\n\
-             clients = [{clients}]\n{workloads}[settings.a]\n{a}\n[settings.b]\n{b}\n[run]\ncompare = 'settings'\n{run}",
-            self.options.postgres
+             clients = [{clients}]\npin = ['{}']\n{workloads}[settings.a]\n{a}\n[settings.b]\n{b}\n[run]\n\
+             compare = 'settings'\n{run}",
+            self.options.postgres, self.options.pin
         )
     }
 }

@@ -54,6 +54,9 @@ struct Options {
     /// Load of the slices of one side in a session
     #[arg(long, value_name = "TIME", default_value = "750ms")]
     duration: String,
+    /// CPUs of driver and servers: `separate` for half of them each, as `pgdyno ab` has it, or `none` for all
+    #[arg(long, value_name = "PIN", default_value = "separate")]
+    pin: String,
     /// Processes that compute all the time, next to the measurement
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: u32,

@@ -91,8 +91,8 @@ impl Refusal {
                 "throughput at a rate is the schedule's: no verdict; compare latency.p99 and latency.mean"
             }
             Self::Driver => {
-                "the driver was saturated on both sides, so that its speed was compared: no verdict; raise run.threads, or \
-                 run fewer clients"
+                "the driver was saturated on both sides, so that its speed was compared: no verdict; raise run.threads, \
+                 give the driver more CPUs, or run fewer clients"
             }
         }
     }

@@ -13,6 +13,7 @@ mod trend;
 use model::machine::Acceleration;
 use model::message::{ClientDeath, Interval, Phase};
 use model::metrics::Metrics;
+use model::paired::PairedTrial;
 use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary, Validity};
 use model::validity::Thresholds;
 use model::waits::Waits;
@@ -37,8 +38,8 @@ pub struct Observation<'a> {
     pub default_driver_threads: Option<u32>,
     /// Whether the loop is open: clients wait until their next transaction is due.
     pub open_loop: bool,
-    /// Whether the load alternates with that of another server on this machine.
-    pub paired: bool,
+    /// Slices of the load if it alternates with that of another server on this machine.
+    pub paired: Option<&'a PairedTrial>,
     /// Whether clients are idle at times by design: each has a number of iterations, or they start one after another.
     pub idle_at_times: bool,
     /// Whether the load changes data.
@@ -110,7 +111,7 @@ pub fn judge(observed: &Observation) -> Validity {
     let counts_instructions = observed.acceleration == Acceleration::Icount;
     let find = |(gate, check): &Gate| {
         if counts_instructions && emulation::REAL_TIME_GATES.contains(gate)
-            || observed.paired && UNPAIRED_GATES.contains(gate)
+            || observed.paired.is_some() && UNPAIRED_GATES.contains(gate)
         {
             return None;
         }
@@ -242,14 +243,15 @@ mod tests {
         trial.counter("role.busiest_wait_us", Some("driver"), 900_000.0);
         trial.counter("cpu.steal_us", Some("all"), 1_000_000.0);
         trial.gauge("cpu.frequency_hz", Some("cpu0"), &[3.5e9, 3.5e9, 3.0e9, 2.5e9, 2.0e9]);
+        let side = trial.side(3_000_000);
         let found = |paired| fixture::gates(&Observation { paired, ..trial.observed() }).1;
-        let mut unpaired = found(false);
+        let mut unpaired = found(None);
         unpaired.sort_unstable();
         assert_eq!(unpaired, ["cpu-frequency", "cpu-steal", "driver-starved"]);
-        assert!(found(true).is_empty());
+        assert!(found(Some(&side)).is_empty());
         // Other gates still apply.
         trial.counter("vm.pswpout", None, 2.0);
-        assert_eq!(fixture::gates(&Observation { paired: true, ..trial.observed() }).1, ["swap"]);
+        assert_eq!(fixture::gates(&Observation { paired: Some(&side), ..trial.observed() }).1, ["swap"]);
     }
 
     #[test]

@@ -15,7 +15,7 @@ mod turn;
 mod user;
 
 pub use cache::Cache;
-pub use cpus::usable_cpus;
+pub use cpus::{halves_of_cpus, usable_cpus};
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
 pub use lock::Lock;

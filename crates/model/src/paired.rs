@@ -76,6 +76,15 @@ impl PairedTrial {
         tps(sum(|load| load.transactions), sum(|load| load.client_us), clients)
     }
 
+    /// Time that so many transactions take at the throughput of its slices, in microseconds: of those of a window, the
+    /// window without its pauses. None without transactions in the slices.
+    pub fn load_time_us(&self, transactions: f64) -> Option<f64> {
+        let us: u64 =
+            self.slices.iter().map(|slice| slice.load.end_us.saturating_sub(slice.load.start_us)).sum();
+        let in_slices: u64 = self.slices.iter().map(MeasuredSlice::all_transactions).sum();
+        (in_slices > 0).then(|| us as f64 * transactions / in_slices as f64)
+    }
+
     /// CPU time of the server per transaction of its slices, in microseconds, those of the guards included; none if unknown.
     pub fn server_cpu_us_per_transaction(&self) -> Option<f64> {
         self.per_transaction(|slice| slice.server_cpu_us)

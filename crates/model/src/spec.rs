@@ -341,11 +341,25 @@ impl Campaign {
 
     /// All levels of the factor `workload` in the text, with their places.
     pub fn workload_levels(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.levels(|matrix| matrix.workload.as_ref(), |point| point.workload.as_ref())
+    }
+
+    /// All levels of the factor `pin` in the text, with their places.
+    pub fn pin_levels(&self) -> impl Iterator<Item = &Spanned<String>> {
+        self.levels(|matrix| matrix.pin.as_ref(), |point| point.pin.as_ref())
+    }
+
+    /// All levels of a factor in the text.
+    fn levels(
+        &self,
+        of_matrix: fn(&Matrix) -> Option<&Levels<String>>,
+        of_point: fn(&Point) -> Option<&Spanned<String>>,
+    ) -> impl Iterator<Item = &Spanned<String>> {
         let matrices = self.matrix.iter().map(Spanned::get_ref);
-        std::iter::once(&self.factors).chain(matrices).flat_map(|matrix| {
-            let levels = matrix.workload.iter().flat_map(|levels| levels.get_ref());
+        std::iter::once(&self.factors).chain(matrices).flat_map(move |matrix| {
+            let levels = of_matrix(matrix).into_iter().flat_map(|levels| levels.get_ref());
             let points = matrix.exclude.iter().chain(&matrix.include);
-            levels.chain(points.filter_map(|point| point.get_ref().workload.as_ref()))
+            levels.chain(points.filter_map(move |point| of_point(point.get_ref())))
         })
     }
 }

@@ -45,6 +45,21 @@ fn a_server_is_equivalent_to_itself_and_the_run_is_like_any_other() {
 }
 
 #[test]
+fn a_saturated_driver_has_no_verdict() {
+    let bench = Bench::new("");
+    let expressions: String =
+        (0..5000).map(|number| format!("\\set x{number} random(1, 1000) * 3 + 7\n")).collect();
+    fs::write(bench.path().join("heavy.sql"), expressions + "select 1;\n").unwrap();
+    let load = ["heavy.sql", "--read-only", "-s", "1", "-c", "8", "--allow-concurrent"];
+    let time = ["--count=never", "--margin", "60%", "--max-time", "10s"];
+    let output = bench.pgdyno(&[&["ab", "18", "18"], &load[..], &time].concat());
+    let result = joined(&text(&output));
+    assert_eq!(output.status.code(), Some(6), "{result}");
+    assert!(result.contains("NO VERDICT by transactions per second: the driver was saturated"), "{result}");
+    assert!(!result.contains("More time") && !result.contains("more time"), "{result}");
+}
+
+#[test]
 fn slower_settings_are_found_and_hit_a_gate() {
     let bench = Bench::new("");
     let settings = ["--b-set", "enable_indexscan=off", "--b-set", "enable_bitmapscan=off"];

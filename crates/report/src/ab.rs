@@ -117,7 +117,9 @@ fn paired(comparison: &PairedComparison, max_time: Option<Span>, is_counted: boo
         let invalid = counted(comparison.invalid, "session");
         out += &wrap(&format!("{invalid} not used: a side is invalid."), WIDTH);
     }
+    // Without a change there is no verdict for another reason, which the sentence has.
     if let (Some(deciding), Some(max_time)) = (deciding, max_time)
+        && deciding.change.is_some()
         && deciding.sessions_left != Some(0)
     {
         out += &wrap(&not_decided(deciding, max_time, is_counted), WIDTH);

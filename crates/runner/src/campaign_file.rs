@@ -4,6 +4,7 @@ pub mod ab;
 mod acceleration;
 mod error;
 pub mod overrides;
+pub mod pin;
 mod transport;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub use error::CampaignFileError;
 #[derive(Clone, Debug)]
 pub struct CampaignFile {
     path: PathBuf,
-    /// The text, byte for byte.
+    /// The text, byte for byte, with the CPUs of the pin `separate`.
     pub text: String,
     campaign: Campaign,
     /// Its plan.
@@ -50,6 +51,7 @@ impl CampaignFile {
         basis: Option<Basis>,
         known: &Workloads,
     ) -> Result<Self, CampaignFileError> {
+        let text = pin::with_table(text);
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known)?;
             let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;

@@ -9,7 +9,7 @@ use model::secret::masked_keys;
 use model::workload::{Custom, Workload, Workloads};
 use store::{Store, StoreError};
 
-use crate::campaign_file::{CampaignFile, CampaignFileError, overrides, workloads_of};
+use crate::campaign_file::{CampaignFile, CampaignFileError, overrides, pin, workloads_of};
 
 /// Request to resume a run.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +152,9 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
                 overrides::apply(&run.campaign_toml, request.overrides).map_err(CampaignFileError::from)?;
             CampaignFile::parse_with(&path, text, run.basis(), &workloads_of(trials.iter()))?
         }
-        Some((_, text)) => CampaignFile::parse(&path, text.to_owned(), run.basis())?,
+        Some((_, text)) => {
+            CampaignFile::parse(&path, pin::with_table_of(text, &run.campaign_toml), run.basis())?
+        }
     };
     let changes = Changes::between(&original.plan, &file.plan);
     if !changes.conflicting.is_empty() {

@@ -12,7 +12,9 @@ use plaintext::figures::{change, counted, duration};
 use super::view;
 use crate::compare::interval;
 use crate::design::{Campaigns, Design};
-use crate::judgement::{Attempt, CellPair, CommonSessions, Row, attempt, judge_cells, paired_runs, runs};
+use crate::judgement::{
+    Attempt, CellPair, CommonSessions, Outcome, Row, attempt, judge_cells, paired_runs, runs,
+};
 use crate::layout::Layout;
 use crate::levels::{in_words, is_left_out, shown};
 use crate::margin::MetricMargin;
@@ -154,9 +156,12 @@ fn figure((row, metric): &(Row, Metric)) -> view::PairedFigure {
     }
 }
 
-/// `REGRESSION by throughput: -5.2% (-8.0% to -2.3%), 26 sessions`, and what an open one takes.
+/// `REGRESSION by throughput: -5.2% (-8.0% to -2.3%), 26 sessions`, what an open one takes, and why there is no verdict.
 fn sentence((row, metric): &(Row, Metric)) -> String {
     let mut text = format!("{} by {}", row.judged.outcome.name(metric.better()), metric.in_words(None));
+    if let Outcome::Refused(reason) = row.judged.outcome {
+        text += &format!(": {}", reason.in_words());
+    }
     if let Some(ratio) = row.ratio() {
         text += &format!(": {}", change(ratio - 1.0));
         text += &interval(row).map(|interval| format!(" ({interval})")).unwrap_or_default();

@@ -1,7 +1,6 @@
 //! A trial's record, restricted to its measured window.
 
 use model::message::Phase;
-use model::paired::MeasuredSlice;
 use model::record::{Event, Summary, TrialRecord};
 use model::waits::{SessionKind, Waits};
 
@@ -87,14 +86,9 @@ impl<'a> Case<'a> {
 
     /// Time in the window in which the load ran, in microseconds: of a paired trial, without its pauses.
     pub(crate) fn load_time_us(&self) -> f64 {
-        let slices_us = self.record.trial.paired.as_ref().and_then(|paired| {
-            let slices = || paired.slices.iter();
-            let us: u64 = slices().map(|slice| slice.load.end_us.saturating_sub(slice.load.start_us)).sum();
-            let transactions: u64 = slices().map(MeasuredSlice::all_transactions).sum();
-            // The window also has the warm-up, whose slice is not known.
-            (transactions > 0).then(|| us as f64 * self.transactions / transactions as f64)
-        });
-        slices_us.unwrap_or(self.window_us())
+        // The window also has the warm-up, whose slice is not known.
+        let paired = self.record.trial.paired.as_ref();
+        paired.and_then(|paired| paired.load_time_us(self.transactions)).unwrap_or(self.window_us())
     }
 
     /// Waits in the window: spans of which more than half lies in it.

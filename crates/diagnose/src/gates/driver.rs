@@ -16,7 +16,7 @@ pub(super) const GATES: [Gate; 4] = [
 const ADVICE: &str = "raise run.threads, pin driver and server to separate CPUs, or run fewer clients: \
                       the result says little about the server";
 
-/// Share of the window in which the busiest thread worked.
+/// Share of the window in which the busiest thread worked; of a paired trial, without its pauses.
 fn busy(observed: &Observation) -> Option<f64> {
     let (mut busy_us, mut width_us) = (0.0, 0.0);
     for interval in observed.measured() {
@@ -24,7 +24,13 @@ fn busy(observed: &Observation) -> Option<f64> {
         busy_us += interval.busy? * us;
         width_us += us;
     }
-    Some(busy_us / width_us).filter(|busy| busy.is_finite())
+    let in_slices = || {
+        let summary = observed.summary?;
+        let transactions = summary.transactions? + summary.failed.unwrap_or(0);
+        observed.paired?.load_time_us(transactions as f64)
+    };
+    // Both times are estimates if there are pauses.
+    Some(busy_us / in_slices().unwrap_or(width_us)).filter(|busy| busy.is_finite()).map(|busy| busy.min(1.0))
 }
 
 fn saturated(observed: &Observation) -> Option<GateFinding> {
@@ -137,6 +143,19 @@ mod tests {
         };
         assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");
         assert_eq!(with(0.95), (Status::Suspect, vec!["driver-saturated"]));
+    }
+
+    #[test]
+    fn pauses_do_not_hide_a_saturated_driver() {
+        let mut trial = TrialFixture::new();
+        // Half of the window.
+        let side = trial.side(1_500_000);
+        let mut with = |busy| {
+            trial.intervals.iter_mut().for_each(|interval| interval.busy = Some(busy));
+            gates(&Observation { paired: Some(&side), ..trial.observed() })
+        };
+        assert_eq!(with(0.4), (Status::Valid, vec![]));
+        assert_eq!(with(0.48), (Status::Suspect, vec!["driver-saturated"]));
     }
 
     #[test]

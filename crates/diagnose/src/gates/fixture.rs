@@ -1,7 +1,8 @@
 //! A flawless trial, to be modified by the tests of the gates.
 
-use model::message::{Interval, Phase, ScriptInterval};
+use model::message::{Interval, Phase, ScriptInterval, Slice};
 use model::metrics::{Kind, Metrics, Point, Series};
+use model::paired::{MeasuredSlice, PairedTrial, Side};
 use model::record::{Accounting, ClockReading, Clocks, Event, Latency, Setting, Status, Summary};
 use model::waits::{SessionKind, Waits};
 
@@ -100,6 +101,24 @@ impl TrialFixture {
             settings_after: &self.settings,
             ..Observation::default()
         }
+    }
+
+    /// One side of a session, whose transactions ran in a slice of this length.
+    pub(super) fn side(&self, load_us: u64) -> PairedTrial {
+        let load = Slice {
+            start_us: 0,
+            pause_us: load_us,
+            end_us: load_us,
+            transactions: self.summary.transactions.unwrap(),
+            failed: 0,
+            guarded: 0,
+            client_us: load_us,
+            latency_us: load_us,
+            service_us: None,
+        };
+        let slice =
+            MeasuredSlice { load, server_cpu_us: None, paused_cpu_us: None, server_instructions: None };
+        PairedTrial { session: 1, side: Side::A, slices: vec![slice] }
     }
 
     /// Adds a counter that grows by this amount in each second of the load.

@@ -6,10 +6,13 @@ use super::{Axis, Column, LevelError, Place};
 use crate::definitions::{self, Definitions};
 use crate::value::{Spanned, SpecError};
 
+/// Name of the pin that gives driver and server CPUs of their own, unless the campaign has a table for it.
+pub const SEPARATE: &str = "separate";
+
 /// CPU lists for driver and server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Processors {
-    /// Name in the campaign; `none` leaves placement to the system.
+    /// Name in the campaign; `none` leaves placement to the system, `separate` is a half of this machine's CPUs each.
     pub name: String,
     /// CPUs of the driver, in the format of [`cpu_list`]; none for all.
     pub driver: Option<String>,
@@ -21,6 +24,12 @@ impl Processors {
     /// No pinning: the system places both.
     pub fn none() -> Self {
         Self { name: "none".to_owned(), driver: None, server: None }
+    }
+
+    /// A half of the CPUs for each.
+    pub fn separate([driver, server]: &[Vec<u32>; 2]) -> Self {
+        let list = |cpus: &[u32]| Some(format_cpu_list(cpus));
+        Self { name: SEPARATE.to_owned(), driver: list(driver), server: list(server) }
     }
 
     /// Whether the system places both.
@@ -39,7 +48,7 @@ impl Axis for Pin {
     type Stored = Processors;
 
     const KEY: &'static str = "pin";
-    const DESCRIPTION: &'static str = "names of `[pins.…]`, and `none`";
+    const DESCRIPTION: &'static str = "names of `[pins.…]`, `none`, and `separate`: half of the machine's CPUs for the driver, half for the server";
     const EXAMPLE: &'static str = "one";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("pin", "factor pin: name of the pin in the campaign");
@@ -53,7 +62,7 @@ impl Axis for Pin {
             None => Err(SpecError::at(
                 given,
                 format!("there is no pin \"{name}\""),
-                format!("expected \"none\", or a table [pins.{name}]"),
+                format!("expected \"none\", \"{SEPARATE}\", or a table [pins.{name}]"),
             )),
         }
     }
@@ -112,6 +121,16 @@ fn cpus(given: &Spanned<String>) -> Result<String, SpecError> {
     ))
 }
 
+/// The list of these CPUs, in order, as [`cpu_list`] parses it.
+fn format_cpu_list(cpus: &[u32]) -> String {
+    let ranges = cpus.chunk_by(|cpu, next| cpu + 1 == *next);
+    let range = |range: &[u32]| match range {
+        [first, .., last] => format!("{first}-{last}"),
+        _ => range.iter().map(u32::to_string).collect(),
+    };
+    ranges.map(range).collect::<Vec<_>>().join(",")
+}
+
 /// Parses a CPU list as `taskset` and the kernel write it, such as `0-3,8`, into numbers in order. None if it is not
 /// one.
 pub fn cpu_list(text: &str) -> Option<Vec<u32>> {
@@ -140,6 +159,14 @@ mod tests {
         assert_eq!(cpu_list("0-2, 8,1").unwrap(), [0, 1, 2, 8]);
         for wrong in ["", "a", "3-1", "-1", "1,,2", "99999"] {
             assert_eq!(cpu_list(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn formatted_cpu_lists_are_parsed_again() {
+        for (cpus, text) in [(vec![3], "3"), (vec![0, 1, 2, 4, 6, 7], "0-2,4,6-7"), (vec![0, 1], "0-1")] {
+            assert_eq!(format_cpu_list(&cpus), text);
+            assert_eq!(cpu_list(text), Some(cpus));
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::compare::{Compared, Gate, Gates, Request, compare};
-use analysis::judgement::Row;
+use analysis::judgement::{Outcome, Row};
 use analysis::metric::Metric;
 use analysis::overview::view::View;
 use analysis::select::{RunSelection, Selector};
@@ -26,8 +26,8 @@ use plaintext::table::Format;
 use report::compare::{Document, text};
 use report::plan::headline;
 use runner::campaign::RunOutcome;
-use runner::campaign_file::CampaignFile;
 use runner::campaign_file::ab::{Comparison, Method, Sides};
+use runner::campaign_file::{CampaignFile, pin};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
@@ -49,8 +49,8 @@ Examples:
   pgdyno ab 18 --b-set plan_cache_mode=force_custom_plan script.sql@3 other.sql
                                                        two settings of one server, with scripts of one's own
   pgdyno ab 18 18 -S                                   a server with itself: what this machine can show
-  pgdyno ab 17 18 -S --driver-cpus 0 --server-cpus 1   on CPUs of their own: the scheduler's choices are most of the noise
-                                                       on small machines
+  pgdyno ab 17 18 -S --driver-cpus 0-3 --server-cpus 4-15
+                                                       other CPUs than half of them for the driver and half for the servers
   pgdyno ab ./base ./patched --fail 'tps < -5%' --undecided pass --max-time 15min
                                                        in CI: exit code 3 if throughput fell by more than 5 %
   pgdyno ab 17 18 -S --count                           instructions per transaction, where the machine is too noisy
@@ -110,13 +110,17 @@ pub(crate) struct AbArgs {
     #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
-    /// CPUs of the driver, such as 0 or 0-3,8, as for taskset [default: all]
+    /// CPUs of the driver, such as 0 or 0-3,8, as for taskset [default: half of the machine's; with --server-cpus all]
     #[arg(long, value_name = "LIST", help_heading = "Load")]
     driver_cpus: Option<String>,
 
-    /// CPUs of each server [default: all]
+    /// CPUs of each server [default: the other half; with --driver-cpus all]
     #[arg(long, value_name = "LIST", help_heading = "Load")]
     server_cpus: Option<String>,
+
+    /// Let the kernel choose the CPUs of driver and servers: the servers have all, and much more noise
+    #[arg(long, help_heading = "Load", conflicts_with_all = ["driver_cpus", "server_cpus"])]
+    no_pin: bool,
 
     /// How statements are sent
     #[arg(
@@ -210,7 +214,7 @@ impl AbArgs {
                 reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
             let facts = subject::facts(&comparison, &origins, &cache, &trials);
             self.print_result(&reading, &run.id, &compared, facts, counted.as_ref())?;
-            if is_open && self.count.is_paired() {
+            if is_open && self.count.is_paired() && !is_refused(&compared) {
                 let more = Span::from_us(2 * self.max_time().us());
                 note(&format!(
                     "more time for sessions: pgdyno resume --run {} --set max_time={more}\n",
@@ -258,7 +262,7 @@ impl AbArgs {
             pin: Processors::none(),
             ..comparison.clone()
         };
-        note("not decided within the time: counting instructions as a second opinion (Ctrl-C ends it)\n");
+        note("not decided in pairs: counting instructions as a second opinion (Ctrl-C ends it)\n");
         let count = || -> anyhow::Result<Option<View>> {
             let file = CampaignFile::parse(Path::new(&counted.name), counted.to_toml(), None)?;
             let (run, outcome) = self.measure(&file, store)?;
@@ -324,21 +328,26 @@ impl AbArgs {
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
-        let pin = Processors {
+        let named = Processors {
             name: PIN.to_owned(),
             driver: self.driver_cpus.clone(),
             server: self.server_cpus.clone(),
         };
-        let method = match self.count.kernels() {
-            Some(_) if self.rate.is_some() || self.max_time.is_some() || !pin.is_none() => {
+        let (method, pin) = match self.count.kernels() {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() || !named.is_none() => {
                 return Err(Usage(
                     "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
                      --server-cpus"
                         .to_owned(),
                 ));
             }
-            Some(kernels) => Method::Count(kernels),
-            None => Method::Pairs(self.max_time()),
+            // Virtual machines have CPUs of their own.
+            Some(kernels) => (Method::Count(kernels), Processors::none()),
+            None if self.no_pin => (Method::Pairs(self.max_time()), Processors::none()),
+            None => {
+                let separate = named.is_none().then(pin::separate).flatten();
+                (Method::Pairs(self.max_time()), separate.unwrap_or(named))
+            }
         };
         Ok(Comparison {
             name: self.name.clone(),
@@ -434,6 +443,12 @@ fn settings(given: &[Setting]) -> BTreeMap<String, String> {
 fn is_decided(compared: &Compared) -> bool {
     let is_decided = |row: &Row| row.judged.outcome.is_decided();
     compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().all(is_decided))
+}
+
+/// Whether more sessions would not give a verdict.
+fn is_refused(compared: &Compared) -> bool {
+    let is_refused = |row: &Row| matches!(row.judged.outcome, Outcome::Refused(_));
+    compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().any(is_refused))
 }
 
 /// The command that repeats this one, for a shell.

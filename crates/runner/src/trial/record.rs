@@ -61,7 +61,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         driver_threads: Some(cell.driver_threads(processors)),
         default_driver_threads: Some(cell.default_driver_threads(processors)),
         open_loop: cell.rate != Rate::MAX,
-        paired: trial.context.side.is_some(),
+        paired: paired.as_ref(),
         idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
         memory_is_limited: cell.memory != MemoryLimit::NONE,

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use host::Cache;
 use model::factor::Factor;
+use model::factor::pin::Processors;
 use model::record::Trial;
 use model::server::{Build, ServerSpec, Source};
 use runner::campaign_file::ab::{Comparison, Sides};
@@ -27,7 +28,7 @@ pub(super) fn origins(comparison: &Comparison) -> Vec<Origin> {
     comparison.servers().map(origin).collect()
 }
 
-/// A line for each server, for the settings that differ, and for those that all servers have.
+/// A line for each server, for the settings that differ, for those that all servers have, and for the CPUs.
 pub(super) fn facts(
     comparison: &Comparison,
     origins: &[Origin],
@@ -58,6 +59,11 @@ pub(super) fn facts(
     }
     if !comparison.settings.is_empty() {
         facts.push(("settings".to_owned(), in_words(&comparison.settings)));
+    }
+    if !comparison.pin.is_none() {
+        let Processors { driver, server, .. } = &comparison.pin;
+        let [driver, server] = [driver, server].map(|list| list.as_deref().unwrap_or("all"));
+        facts.push(("CPUs".to_owned(), format!("driver {driver}, servers {server}")));
     }
     facts
 }
