@@ -25,7 +25,7 @@ use matching::{Selected, Shared, match_cells};
 pub use differences::Differences;
 pub use gate::{Gate, GateError, GateOutcome, Gates};
 pub use other_tests::{OtherTests, other_tests};
-pub use sentence::{cell_of, gate_sentences, interval, sentence};
+pub use sentence::{cell_of, change_in_words, gate_sentences, interval, sentence};
 
 /// A comparison to make.
 #[derive(Clone, Debug)]

@@ -3,6 +3,7 @@
 mod campaign_arg;
 mod campaign_run;
 mod commands;
+mod comparison;
 mod connection;
 mod exit;
 mod interrupt;

@@ -47,10 +47,15 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
+/// A JSON document, as it is printed.
+pub(crate) fn json(document: &impl serde::Serialize) -> anyhow::Result<String> {
+    let text = serde_json::to_string_pretty(document).context("could not write JSON")?;
+    Ok(text + "\n")
+}
+
 /// Prints a versioned JSON document to standard output.
 pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()> {
-    let text = serde_json::to_string_pretty(document).context("could not write JSON")?;
-    print(&(text + "\n"))
+    print(&json(document)?)
 }
 
 /// Prints a note to standard error, like [`print`]; errors of printing are ignored.

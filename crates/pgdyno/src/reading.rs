@@ -8,7 +8,7 @@ use report::bundles::left_out_lines;
 use serde::Serialize;
 use store::{Store, StoreError, StoreReader};
 
-use crate::output::{note, print_json};
+use crate::output::{json, note, print};
 
 /// The trials of a store for one command. At its end, also if it fails, the bundles that were left out are reported on
 /// standard error.
@@ -25,15 +25,20 @@ impl Reading {
         store.reader().map(Self)
     }
 
-    /// Prints a JSON document, with the bundles that it lacks in the field `left_out`.
-    pub(crate) fn print_json(&self, document: &impl Serialize) -> anyhow::Result<()> {
+    /// A JSON document, as it is printed, with the bundles that it lacks in the field `left_out`.
+    pub(crate) fn json(&self, document: &impl Serialize) -> anyhow::Result<String> {
         #[derive(Serialize)]
         struct WithLeftOut<'a, T> {
             #[serde(flatten)]
             document: &'a T,
             left_out: Vec<LeftOut>,
         }
-        print_json(&WithLeftOut { document, left_out: left_out(self.left_out()) })
+        json(&WithLeftOut { document, left_out: left_out(self.left_out()) })
+    }
+
+    /// Prints it.
+    pub(crate) fn print_json(&self, document: &impl Serialize) -> anyhow::Result<()> {
+        print(&self.json(document)?)
     }
 }
 

@@ -1,10 +1,12 @@
-//! Comparisons as text, CSV and JSON.
+//! Comparisons as text, CSV and JSON, and for continuous integration.
 
+mod ci;
 mod csv;
 mod design;
 mod document;
 pub(crate) mod rows;
 mod text;
 
+pub use ci::{CiError, Undecided, bencher, github_benchmark, junit};
 pub use document::Document;
 pub use text::text;

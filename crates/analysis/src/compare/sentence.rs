@@ -30,7 +30,7 @@ fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
         return refusal.in_words().to_owned();
     }
     if let [only] = rows.as_slice() {
-        let change = of_change(only).map(|change| format!(": {change}")).unwrap_or_default();
+        let change = change_in_words(only).map(|change| format!(": {change}")).unwrap_or_default();
         return format!("{}{change}", only.judged.outcome.name(better));
     }
     let count = |is: &dyn Fn(Outcome) -> bool| rows.iter().filter(|row| is(row.judged.outcome)).count();
@@ -119,12 +119,12 @@ pub fn cell_of(row: &Row, pair: &Pair) -> String {
 }
 
 fn with_change(row: &Row, pair: &Pair) -> String {
-    let change = of_change(row).map(|change| format!(", {change}")).unwrap_or_default();
+    let change = change_in_words(row).map(|change| format!(", {change}")).unwrap_or_default();
     format!("{}{change}", cell_of(row, pair))
 }
 
 /// The change with its interval.
-fn of_change(row: &Row) -> Option<String> {
+pub fn change_in_words(row: &Row) -> Option<String> {
     let change = change(row.ratio()? - 1.0);
     Some(match interval(row) {
         Some(interval) => format!("{change} ({interval})"),

@@ -22,8 +22,6 @@ use model::plan::DEFAULT_EFFECT;
 use model::record::{Run, Trial};
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
-use plaintext::table::Format;
-use report::compare::{Document, text};
 use report::plan::headline;
 use runner::campaign::RunOutcome;
 use runner::campaign_file::ab::{Comparison, Method, Sides};
@@ -32,8 +30,9 @@ use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
 use crate::commands::bench::ProtocolName;
+use crate::comparison::{ComparisonFormat, ComparisonOutput};
 use crate::exit::{Exit, Undecided, Usage};
-use crate::output::{FormatArg, note, print, terminal};
+use crate::output::{note, print};
 use crate::reading::Reading;
 use crate::store_arg::StoreArg;
 use count::CountArgs;
@@ -53,6 +52,8 @@ Examples:
                                                        other CPUs than half of them for the driver and half for the servers
   pgdyno ab ./base ./patched --fail 'tps < -5%' --undecided pass --max-time 15min
                                                        in CI: exit code 3 if throughput fell by more than 5 %
+  pgdyno ab ./base ./patched --fail 'tps < -5%' --output junit=pgdyno.xml --output markdown=summary.md
+                                                       the same, with files for the CI system
   pgdyno ab 17 18 -S --count                           instructions per transaction, where the machine is too noisy
   pgdyno ab 18 --a-kernel 6.1 --b-kernel 6.12 -S       two kernels, in virtual machines that count instructions
 
@@ -185,7 +186,7 @@ pub(crate) struct AbArgs {
     print_campaign: bool,
 
     #[command(flatten)]
-    format: FormatArg,
+    output: ComparisonOutput,
 
     #[command(flatten)]
     store: StoreArg,
@@ -208,7 +209,7 @@ impl AbArgs {
             let reading = Reading::of(&store)?;
             let compared = compare(&reading, &self.request(&file, &run.id)?)?;
             let is_open = !is_decided(&compared) && !outcome.interrupted;
-            let is_text = self.format.get() == Format::Table;
+            let is_text = self.output.format() == ComparisonFormat::Table;
             let counted = if is_open && is_text { self.second_opinion(&comparison, &store) } else { None };
             let trials: Vec<&Trial> =
                 reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
@@ -287,17 +288,12 @@ impl AbArgs {
         facts: Vec<(String, String)>,
         counted: Option<&View>,
     ) -> anyhow::Result<()> {
-        match self.format.get() {
-            Format::Table => {
-                let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
-                let max_time = self.count.is_paired().then(|| self.max_time());
-                let gates = compared.gates_in_words();
-                let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
-                print(&report::ab::text(&view, counted, &subject))
-            }
-            Format::Json => reading.print_json(&Document::new(compared)),
-            format => print(&text(compared, format, terminal())),
-        }
+        let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
+        let max_time = self.count.is_paired().then(|| self.max_time());
+        let gates = compared.gates_in_words();
+        let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
+        let table = report::ab::text(&view, counted, &subject);
+        self.output.print(reading, compared, self.undecided, Some(&table))
     }
 
     /// The comparison of each side with the first.

@@ -5,11 +5,10 @@ use analysis::margin::Margin;
 use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::Args;
-use plaintext::table::Format;
-use report::compare::{Document, text};
 
+use crate::comparison::ComparisonOutput;
 use crate::exit::{Exit, Undecided};
-use crate::output::{FormatArg, note, print, terminal};
+use crate::output::note;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Compare selections of trials, cell by cell
@@ -31,6 +30,7 @@ Examples:
   pgdyno compare run:01KAK3 run:01KB7W --metric tps --metric latency.p99
   pgdyno compare tag:before tag:after --fail 'tps < -5%' --fail 'latency.p99 > 10%'
   pgdyno compare campaign:main campaign:patch --format markdown > comment.md
+  pgdyno compare tag:main tag:patch --fail 'tps < -5%' --output junit=pgdyno.xml
   pgdyno compare server=17 server=18 --metric cpu_per_transaction --metric pg.wal.bytes
   pgdyno compare server=17 server=18 --format json | jq '.metrics[].cells[] | {cell, ratio, verdict}'
 
@@ -70,7 +70,7 @@ pub(crate) struct CompareArgs {
     run: RunArg,
 
     #[command(flatten)]
-    format: FormatArg,
+    output: ComparisonOutput,
 
     #[command(flatten)]
     store: StoreArg,
@@ -84,12 +84,8 @@ impl CompareArgs {
             Request { selectors, run, metrics: self.metrics, gates: self.gates, margins: self.margins };
         let reading = self.store.read()?;
         let compared = compare(&reading, &request)?;
-        match self.format.get() {
-            Format::Json => reading.print_json(&Document::new(&compared))?,
-            format => print(&text(&compared, format, terminal()))?,
-        }
-        if self.format.get() == Format::Csv {
-            // The other formats have the gates in their data.
+        self.output.print(&reading, &compared, self.undecided, None)?;
+        if !self.output.format().has_gates() {
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }
         Ok(Exit::from_gates(compared.gates_state(), self.undecided, compared.is_invalid()))

@@ -73,6 +73,90 @@ fn a_gate_that_is_not_decided_exits_with_6_unless_told_otherwise() {
     assert_eq!(printed(&bundles, &["server=17", "server=18"]).2, Some(0));
 }
 
+/// 18 is slower by 10% with 8 clients, equal with 1, unknown with 2, and never ran with 16.
+fn four_cells() -> Bundles {
+    let mut bundles = sweep();
+    bundles.runs(&cell("17", 2), &STEADY);
+    bundles.runs(&cell("18", 2), &[700.0, 701.0]);
+    bundles.runs(&cell("17", 16), &STEADY);
+    bundles.write(with_validity(record(cell("18", 16), 900.0), Status::Invalid, "server-exited"));
+    bundles
+}
+
+/// For each test case of a JUnit report its clients, and what it has but its output: `failure`, `skipped`, `error` or nothing.
+fn cases(xml: &str) -> Vec<(String, String)> {
+    let of_case = |case: &str| {
+        let name = case.split("name=\"").nth(1).unwrap().split('"').next().unwrap();
+        let clients = name.split(" · ").find_map(|level| level.strip_prefix("clients ")).unwrap();
+        let kinds = ["failure", "skipped", "error"];
+        let kind = kinds.into_iter().find(|kind| case.contains(&format!("<{kind} "))).unwrap_or_default();
+        (clients.to_owned(), kind.to_owned())
+    };
+    let mut cases: Vec<_> = xml.split("<testcase ").skip(1).map(of_case).collect();
+    cases.sort_by_key(|(clients, _)| clients.parse::<u32>().unwrap());
+    cases
+}
+
+#[test]
+fn a_test_report_fails_where_a_gate_is_hit() {
+    let bundles = four_cells();
+    let report = |more: &[&str]| {
+        let (out, err, code) =
+            printed(&bundles, &[&["server=17", "server=18", "--format", "junit"], more].concat());
+        assert_eq!(err, "", "{out}");
+        let of_cells: Vec<String> = cases(&out).into_iter().map(|(_, kind)| kind).collect();
+        (of_cells, code.unwrap(), out)
+    };
+    let (cells, code, xml) = report(&["--fail", "tps < -5%"]);
+    assert_eq!((cells, code), (["", "skipped", "failure", "error"].map(str::to_owned).to_vec(), 3));
+    assert!(
+        xml.contains("<testsuites name=\"pgdyno\" tests=\"4\" skipped=\"1\" failures=\"1\" errors=\"1\""),
+        "{xml}"
+    );
+    assert!(xml.contains("message=\"REGRESSION: -10.0% (-10."), "{xml}");
+    assert!(xml.contains("name=\"server=18 against server=17: transactions per second\""), "{xml}");
+    let (cells, code, _) = report(&["--fail", "tps < -20%", "--undecided", "fail"]);
+    assert_eq!((cells, code), (["", "failure", "", "error"].map(str::to_owned).to_vec(), 3));
+    let (cells, code, _) = report(&["--fail", "tps < -20%", "--undecided", "pass"]);
+    assert_eq!((cells, code), (["", "", "", "error"].map(str::to_owned).to_vec(), 4));
+    // Without a gate, a regression fails.
+    let (cells, ..) = report(&[]);
+    assert_eq!(cells, ["", "skipped", "failure", "error"]);
+    let (cells, ..) = report(&["--metric", "latency.p99", "--fail", "tps < -20%"]);
+    assert_eq!(cells.len(), 8, "the gate's metric is compared, too");
+}
+
+#[test]
+fn trackers_of_benchmarks_get_the_figures_of_the_variant() {
+    let bundles = four_cells();
+    let json = |format: &str, more: &[&str]| {
+        let (out, err, code) =
+            printed(&bundles, &[&["server=17", "server=18", "--format", format], more].concat());
+        (serde_json::from_str::<serde_json::Value>(&out).unwrap_or_default(), err, code)
+    };
+    let (github, _, code) = json("github-benchmark", &[]);
+    let all = github.as_array().unwrap();
+    assert_eq!((all.len(), code), (3, Some(4)), "the cell without a usable trial has no figure: {github}");
+    let eight = all.iter().find(|of| of["name"].as_str().unwrap().contains("clients 8")).unwrap();
+    assert_eq!(eight["unit"], "transactions per second");
+    assert!((eight["value"].as_f64().unwrap() / 3600.0 - 1.0).abs() < 1e-3, "{eight}");
+    assert!(eight["extra"].as_str().unwrap().starts_with("REGRESSION: -10.0%"), "{eight}");
+
+    let (bencher, ..) = json("bencher", &["--metric", "tps", "--metric", "latency.p99"]);
+    let (name, eight) =
+        bencher.as_object().unwrap().iter().find(|(name, _)| name.contains("clients 8")).unwrap();
+    assert!(!name.contains("18"), "the name is the same for each version: {name}");
+    let [value, low, high] =
+        ["value", "lower_value", "upper_value"].map(|key| eight["tps"][key].as_f64().unwrap());
+    assert!(low < value && value < high, "{eight}");
+    assert!(eight["latency.p99"]["value"].as_f64().unwrap() > 0.0, "{eight}");
+
+    // One file has one direction.
+    let (_, err, code) = json("github-benchmark", &["--metric", "tps", "--metric", "latency.p99"]);
+    assert_eq!(code, Some(2));
+    assert!(err.starts_with("error: github-action-benchmark takes figures of which"), "{err}");
+}
+
 #[test]
 fn data_that_may_not_be_used_exits_with_4_unless_a_gate_is_hit() {
     let mut bundles = sweep();
