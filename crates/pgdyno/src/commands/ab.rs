@@ -119,7 +119,8 @@ pub(crate) struct AbArgs {
     #[arg(long, value_name = "LIST", help_heading = "Load")]
     server_cpus: Option<String>,
 
-    /// Let the kernel choose the CPUs of driver and servers: the servers have all, and much more noise
+    /// Let the kernel choose the CPUs of driver and servers: right where others use the machine at the same time; much more
+    /// noise where not
     #[arg(long, help_heading = "Load", conflicts_with_all = ["driver_cpus", "server_cpus"])]
     no_pin: bool,
 
