@@ -82,6 +82,8 @@ fn a_regression_makes_the_action_fail() {
     assert!(output.contains("::error title=pgdyno::the gate tps < -5% is hit"), "{output}");
     let result = |name: &str| fs::read_to_string(bench.path().join("pgdyno-results").join(name)).unwrap();
     assert!(result("junit.xml").contains("<failure "), "{}", result("junit.xml"));
+    let suite = "<testsuite name=\"settings=b against settings=a: transactions per second\"";
+    assert!(result("junit.xml").contains(suite), "{}", result("junit.xml"));
     assert!(result("summary.md").contains("REGRESSION"), "{}", result("summary.md"));
     assert!(result("result.json").contains("\"is_hit\": true"));
     assert!(result("report.html").starts_with("<!doctype html>"));

@@ -49,12 +49,8 @@ pub fn junit(compared: &Compared, undecided: Undecided) -> String {
     for of in &compared.metrics {
         for (at, pair) in compared.pairs.iter().enumerate() {
             let (a, b) = (&compared.sides[0], &compared.sides[pair.variant]);
-            let mut suite = TestSuite::new(format!(
-                "{} against {}: {}",
-                b.selector,
-                a.selector,
-                of.metric.in_words(of.kind)
-            ));
+            let (a, b) = (lasting(&a.selector), lasting(&b.selector));
+            let mut suite = TestSuite::new(format!("{b} against {a}: {}", of.metric.in_words(of.kind)));
             let rows = of.rows.iter().enumerate().filter(|(_, row)| row.pair == at);
             for (index, row) in rows {
                 let result = Result::new(compared, of, index);
@@ -206,12 +202,16 @@ fn variants(compared: &Compared) -> impl Iterator<Item = (&MetricRows, &Row, Str
         let pair = &compared.pairs[row.pair];
         let mut name = in_words(&pair.cells[row.cell]);
         if compared.pairs.len() > 1 {
-            let selector = &compared.sides[pair.variant].selector;
-            let lasting = selector.split(',').filter(|term| !term.starts_with("run:"));
-            name += &format!(" ({})", lasting.collect::<Vec<_>>().join(", "));
+            name += &format!(" ({})", lasting(&compared.sides[pair.variant].selector));
         }
         (of, row, name)
     })
+}
+
+/// What a selector names besides its run, which is another one each time; the run if it names nothing else.
+fn lasting(selector: &str) -> String {
+    let terms: Vec<&str> = selector.split(',').filter(|term| !term.starts_with("run:")).collect();
+    if terms.is_empty() { selector.to_owned() } else { terms.join(", ") }
 }
 
 /// Geometric mean of runs, with its 95% interval.
