@@ -208,7 +208,7 @@ fn variants(compared: &Compared) -> impl Iterator<Item = (&MetricRows, &Row, Str
     })
 }
 
-/// What a selector names besides its run, which is another one each time; the run if it names nothing else.
+/// What a selector names other than its run, which is another one each time; the run if it names nothing else.
 fn lasting(selector: &str) -> String {
     let terms: Vec<&str> = selector.split(',').filter(|term| !term.starts_with("run:")).collect();
     if terms.is_empty() { selector.to_owned() } else { terms.join(", ") }

@@ -2,7 +2,6 @@
 
 use model::factor::pin::{Processors, SEPARATE};
 use model::spec::Campaign;
-use toml_edit::{DocumentMut, Item};
 
 use super::overrides;
 
@@ -14,41 +13,31 @@ pub fn separate() -> Option<Processors> {
 /// The campaign's text with a table for the pin `separate` if it names that without having one, so that a resumed run has the
 /// same CPUs.
 pub(super) fn with_table(text: String) -> String {
-    let is_open = |campaign: &Campaign| {
+    fill(text, separate)
+}
+
+/// A campaign's text with the table of the pin `separate` of an earlier one, if it names that without having a table.
+pub(crate) fn with_table_of(text: &str, earlier: &str) -> String {
+    fill(text.to_owned(), || {
+        let pins = Campaign::parse(earlier).ok()?.pins;
+        let (name, pin) = pins.into_iter().find(|(name, _)| name.get_ref() == SEPARATE)?;
+        let [driver, server] = [pin.driver, pin.server].map(|list| list.map(|list| list.into_inner()));
+        Some(Processors { name: name.into_inner(), driver, server })
+    })
+}
+
+/// The text with these CPUs as the pin `separate` if it names that without having a table for it.
+fn fill(text: String, pin: impl FnOnce() -> Option<Processors>) -> String {
+    let is_open = |campaign: Campaign| {
         let has_table = campaign.pins.keys().any(|name| name.get_ref() == SEPARATE);
         !has_table && campaign.pin_levels().any(|level| level.get_ref() == SEPARATE)
     };
     // The planner reports an error in the text.
-    if !Campaign::parse(&text).is_ok_and(|campaign| is_open(&campaign)) {
-        return text;
-    }
-    let Some(Processors { name, driver: Some(driver), server: Some(server) }) = separate() else {
-        return text;
-    };
-    let table = [("driver", driver), ("server", server)];
-    let table = table.map(|(key, list)| format!("pins.{name}.{key}=\"{list}\""));
-    overrides::apply(&text, &table).unwrap_or(text)
-}
-
-/// A campaign's text with the table of the pin `separate` of an earlier one, if it has none itself.
-pub(crate) fn with_table_of(text: &str, earlier: &str) -> String {
-    let (Ok(mut document), Ok(earlier)) = (text.parse::<DocumentMut>(), earlier.parse::<DocumentMut>())
-    else {
-        return text.to_owned();
-    };
-    let table = earlier.get("pins").and_then(|pins| pins.get(SEPARATE));
-    let pins = document.entry("pins").or_insert_with(|| {
-        let mut pins = toml_edit::Table::new();
-        pins.set_implicit(true);
-        Item::Table(pins)
-    });
-    match (table, pins.as_table_like_mut()) {
-        (Some(table), Some(pins)) if !pins.contains_key(SEPARATE) => {
-            pins.insert(SEPARATE, table.clone());
-            document.to_string()
-        }
-        _ => text.to_owned(),
-    }
+    let is_open = Campaign::parse(&text).is_ok_and(is_open);
+    let Some(Processors { name, driver, server }) = is_open.then(pin).flatten() else { return text };
+    let lists = [("driver", driver), ("server", server)].into_iter();
+    let table = lists.filter_map(|(key, list)| Some(format!("pins.{name}.{key}=\"{}\"", list?)));
+    overrides::apply(&text, &table.collect::<Vec<_>>()).unwrap_or(text)
 }
 
 #[cfg(test)]
