@@ -63,7 +63,7 @@ impl ComparisonOutput {
     /// Prints a comparison, and writes it to the files. A command that has a text of its own for `table` gives it.
     ///
     /// # Errors
-    /// The format cannot show it, or a file cannot be written.
+    /// A file cannot be written.
     pub(crate) fn print(
         &self,
         reading: &Reading,
@@ -79,11 +79,11 @@ impl ComparisonOutput {
                 (ComparisonFormat::Markdown, _) => Ok(text(compared, Format::Markdown, None)),
                 (ComparisonFormat::Json, _) => reading.json(&Document::new(compared)),
                 (ComparisonFormat::Junit, _) => Ok(junit(compared, in_report(undecided))),
-                (ComparisonFormat::GithubBenchmark, _) => json(&github_benchmark(compared)?),
+                (ComparisonFormat::GithubBenchmark, _) => json(&github_benchmark(compared)),
                 (ComparisonFormat::Bencher, _) => json(&bencher(compared)),
             }
         };
-        // The files first: a closed pipe ends the program.
+        // The files first, so that an error of printing costs none of them.
         for (format, path) in &self.output {
             let text = shown(*format, None)?;
             fs::write(path, text).with_context(|| format!("could not write {}", path.display()))?;

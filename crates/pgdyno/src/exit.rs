@@ -9,7 +9,6 @@ use analysis::power::NoiseError;
 use clap::ValueEnum;
 use import::{ImportError, PersistError};
 use model::secret::mask;
-use report::compare::CiError;
 use runner::RunError;
 use runner::campaign_file::CampaignFileError;
 use runner::campaign_file::overrides::OverrideError;
@@ -153,7 +152,6 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         || error.downcast_ref().is_some_and(ResumeError::is_usage)
         || error.downcast_ref().is_some_and(RebootError::is_usage)
         || error.downcast_ref().is_some_and(CompareError::is_usage)
-        || error.is::<CiError>()
         || error.downcast_ref().is_some_and(HistoryError::is_usage)
         || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }))
         || matches!(error.downcast_ref(), Some(ImportError::NoColumn { .. } | ImportError::Level(_)))

@@ -14,7 +14,7 @@ use std::process::Command;
 use support::{Bench, text};
 
 /// Arguments of a short comparison of reads.
-const READS: &str = "-S -s 1 -c 2 --margin 60% --allow-concurrent";
+const READS: &str = "-S -s 1 -c 2 --margin 60% --allow-concurrent --output github-benchmark=tracker.json";
 /// Settings that make them several times as slow.
 const SLOWER: &str =
     "--b-set enable_indexscan=off --b-set enable_bitmapscan=off --b-set enable_indexonlyscan=off";
@@ -87,6 +87,10 @@ fn a_regression_makes_the_action_fail() {
     assert!(result("summary.md").contains("REGRESSION"), "{}", result("summary.md"));
     assert!(result("result.json").contains("\"is_hit\": true"));
     assert!(result("report.html").starts_with("<!doctype html>"));
+    // Throughput decides; CPU time has another direction.
+    let tracker = fs::read_to_string(bench.path().join("tracker.json")).unwrap();
+    assert_eq!(tracker.matches("\"unit\": \"transactions per second\"").count(), 1, "{tracker}");
+    assert_eq!(tracker.matches("\"unit\"").count(), 1, "{tracker}");
     let summary = fs::read_to_string(bench.path().join("step-summary.md")).unwrap();
     assert_eq!(summary, result("summary.md"));
 }

@@ -9,25 +9,8 @@ use stats::{Logs, Sample};
 use analysis::compare::{Compared, MetricRows, change_in_words};
 use analysis::judgement::{Outcome, Row};
 use analysis::levels::in_words;
-use model::metrics::Better;
 use plaintext::figures::counted;
 use plaintext::table::GAP;
-
-/// A comparison that a format cannot show.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CiError {
-    /// The tracker takes one direction for all figures.
-    #[error(
-        "github-action-benchmark takes figures of which either more is better or less, and {one} and {other} differ in that: \
-         name metrics of one direction by --metric"
-    )]
-    Directions {
-        /// A metric.
-        one: String,
-        /// One with another direction.
-        other: String,
-    },
-}
 
 /// What a comparison that is not decided is in a test report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,32 +118,24 @@ fn figures(of: &MetricRows, row: &Row) -> String {
     )
 }
 
-/// Figures of the variants as JSON of github-action-benchmark (`customBiggerIsBetter`, `customSmallerIsBetter`).
-///
-/// # Errors
-/// More is better for one metric, and less for another.
-pub fn github_benchmark(compared: &Compared) -> std::result::Result<Vec<GithubBenchmark>, CiError> {
-    let mut rest = compared.metrics.iter().filter(|of| of.metric.better() != Better::Neither);
-    if let Some(first) = rest.next()
-        && let Some(other) = rest.find(|of| of.metric.better() != first.metric.better())
-    {
-        let [one, other] = [&first.metric, &other.metric].map(ToString::to_string);
-        return Err(CiError::Directions { one, other });
-    }
-    let all = variants(compared).map(|(of, row, name)| {
+/// Figures of the variants as JSON of github-action-benchmark (`customBiggerIsBetter`, `customSmallerIsBetter`). It takes one
+/// direction for all figures: that of the first metric, which decides. Metrics with another one are left out.
+pub fn github_benchmark(compared: &Compared) -> Vec<GithubBenchmark> {
+    let better = |of: &MetricRows| of.metric.better();
+    let direction = compared.metrics.first().map(better);
+    let is_shown = |of: &&MetricRows| Some(better(of)) == direction;
+    let metrics = compared.metrics.iter().filter(is_shown).count();
+    let all = variants(compared).filter(|(of, ..)| is_shown(of)).map(|(of, row, name)| {
         let figure = Figure::new(&row.b.values)?;
         Some(GithubBenchmark {
-            name: match compared.metrics.len() {
-                1 => name,
-                _ => format!("{name}: {}", of.metric),
-            },
+            name: if metrics == 1 { name } else { format!("{name}: {}", of.metric) },
             unit: if of.metric.is_time() { "µs".to_owned() } else { of.metric.in_words(of.kind) },
             value: figure.value,
             range: figure.interval.map(|[low, high]| format!("{low} to {high}")),
             extra: sentence(of, row),
         })
     });
-    Ok(all.flatten().collect())
+    all.flatten().collect()
 }
 
 /// A figure of github-action-benchmark.
