@@ -19,11 +19,12 @@ use crate::table::Unpaired;
 const HASHING: &str = "\\set aid random(1, 100000 * :scale)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid \
                        AND hashtext(repeat('x', current_setting('planted.bytes')::int)) IS NOT NULL;\n";
 
-/// Length of a trial that is not paired, with its warm-up, in seconds.
-const UNPAIRED_LOAD: (f64, f64) = (2.0, 0.5);
+/// Warm-up of a trial, paired or not. Both kinds measure the same time after the servers' start: writes become faster as
+/// fewer pages are written whole.
+const WARMUP_MS: f64 = 300.0;
 
-/// Time around such a trial, in seconds.
-const UNPAIRED_OVERHEAD: f64 = 1.0;
+/// Time around the load of a trial that is not paired, in seconds.
+const UNPAIRED_OVERHEAD: f64 = 1.2;
 
 /// Runs of the cases.
 pub(crate) struct Campaigns<'a> {
@@ -39,8 +40,9 @@ impl Campaigns<'_> {
         let Options { sessions, max_time, margin, duration, .. } = self.options;
         let end =
             sessions.map_or(format!("max_time = '{max_time}'"), |sessions| format!("repeats = {sessions}"));
-        let run =
-            format!("order = 'paired'\nseed = {seed}\neffect = '{margin}'\n{end}\nduration = '{duration}'\n");
+        let run = format!(
+            "order = 'paired'\nseed = {seed}\neffect = '{margin}'\n{end}\nduration = '{duration}'\nwarmup = '{WARMUP_MS}ms'\n"
+        );
         let (trials, elapsed) = self.run(case, &run)?;
         let margin =
             1.0 + margin.trim_end_matches('%').parse::<f64>().context("a margin such as 5%")? / 100.0;
@@ -49,9 +51,10 @@ impl Campaigns<'_> {
 
     /// Compares a case by trials one after another that take about so many seconds.
     pub(crate) fn unpaired(&self, case: &Case, seconds: f64) -> Result<Unpaired> {
-        let (duration, warmup) = UNPAIRED_LOAD;
-        let repeats = (seconds / 2.0 / (duration + warmup + UNPAIRED_OVERHEAD)).max(3.0) as u32;
-        let run = format!("duration = '{duration}s'\nwarmup = '{}ms'\nrepeats = {repeats}\n", warmup * 1e3);
+        let duration = &self.options.duration;
+        let load = duration.us() as f64 / 1e6 + WARMUP_MS / 1e3;
+        let repeats = (seconds / 2.0 / (load + UNPAIRED_OVERHEAD)).max(3.0) as u32;
+        let run = format!("duration = '{duration}'\nwarmup = '{WARMUP_MS}ms'\nrepeats = {repeats}\n");
         let (trials, elapsed) = self.run(case, &run)?;
         let usable = trials.iter().filter(|trial| trial.validity.status != Status::Invalid);
         let side = |settings: &str| {

@@ -18,6 +18,7 @@ use std::process::{Child, Command};
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use model::units::Span;
 use store::Store;
 
 use campaign::Campaigns;
@@ -33,7 +34,8 @@ use table::{Outcomes, UnpairedOutcomes};
 /// share of the running one's.
 ///
 /// With --unpaired, trials of the same case run one after another in randomized blocks after each round, for as long as it
-/// took, and a second row of the case has how many of these comparisons decide, and their ratio.
+/// took, each with the load of one side of a session. A second row of the case has how many of these comparisons decide, and their
+/// ratio.
 #[derive(Parser)]
 struct Options {
     /// Cases whose name contains this; all if not given
@@ -53,7 +55,7 @@ struct Options {
     margin: String,
     /// Load of the slices of one side in a session
     #[arg(long, value_name = "TIME", default_value = "750ms")]
-    duration: String,
+    duration: Span,
     /// CPUs of driver and servers: `separate` for half of them each, as `pgdyno ab` has it, or `none` for all
     #[arg(long, value_name = "PIN", default_value = "separate")]
     pin: String,

@@ -77,11 +77,13 @@ pub enum Refusal {
     Scheduled,
     /// The driver was saturated in most trials of both sides: its speed was compared.
     Driver,
+    /// In most sessions, other processes took the CPUs that the drivers of both sides were pinned to.
+    Foreign,
 }
 
 impl Refusal {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Emulated, Self::Scheduled, Self::Driver];
+    pub const ALL: [Self; 4] = [Self::Emulated, Self::Scheduled, Self::Driver, Self::Foreign];
 
     /// The reason in words.
     pub const fn in_words(self) -> &'static str {
@@ -93,6 +95,10 @@ impl Refusal {
             Self::Driver => {
                 "the driver was saturated on both sides, so that its speed was compared: no verdict; raise run.threads, \
                  give the driver more CPUs, or run fewer clients"
+            }
+            Self::Foreign => {
+                "other processes took the driver's CPUs, and no change of the server affects its waiting for them: no verdict; \
+                 stop them, or measure without pins"
             }
         }
     }
@@ -392,20 +398,20 @@ pub(crate) fn judge_cells(cells: Vec<CellPair>) -> Vec<Row> {
 }
 
 /// Why there is no verdict on two cells, whatever their figures.
-fn refusal(CellPair { a, b, metric, .. }: &CellPair) -> Option<Refusal> {
+fn refusal(CellPair { a, b, metric, paired, .. }: &CellPair) -> Option<Refusal> {
+    let both_have_mostly = |gate| metric.depends_on_driver() && a.has_mostly(gate) && b.has_mostly(gate);
     if [a, b].into_iter().any(|runs| runs.acceleration == Acceleration::Tcg) {
         Some(Refusal::Emulated)
     } else if metric.is_throughput() && a.rate.is_some() && b.rate.is_some() {
         Some(Refusal::Scheduled)
-    } else if metric.depends_on_driver() && a.has_mostly(DRIVER_SATURATED) && b.has_mostly(DRIVER_SATURATED) {
+    } else if both_have_mostly("driver-saturated") {
         Some(Refusal::Driver)
+    } else if paired.is_some() && both_have_mostly("foreign-cpu") {
+        Some(Refusal::Foreign)
     } else {
         None
     }
 }
-
-/// The gate of a saturated driver.
-const DRIVER_SATURATED: &str = "driver-saturated";
 
 /// Whether figures of a trial may be used: it is not invalid.
 pub fn is_usable(trial: &Trial) -> bool {

@@ -9,7 +9,7 @@ mod sync_writes;
 use std::path::Path;
 use std::time::Duration;
 
-use model::fitness::{Facts, OpenFiles, Space};
+use model::fitness::{Activity, Facts, OpenFiles, Space};
 use rustix::fs::statvfs;
 use rustix::process::{Resource, getrlimit};
 
@@ -38,6 +38,11 @@ pub fn fitness(directory: &Path, duration: Duration) -> Facts {
         open_files: Some(OpenFiles { soft: limit.current, hard: limit.maximum }),
         io_uring: None,
     }
+}
+
+/// Observes the use of the machine for `duration`; none if the kernel does not report it.
+pub fn activity(duration: Duration) -> Option<Activity> {
+    activity::watch(&Root::new(Path::new("/")), duration)
 }
 
 fn space(directory: &Path) -> Option<Space> {

@@ -28,7 +28,7 @@ pub use clock::now;
 pub use collection::{Collected, Collection, Subject};
 pub use environment::Host;
 pub use error::{CollectError, ProfileError, RecordingProblem};
-pub use fitness::fitness;
+pub use fitness::{activity, fitness};
 pub use load_clock::Window;
 pub use os::{Backends, Machine, Processes, ServerCpu, ServerInstructions, Watched};
 pub use profile::Perf;

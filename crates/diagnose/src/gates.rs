@@ -36,6 +36,8 @@ pub struct Observation<'a> {
     pub driver_threads: Option<u32>,
     /// Number that they would have by default.
     pub default_driver_threads: Option<u32>,
+    /// The CPUs that the driver is pinned to; empty if it may have any.
+    pub driver_cpus: &'a [u32],
     /// Whether the loop is open: clients wait until their next transaction is due.
     pub open_loop: bool,
     /// Slices of the load if it alternates with that of another server on this machine.
@@ -94,14 +96,13 @@ const GROUPS: [&[Gate]; 8] = [
 
 /// The gates that do not apply to one side of a session: the other side is a part of what they look for, pauses are in the
 /// window, and what slows the machine down slows both sides, so that their ratio has its noise but no bias.
-const UNPAIRED_GATES: [&str; 9] = [
+const UNPAIRED_GATES: [&str; 8] = [
     "littles-law",
     "trend",
     "driver-threads",
     "driver-starved",
     "no-checkpoint",
     "cpu-steal",
-    "foreign-cpu",
     "cpu-frequency",
     "window-mismatch",
 ];

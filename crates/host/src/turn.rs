@@ -67,18 +67,16 @@ impl Turn {
     /// # Errors
     /// The user interrupts.
     pub fn take(label: &str, allow_concurrent: bool, progress: &dyn Progress) -> Result<Self, Error> {
-        let queue = match std::env::var_os("PGDYNO_QUEUE") {
-            Some(name) if !name.is_empty() => {
-                let mut fingerprint = Fingerprint::new();
-                fingerprint.add(name.as_encoded_bytes());
-                fingerprint.finish().chars().take(16).collect()
-            }
-            _ => "host".to_owned(),
-        };
-        if std::env::var_os("PGDYNO_RUN").is_some() {
+        let queue = queue();
+        if is_hook() {
             return Ok(Self { queue, _next: None, own: None });
         }
         Self::take_in(queue, label, allow_concurrent, progress)
+    }
+
+    /// Whether [`take`](Self::take) would wait for another pgdyno now.
+    pub fn is_taken(allow_concurrent: bool) -> bool {
+        !allow_concurrent && !is_hook() && present(&queue()).iter().any(|name| name.measuring().is_some())
     }
 
     fn take_in(
@@ -133,6 +131,23 @@ impl Turn {
         }
         arrivals
     }
+}
+
+/// The queue of this process.
+fn queue() -> String {
+    match std::env::var_os("PGDYNO_QUEUE") {
+        Some(name) if !name.is_empty() => {
+            let mut fingerprint = Fingerprint::new();
+            fingerprint.add(name.as_encoded_bytes());
+            fingerprint.finish().chars().take(16).collect()
+        }
+        _ => "host".to_owned(),
+    }
+}
+
+/// Whether this process is a hook of a campaign.
+fn is_hook() -> bool {
+    std::env::var_os("PGDYNO_RUN").is_some()
 }
 
 /// Waits until nobody else measures and this process is next; none if the kernel has no such sockets.

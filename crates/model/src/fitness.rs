@@ -33,6 +33,9 @@ pub struct Facts {
     pub io_uring: Option<Result<(), String>>,
 }
 
+/// Share of the CPUs that other processes use from which on they disturb a measurement too much.
+pub const MAX_FOREIGN_SHARE: f64 = 0.1;
+
 /// Activity of the machine over a short time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Activity {
@@ -46,6 +49,25 @@ pub struct Activity {
     pub swapped_pages: Option<u64>,
     /// The busiest processes, busiest first.
     pub busiest: Vec<BusyProcess>,
+}
+
+impl Activity {
+    /// CPUs used by everything except pgdyno, as a share of those of the machine.
+    pub fn foreign_share(&self, cpus: u32) -> f64 {
+        self.foreign_cpus / f64::from(cpus)
+    }
+
+    /// The same in words, with the busiest processes.
+    pub fn foreign_in_words(&self, cpus: u32) -> String {
+        let percent = self.foreign_share(cpus) * 100.0;
+        let busiest: Vec<String> = self
+            .busiest
+            .iter()
+            .map(|process| format!("{} ({}) {:.2}", process.name, process.pid, process.cpus))
+            .collect();
+        let who = if busiest.is_empty() { String::new() } else { format!(": {}", busiest.join(", ")) };
+        format!("{:.2} of {cpus} CPUs ({percent:.1}%) in {:.0} s{who}", self.foreign_cpus, self.seconds)
+    }
 }
 
 /// A busy process.

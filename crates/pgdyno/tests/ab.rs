@@ -6,11 +6,13 @@
 mod support;
 
 use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use skip::skip;
 use support::{Bench, text};
 
-/// Options of a short comparison of reads.
-const READS: [&str; 6] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent"];
+/// Options of a short comparison of reads, while other tests run.
+const READS: [&str; 8] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent", "--pin", "none"];
 
 /// Exit code and output.
 fn ab(bench: &Bench, arguments: &[&str]) -> (i32, String) {
@@ -50,7 +52,7 @@ fn a_saturated_driver_has_no_verdict() {
     let expressions: String =
         (0..5000).map(|number| format!("\\set x{number} random(1, 1000) * 3 + 7\n")).collect();
     fs::write(bench.path().join("heavy.sql"), expressions + "select 1;\n").unwrap();
-    let load = ["heavy.sql", "--read-only", "-s", "1", "-c", "8", "--allow-concurrent"];
+    let load = ["heavy.sql", "--read-only", "-s", "1", "-c", "8", "--allow-concurrent", "--pin", "separate"];
     let time = ["--count=never", "--margin", "60%", "--max-time", "10s"];
     let output = bench.pgdyno(&[&["ab", "18", "18"], &load[..], &time].concat());
     let result = joined(&text(&output));
@@ -96,6 +98,46 @@ fn identical_programs_are_not_measured() {
     assert_eq!(code, 0, "{result}");
     assert!(result.contains("are byte-identical"), "{result}");
     assert!(!bench.path().join(".pgdyno/trials").exists() || bench.trials().is_empty());
+}
+
+/// Sessions of half a minute at most, with a process for each CPU that computes all the time if wanted.
+fn compared_beside(bench: &Bench, is_busy: bool, options: &[&str]) -> String {
+    let computing = AtomicBool::new(is_busy);
+    let compute = || {
+        while computing.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+        }
+    };
+    let cpus = host::usable_cpus().unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..cpus {
+            scope.spawn(compute);
+        }
+        let load =
+            ["ab", "18", "18", "-S", "-s", "1", "--count=never", "--margin", "40%", "--max-time", "30s"];
+        let output = bench.pgdyno(&[&load[..], options].concat());
+        computing.store(false, Ordering::Relaxed);
+        joined(&text(&output))
+    })
+}
+
+/// CPUs of their own are for driver and servers that nobody else disturbs.
+#[test]
+fn alone_pins_are_left_out_or_refused_beside_other_processes() {
+    const FOREIGN: &str = "other processes took the driver's CPUs";
+    let bench = Bench::new("");
+    let refused = compared_beside(&bench, true, &["--pin", "separate"]);
+    assert!(refused.contains(&format!("NO VERDICT by transactions per second: {FOREIGN}")), "{refused}");
+    let unpinned = compared_beside(&bench, true, &[]);
+    assert!(unpinned.contains("driver and servers are not pinned"), "{unpinned}");
+    assert!(!unpinned.contains("CPUs        driver") && !unpinned.contains("NO VERDICT"), "{unpinned}");
+    let quiet = compared_beside(&bench, false, &[]);
+    if quiet.contains("driver and servers are not pinned") || quiet.contains(FOREIGN) {
+        skip("other processes use the CPUs: pins of ab");
+        return;
+    }
+    assert!(quiet.contains("CPUs        driver "), "{quiet}");
+    assert!(!quiet.contains("NO VERDICT"), "{quiet}");
 }
 
 struct Quiet;

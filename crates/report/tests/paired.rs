@@ -17,6 +17,7 @@ use analysis::select::RunSelection;
 use bundles::{Bundles, with_validity};
 use fixture::paired::{AT_A_RATE, Planted, SAME, THREE, TWO, loss, records};
 use model::cell::Cell;
+use model::paired::Side;
 use model::plan::Plan;
 use model::record::{Status, Trial, TrialRecord};
 use model::spec::Campaign;
@@ -191,6 +192,26 @@ fn sessions_with_an_invalid_side_do_not_count() {
 }
 
 const SAME_ALL: fn(&Cell) -> Planted = |_| SAME;
+
+/// Waits of the driver hide what the servers differ by.
+#[test]
+fn sessions_whose_drivers_wait_for_others_get_no_verdict() {
+    let found = |waits: fn(&Trial) -> bool| {
+        let with_finding = |record: TrialRecord| match waits(&record.trial) {
+            true => with_validity(record, Status::Suspect, "foreign-cpu"),
+            false => record,
+        };
+        let records: Vec<_> = records(THREE, 60, lost_by_18(0.08)).into_iter().map(with_finding).collect();
+        let view = view(&records);
+        (verdicts(&view.paired[1])[0].1, view.paired[1].sentence.clone())
+    };
+    let (refused, sentence) = found(|_| true);
+    assert_eq!(refused, "NO VERDICT");
+    assert!(sentence.contains("other processes took the driver's CPUs"), "{sentence}");
+    assert_eq!(found(|trial| trial.repeat % 3 == 0).0, "REGRESSION", "a third of the sessions");
+    let is_variant = |trial: &Trial| trial.paired.as_ref().is_some_and(|paired| paired.side == Side::B);
+    assert_eq!(found(is_variant).0, "REGRESSION", "one side, which is a confound");
+}
 
 /// The baseline of three levels has sessions with both others: each comparison counts its own.
 #[test]

@@ -1,6 +1,6 @@
 //! CPUs: number, competing use, and stability of their frequency.
 
-use model::fitness::Facts;
+use model::fitness::{Facts, MAX_FOREIGN_SHARE};
 
 use super::{CheckFn, Judgement, State, bad, judged, ok, percent, state_above, unknown, warn};
 
@@ -38,21 +38,9 @@ fn processors(facts: &Facts) -> Judgement {
 
 fn foreign_load(facts: &Facts) -> Judgement {
     let Some(activity) = &facts.activity else { return unknown("the processes can't be read") };
-    let cpus = f64::from(facts.environment.cpu.threads.or(facts.environment.cpus).unwrap_or(1));
-    let share = activity.foreign_cpus / cpus;
-    let busiest: Vec<String> = activity
-        .busiest
-        .iter()
-        .map(|process| format!("{} ({}) {:.2}", process.name, process.pid, process.cpus))
-        .collect();
-    let who = if busiest.is_empty() { String::new() } else { format!(": {}", busiest.join(", ")) };
-    let evidence = format!(
-        "{:.2} of {cpus} CPUs ({}) in {:.0} s{who}",
-        activity.foreign_cpus,
-        percent(share),
-        activity.seconds
-    );
-    judged(state_above(share, 0.02, 0.1), evidence, "stop other programs, or wait until they end")
+    let cpus = facts.environment.cpu.threads.or(facts.environment.cpus).unwrap_or(1);
+    let state = state_above(activity.foreign_share(cpus), 0.02, MAX_FOREIGN_SHARE);
+    judged(state, activity.foreign_in_words(cpus), "stop other programs, or wait until they end")
 }
 
 fn steal(facts: &Facts) -> Judgement {

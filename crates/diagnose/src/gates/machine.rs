@@ -65,6 +65,9 @@ fn cpu_steal(observed: &Observation) -> Option<GateFinding> {
 /// CPU time of processes other than the server's, pgdyno's and the kernel's, by what it cost the load: an idle processor
 /// that others use costs nothing. Where it is not known how long processes wait for a CPU, the time itself counts.
 fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
+    if observed.paired.is_some() {
+        return foreign_cpu_of_driver(observed);
+    }
     let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
     let limit = observed.thresholds.foreign_cpu_share;
     if share.is_nan() || share <= limit {
@@ -97,6 +100,33 @@ fn foreign_wait(observed: &Observation) -> Option<f64> {
     let summary = observed.summary?;
     let latency_us = summary.latency.as_ref()?.mean_us? * summary.transactions? as f64;
     Some(foreign * waited / latency_us).filter(|share| share.is_finite())
+}
+
+/// CPU time of processes other than the two drivers of a session on the CPUs that these are pinned to, by what it cost: no
+/// change of the server affects the time for which a driver waits. Without pins, and on the servers' CPUs, both waits
+/// are those of any process on a machine that is shared.
+fn foreign_cpu_of_driver(observed: &Observation) -> Option<GateFinding> {
+    let (from_us, to_us) = observed.window?;
+    let of_cpu = |cpu: &u32| CpuTime::new(observed.metrics, &format!("cpu{cpu}"), from_us, to_us);
+    let cpus: CpuTime = observed.driver_cpus.iter().map(of_cpu).sum::<Option<CpuTime>>()?;
+    // The other side's driver works as much, in turns with this one.
+    let foreign_us = (cpus.busy_us - 2.0 * observed.growth("role.run_us", Some("driver"))?).max(0.0);
+    let (share, limit) = (foreign_us / cpus.total_us, observed.thresholds.foreign_cpu_share);
+    let summary = observed.summary?;
+    let latency_us = summary.latency.as_ref()?.mean_us? * summary.transactions? as f64;
+    let waited_us = observed.growth("role.wait_us", Some("driver"))? * foreign_us / cpus.busy_us;
+    let (cost, cost_limit) = (waited_us / latency_us, observed.thresholds.foreign_wait_share);
+    // Negated, because unknown values are NaN.
+    if !(share > limit && cost > cost_limit) {
+        return None;
+    }
+    let evidence = format!(
+        "other processes used {} of the driver's CPUs; its waiting for them was {} of latency",
+        percent(share),
+        percent(cost)
+    );
+    let advice = "stop other programs (top shows them), or measure without pins";
+    Some(suspect(evidence).with_threshold(at_most(cost_limit)).with_advice(advice))
 }
 
 /// The finding on other pgdynos that measured on the host during a trial, by what they measured; none without any. It is not among
@@ -249,6 +279,42 @@ mod tests {
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec!["foreign-cpu"]));
         trial.metrics.0.retain(|series| series.metric != "role.run_us");
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of any role");
+    }
+
+    /// 4 s of latency in each second.
+    #[test]
+    fn others_on_the_cpus_of_a_pinned_driver_make_its_session_suspect() {
+        let with = |driver_us: f64, others_us: f64, driver_cpus: &[u32]| {
+            let mut trial = TrialFixture::new();
+            trial.counter("role.run_us", Some("driver"), driver_us);
+            trial.counter("role.wait_us", Some("driver"), 500_000.0);
+            let busy_us = 2.0 * driver_us + others_us;
+            trial.counter("cpu.user_us", Some("cpu1"), busy_us);
+            trial.counter("cpu.idle_us", Some("cpu1"), 1_000_000.0 - busy_us);
+            let side = trial.side(3_000_000);
+            let observed = Observation { paired: Some(&side), driver_cpus, ..trial.observed() };
+            (gates(&observed), foreign_cpu(&observed).map(|finding| finding.evidence))
+        };
+        let (found, evidence) = with(250_000.0, 500_000.0, &[1]);
+        assert_eq!(found, suspected("foreign-cpu"));
+        let expected =
+            "other processes used 50% of the driver's CPUs; its waiting for them was 6.2% of latency";
+        assert_eq!(evidence.as_deref(), Some(expected));
+        for (driver_us, others_us, cpus) in [
+            // The two drivers themselves have the CPU.
+            (450_000.0, 50_000.0, &[1][..]),
+            // Others cost little.
+            (350_000.0, 200_000.0, &[1]),
+            (250_000.0, 500_000.0, &[]),
+            // Nothing is known of it.
+            (250_000.0, 500_000.0, &[7]),
+        ] {
+            assert_eq!(
+                with(driver_us, others_us, cpus),
+                ((Status::Valid, vec![]), None),
+                "{driver_us} {cpus:?}"
+            );
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `pgdyno ab`: two servers, or settings or kernels of one, compared without a campaign file.
 
 mod count;
+mod pin;
 mod servers;
 mod subject;
 mod workload;
@@ -24,8 +25,8 @@ use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
 use report::plan::headline;
 use runner::campaign::RunOutcome;
+use runner::campaign_file::CampaignFile;
 use runner::campaign_file::ab::{Comparison, Method, Sides};
-use runner::campaign_file::{CampaignFile, pin};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
@@ -36,6 +37,7 @@ use crate::output::{note, print};
 use crate::reading::Reading;
 use crate::store_arg::StoreArg;
 use count::CountArgs;
+use pin::PinArgs;
 use workload::WorkloadArgs;
 
 const EXAMPLES: &str = "\
@@ -59,9 +61,6 @@ Examples:
 
 Exit codes: 0 decided, no gate is hit, or all servers are byte-identical, 1 error, 2 usage, 3 a gate is hit, 4 no trial is
 usable, 6 not decided within the time, 130 interrupted.";
-
-/// Name of the CPU lists.
-const PIN: &str = "pinned";
 
 /// Compare servers, or settings of one, in pairs: did it change?
 ///
@@ -111,18 +110,8 @@ pub(crate) struct AbArgs {
     #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
     threads: Option<u32>,
 
-    /// CPUs of the driver, such as 0 or 0-3,8, as for taskset [default: half of the machine's; with --server-cpus all]
-    #[arg(long, value_name = "LIST", help_heading = "Load")]
-    driver_cpus: Option<String>,
-
-    /// CPUs of each server [default: the other half; with --driver-cpus all]
-    #[arg(long, value_name = "LIST", help_heading = "Load")]
-    server_cpus: Option<String>,
-
-    /// Let the kernel choose the CPUs of driver and servers: right where others use the machine at the same time; much more
-    /// noise where not
-    #[arg(long, help_heading = "Load", conflicts_with_all = ["driver_cpus", "server_cpus"])]
-    no_pin: bool,
+    #[command(flatten)]
+    pin: PinArgs,
 
     /// How statements are sent
     #[arg(
@@ -195,14 +184,23 @@ pub(crate) struct AbArgs {
 
 impl AbArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        let comparison = self.comparison()?;
-        let file = CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None)?;
+        let mut comparison = self.comparison()?;
+        let mut file = CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None)?;
         if self.print_campaign {
             print(&file.text)?;
             return Ok(Exit::Ok);
         }
         let cache = Cache::open()?;
         file.check_servers(&cache)?;
+        if self.count.is_paired()
+            && let Some(foreign) = self.pin.foreign_use(self.allow_concurrent)
+        {
+            note(&format!(
+                "other processes use {foreign}: driver and servers are not pinned (--pin separate pins them nevertheless)\n"
+            ));
+            comparison.pin = Processors::none();
+            file = CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None)?;
+        }
         let origins = subject::origins(&comparison);
         let store = Store::open(&self.store.root())?;
         let (run, outcome) = self.measure(&file, &store)?;
@@ -325,13 +323,8 @@ impl AbArgs {
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
-        let named = Processors {
-            name: PIN.to_owned(),
-            driver: self.driver_cpus.clone(),
-            server: self.server_cpus.clone(),
-        };
         let (method, pin) = match self.count.kernels() {
-            Some(_) if self.rate.is_some() || self.max_time.is_some() || !named.is_none() => {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() || self.pin.has_lists() => {
                 return Err(Usage(
                     "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
                      --server-cpus"
@@ -340,11 +333,7 @@ impl AbArgs {
             }
             // Virtual machines have CPUs of their own.
             Some(kernels) => (Method::Count(kernels), Processors::none()),
-            None if self.no_pin => (Method::Pairs(self.max_time()), Processors::none()),
-            None => {
-                let separate = named.is_none().then(pin::separate).flatten();
-                (Method::Pairs(self.max_time()), separate.unwrap_or(named))
-            }
+            None => (Method::Pairs(self.max_time()), self.pin.processors()),
         };
         Ok(Comparison {
             name: self.name.clone(),

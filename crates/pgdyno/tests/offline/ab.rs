@@ -81,8 +81,8 @@ fn at(campaign: &toml::Table, name: &str) -> String {
 
 #[test]
 fn two_versions_are_a_campaign_of_pairs() {
-    let (code, text) = Place::new().ab("17 18.1 -S -c 2 --no-pin --print-campaign");
-    let expected = "name = \"ab\"\ndescription = \"pgdyno ab 17 18.1 -S -c 2 --no-pin\"\n\n\
+    let (code, text) = Place::new().ab("17 18.1 -S -c 2 --pin none --print-campaign");
+    let expected = "name = \"ab\"\ndescription = \"pgdyno ab 17 18.1 -S -c 2 --pin none\"\n\n\
                     [factors]\nserver = [\"17\", \"18.1\"]\nworkload = [\"select-only\"]\nscale = [10]\nclients = [2]\n\
                     protocol = [\"prepared\"]\n\n\
                     [run]\ncompare = \"server\"\norder = \"paired\"\nmax_time = \"10min\"\n";
@@ -223,7 +223,7 @@ fn driver_and_servers_have_cpus_of_their_own() {
     let [driver, server] = ["driver", "server"].map(|of| at(&campaign, &format!("pins/separate/{of}")));
     let is_single = std::thread::available_parallelism().unwrap().get() == 1;
     assert!(!driver.is_empty() && !server.is_empty() && (driver != server || is_single), "{driver} {server}");
-    for unpinned in ["17 18 --no-pin", "17 18 --count --kernel 6.12"] {
+    for unpinned in ["17 18 --pin none", "17 18 --count --kernel 6.12"] {
         let campaign = place.campaign(unpinned);
         assert_eq!((at(&campaign, "factors/pin"), at(&campaign, "pins")), (String::new(), String::new()));
     }
@@ -259,7 +259,7 @@ fn wrong_arguments_are_refused_before_anything_starts() {
         ("17 18 --count -R 5", "without --rate, --max-time, --driver-cpus and --server-cpus"),
         ("17 18 --count --max-time 5min", "without --rate, --max-time, --driver-cpus and --server-cpus"),
         ("17 18 --count --server-cpus 1", "without --rate, --max-time, --driver-cpus and --server-cpus"),
-        ("17 18 --server-cpus 1 --no-pin", "cannot be used with"),
+        ("17 18 --server-cpus 1 --pin none", "cannot be used with"),
         ("17 18 --driver-cpus one", "\"one\" is not a list of processors"),
         ("18 --a-kernel 6.1", "--b-kernel"),
         (

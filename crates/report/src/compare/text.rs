@@ -191,6 +191,7 @@ fn legend(of: &MetricRows) -> Vec<String> {
             "WIDE, MODES: unstable; no single figure represents such runs: inspect them".to_owned(),
         ),
         (is_refused(Refusal::Driver), format!("NO VERDICT: {}", Refusal::Driver.in_words())),
+        (is_refused(Refusal::Foreign), format!("NO VERDICT: {}", Refusal::Foreign.in_words())),
         (is_refused(Refusal::Scheduled), format!("NO VERDICT: {}", Refusal::Scheduled.in_words())),
         (name_has("*"), "*: clear, although a side is unstable".to_owned()),
         (name_has("EQUIVALENT"), within(of)),

@@ -4,6 +4,7 @@ use std::mem;
 
 use jiff::{SignedDuration, Timestamp};
 use model::cell::Cell;
+use model::factor::pin::cpu_list;
 use model::limits::MemoryLimit;
 use model::message::ClientDeath;
 use model::outage::Outage;
@@ -54,12 +55,14 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     // Stable: events reported by the server precede those that pgdyno derives.
     events.sort_by_key(|event| event.at);
     let processors = plan.run.processors.unwrap_or(1);
+    let driver_cpus = cell.pin.driver.as_deref().and_then(cpu_list).unwrap_or_default();
     let validity = judge(&Observation {
         thresholds: plan.validity,
         acceleration: cell.acceleration,
         clients: cell.clients,
         driver_threads: Some(cell.driver_threads(processors)),
         default_driver_threads: Some(cell.default_driver_threads(processors)),
+        driver_cpus: &driver_cpus,
         open_loop: cell.rate != Rate::MAX,
         paired: paired.as_ref(),
         idle_at_times: !cell.workload.is_steady(),
