@@ -130,7 +130,8 @@ fn alone_pins_are_left_out_or_refused_beside_other_processes() {
     assert!(refused.contains(&format!("NO VERDICT by transactions per second: {FOREIGN}")), "{refused}");
     let unpinned = compared_beside(&bench, true, &[]);
     assert!(unpinned.contains("driver and servers are not pinned"), "{unpinned}");
-    assert!(!unpinned.contains("CPUs        driver") && !unpinned.contains("NO VERDICT"), "{unpinned}");
+    assert!(unpinned.contains("other load  ") && !unpinned.contains("CPUs        driver"), "{unpinned}");
+    assert!(!unpinned.contains("NO VERDICT"), "{unpinned}");
     let quiet = compared_beside(&bench, false, &[]);
     if quiet.contains("driver and servers are not pinned") || quiet.contains(FOREIGN) {
         skip("other processes use the CPUs: pins of ab");

@@ -192,9 +192,11 @@ impl AbArgs {
         }
         let cache = Cache::open()?;
         file.check_servers(&cache)?;
-        if self.count.is_paired()
-            && let Some(foreign) = self.pin.foreign_use(self.allow_concurrent)
-        {
+        let foreign = match self.count.is_paired() {
+            true => self.pin.foreign_use(self.allow_concurrent),
+            false => None,
+        };
+        if let Some(foreign) = &foreign {
             note(&format!(
                 "other processes use {foreign}: driver and servers are not pinned (--pin separate pins them nevertheless)\n"
             ));
@@ -212,7 +214,8 @@ impl AbArgs {
             let counted = if is_open && is_text { self.second_opinion(&comparison, &store) } else { None };
             let trials: Vec<&Trial> =
                 reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
-            let facts = subject::facts(&comparison, &origins, &cache, &trials);
+            let mut facts = subject::facts(&comparison, &origins, &cache, &trials);
+            facts.extend(foreign.map(|foreign| ("other load".to_owned(), foreign)));
             self.print_result(&reading, &run.id, &compared, facts, counted.as_ref())?;
             if is_open && self.count.is_paired() && !is_refused(&compared) {
                 let more = Span::from_us(2 * self.max_time().us());
