@@ -33,7 +33,7 @@ pub struct Facts {
     pub io_uring: Option<Result<(), String>>,
 }
 
-/// Share of the CPUs that other processes use from which on they disturb a measurement too much.
+/// Largest share of the CPUs that other processes may use without disturbing a measurement too much.
 pub const MAX_FOREIGN_SHARE: f64 = 0.1;
 
 /// Activity of the machine over a short time.

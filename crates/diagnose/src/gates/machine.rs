@@ -103,8 +103,8 @@ fn foreign_wait(observed: &Observation) -> Option<f64> {
 }
 
 /// CPU time of processes other than the two drivers of a session on the CPUs that these are pinned to, by what it cost: no
-/// change of the server affects the time for which a driver waits. Without pins, and on the servers' CPUs, both waits
-/// are those of any process on a machine that is shared.
+/// change of the server affects the time for which a driver waits for others. Without pins, driver and servers have the same CPUs,
+/// and wait alike.
 fn foreign_cpu_of_driver(observed: &Observation) -> Option<GateFinding> {
     let (from_us, to_us) = observed.window?;
     let of_cpu = |cpu: &u32| CpuTime::new(observed.metrics, &format!("cpu{cpu}"), from_us, to_us);
