@@ -97,9 +97,13 @@ fn foreign_wait(observed: &Observation) -> Option<f64> {
         .map(|role| observed.growth("role.wait_us", Some(role)))
         .into_iter()
         .sum::<Option<f64>>()?;
+    Some(foreign * waited / latency_us(observed)?).filter(|share| share.is_finite())
+}
+
+/// Latency of all transactions together.
+fn latency_us(observed: &Observation) -> Option<f64> {
     let summary = observed.summary?;
-    let latency_us = summary.latency.as_ref()?.mean_us? * summary.transactions? as f64;
-    Some(foreign * waited / latency_us).filter(|share| share.is_finite())
+    Some(summary.latency.as_ref()?.mean_us? * summary.transactions? as f64)
 }
 
 /// CPU time of processes other than the two drivers of a session on the CPUs that these are pinned to, by what it cost: no
@@ -112,10 +116,8 @@ fn foreign_cpu_of_driver(observed: &Observation) -> Option<GateFinding> {
     // The other side's driver works as much, in turns with this one.
     let foreign_us = (cpus.busy_us - 2.0 * observed.growth("role.run_us", Some("driver"))?).max(0.0);
     let (share, limit) = (foreign_us / cpus.total_us, observed.thresholds.foreign_cpu_share);
-    let summary = observed.summary?;
-    let latency_us = summary.latency.as_ref()?.mean_us? * summary.transactions? as f64;
     let waited_us = observed.growth("role.wait_us", Some("driver"))? * foreign_us / cpus.busy_us;
-    let (cost, cost_limit) = (waited_us / latency_us, observed.thresholds.foreign_wait_share);
+    let (cost, cost_limit) = (waited_us / latency_us(observed)?, observed.thresholds.foreign_wait_share);
     // Negated, because unknown values are NaN.
     if !(share > limit && cost > cost_limit) {
         return None;
