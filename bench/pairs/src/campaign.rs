@@ -37,16 +37,17 @@ pub(crate) struct Campaigns<'a> {
 impl Campaigns<'_> {
     /// Compares a case in pairs.
     pub(crate) fn paired(&self, case: &Case, seed: u32) -> Result<Round> {
-        let Options { sessions, max_time, margin, duration, .. } = self.options;
+        let Options { sessions, max_time, margin, duration, cpu_decides, .. } = self.options;
         let end =
             sessions.map_or(format!("max_time = '{max_time}'"), |sessions| format!("repeats = {sessions}"));
         let run = format!(
-            "order = 'paired'\nseed = {seed}\neffect = '{margin}'\n{end}\nduration = '{duration}'\nwarmup = '{WARMUP_MS}ms'\n"
+            "order = 'paired'\nseed = {seed}\neffect = '{margin}'\n{end}\nduration = '{duration}'\nwarmup = '{WARMUP_MS}ms'\n\
+             cpu_decides = {cpu_decides}\n"
         );
         let (trials, elapsed) = self.run(case, &run)?;
         let margin =
             1.0 + margin.trim_end_matches('%').parse::<f64>().context("a margin such as 5%")? / 100.0;
-        Ok(Round { sessions: Sessions::new(&trials, case.clients, margin), elapsed })
+        Ok(Round { sessions: Sessions::new(&trials, case.clients, margin, *cpu_decides), elapsed })
     }
 
     /// Compares a case by trials one after another that take about so many seconds.

@@ -59,9 +59,15 @@ struct Options {
     /// CPUs of driver and servers: `separate` for half of them each, as `pgdyno ab` has it, or `none` for all
     #[arg(long, value_name = "PIN", default_value = "separate")]
     pin: String,
+    /// Has the server's CPU time decide, too, as `pgdyno ab` where others use the CPUs
+    #[arg(long)]
+    cpu_decides: bool,
     /// Processes that compute all the time, next to the measurement
     #[arg(long, value_name = "N", default_value_t = 0)]
     busy: u32,
+    /// What they run in a shell, again and again, such as a compiler
+    #[arg(long, value_name = "COMMAND", default_value = ":")]
+    busy_with: String,
     /// Measures the same cases by trials one after another, too, for so many times the time of the paired round
     #[arg(long, value_name = "FACTOR", num_args = 0..=1, default_missing_value = "1", require_equals = true)]
     unpaired: Option<f64>,
@@ -91,7 +97,7 @@ fn main() -> Result<()> {
     }
     let campaigns =
         Campaigns { pgdyno: &pgdyno, directory: directory.path(), store: &store, options: &options };
-    let _busy = Busy::start(options.busy)?;
+    let _busy = Busy::start(options.busy, &options.busy_with)?;
     let mut out = stdout();
     let length =
         options.sessions.map_or(format!("at most {}", options.max_time), |n| format!("{n} sessions"));
@@ -124,12 +130,13 @@ fn sibling_program(name: &str) -> Result<PathBuf> {
     })
 }
 
-/// Processes that compute, killed when dropped.
+/// Shells that run a command again and again, killed when dropped.
 struct Busy(Vec<Child>);
 
 impl Busy {
-    fn start(count: u32) -> Result<Self> {
-        let spawn = |_| Command::new("sh").args(["-c", "while :; do :; done"]).spawn();
+    fn start(count: u32, command: &str) -> Result<Self> {
+        let script = format!("while :; do {command}; done");
+        let spawn = |_| Command::new("sh").args(["-c", &script]).spawn();
         let children = (0..count).map(spawn).collect::<std::io::Result<_>>();
         Ok(Self(children.context("cannot start a shell")?))
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::paired::{MeasuredSlice, PairedFigure, PairedTrial, Side};
 use model::record::{Status, Trial};
-use stats::{PairedSequence, session_log_ratio};
+use stats::{DecidingFigure, PairedSequence, Verdict, deciding, session_log_ratio};
 
 /// A run by pairs.
 pub(crate) struct Round {
@@ -18,15 +18,19 @@ pub(crate) struct Sessions {
     pub(crate) throughput: PairedSequence,
     /// By CPU time of the server per transaction.
     pub(crate) server_cpu: PairedSequence,
+    /// Whether the latter decides, too.
+    cpu_decides: bool,
     /// CPU time of the paused server, as a share of the running one's.
     pub(crate) leftover: f64,
 }
 
 impl Sessions {
-    pub(crate) fn new(trials: &[Trial], clients: u32, margin: f64) -> Self {
+    pub(crate) fn new(trials: &[Trial], clients: u32, margin: f64, cpu_decides: bool) -> Self {
+        let together = 1 + usize::from(cpu_decides);
         let mut sessions = Self {
-            throughput: PairedSequence::new(margin, 1),
-            server_cpu: PairedSequence::new(margin, 1),
+            throughput: PairedSequence::new(margin, together),
+            server_cpu: PairedSequence::new(margin, together),
+            cpu_decides,
             leftover: 0.0,
         };
         let usable: Vec<&PairedTrial> = trials
@@ -50,5 +54,19 @@ impl Sessions {
         let sum = |of: fn(&MeasuredSlice) -> Option<u64>| slices().filter_map(of).sum::<u64>() as f64;
         sessions.leftover = sum(|slice| slice.paused_cpu_us) / sum(|slice| slice.server_cpu_us).max(1.0);
         sessions
+    }
+
+    /// The verdict in terms of throughput: more CPU time is a regression.
+    pub(crate) fn verdict(&self) -> Verdict {
+        let figures = [
+            DecidingFigure { sequence: &self.throughput, higher_is_better: true },
+            DecidingFigure { sequence: &self.server_cpu, higher_is_better: false },
+        ];
+        let deciding = if self.cpu_decides { deciding(&figures) } else { 0 };
+        match figures[deciding].sequence.verdict() {
+            Verdict::Improvement if deciding == 1 => Verdict::Regression,
+            Verdict::Regression if deciding == 1 => Verdict::Improvement,
+            verdict => verdict,
+        }
     }
 }

@@ -26,7 +26,7 @@ impl Outcomes<'_> {
 
 impl fmt::Display for Outcomes<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let verdicts = self.rounds.iter().map(|round| round.sessions.throughput.verdict());
+        let verdicts = self.rounds.iter().map(|round| round.sessions.verdict());
         let [right, wrong, open] = counts(self.case, verdicts);
         let sessions = median(self.rounds.iter().map(|round| round.sessions.throughput.sessions() as f64));
         let throughput = self.log_ratios(|round| &round.sessions.throughput);

@@ -1,7 +1,7 @@
 //! Comparisons in pairs: sessions are added until they are decided.
 
 use rand_distr::StudentT;
-use stats::{PairedSequence, Verdict, session_log_ratio};
+use stats::{DecidingFigure, PairedSequence, Verdict, deciding, session_log_ratio};
 
 use crate::comparisons::is_change;
 use crate::random::{PairNoise, Random, Tails};
@@ -24,6 +24,9 @@ const QUIET: PairNoise = PairNoise { session: 0.04, pair: 0.19, tails: Tails::No
 const WRITES: PairNoise = PairNoise { session: 0.01, pair: 0.24, ..QUIET };
 /// One on which other programs run.
 const BUSY: PairNoise = PairNoise { session: 0.11, pair: 0.33, ..QUIET };
+
+/// CPU time per transaction on the latter, as measured next to compilers.
+const BUSY_CPU: PairNoise = PairNoise { session: 0.015, pair: 0.05, ..QUIET };
 
 pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
     let Ok(student) = StudentT::new(3.0) else { return Vec::new() };
@@ -54,7 +57,33 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
             is_change(decide(random, PAIRS, QUIET, 1.0, PairedSequence::new(1.05, MATRIX)).verdict())
         })
     }));
+    for (conditions, ratios, is_right, bound) in [
+        ("no change, a false one", [1.0, 1.0], is_change as fn(Verdict) -> bool, Bound::AtMost(0.01)),
+        ("no change, equivalent", [1.0, 1.0], |verdict| verdict == Verdict::Equivalent, Bound::AtLeast(0.99)),
+        ("−2% and CPU time +5%, found", [0.98, 1.05], is_change, Bound::AtLeast(0.99)),
+    ] {
+        let what = format!("by throughput or CPU time, in pairs: busy, {conditions}");
+        rows.push(Row::share(what, times / 5, bound, || is_right(decide_by_either(random, ratios))));
+    }
     rows
+}
+
+/// Adds sessions on the busy machine until throughput or CPU time decides; the ratios are theirs.
+fn decide_by_either(random: &mut Random, ratios: [f64; 2]) -> Verdict {
+    let mut sequences = [(); 2].map(|()| PairedSequence::new(1.05, 2));
+    loop {
+        let figures = [(&sequences[0], true), (&sequences[1], false)];
+        let figures =
+            figures.map(|(sequence, higher_is_better)| DecidingFigure { sequence, higher_is_better });
+        let verdict = sequences[deciding(&figures)].verdict();
+        let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Insufficient);
+        if !is_open || sequences[0].sessions() == MAX_SESSIONS {
+            return verdict;
+        }
+        for ((sequence, noise), ratio) in sequences.iter_mut().zip([BUSY, BUSY_CPU]).zip(ratios) {
+            sequence.add(session_log_ratio(&random.session(PAIRS, ratio, noise)).unwrap_or_default());
+        }
+    }
 }
 
 fn until_decided(

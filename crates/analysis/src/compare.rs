@@ -13,7 +13,7 @@ use model::metrics::Kind;
 use model::record::{Status, Trial};
 use store::StoreReader;
 
-use crate::judgement::{Outcome, Row};
+use crate::judgement::{Outcome, Row, deciding_row};
 use crate::levels::Levels;
 use crate::margin::Margin;
 use crate::metric::Metric;
@@ -196,6 +196,23 @@ impl Compared {
     /// Outcomes of the gates, in sentences.
     pub fn gates_in_words(&self) -> Vec<String> {
         self.gates.iter().flat_map(|outcome| gate_sentences(self, outcome)).collect()
+    }
+
+    /// The outcome of each comparison, if no metrics were asked for: that of the figure that cells are judged by, of several the
+    /// one that decides or keeps it open.
+    pub fn outcomes(&self) -> impl Iterator<Item = Outcome> {
+        let first = self.metrics.first().into_iter().flat_map(|of| &of.rows);
+        first.map(|first| {
+            let decides =
+                |row: &&Row| row.judged.paired.as_ref().is_some_and(|paired| paired.decides);
+            let is_same = |row: &&Row| (row.pair, row.cell) == (first.pair, first.cell);
+            let others = self.metrics.iter().skip(1);
+            let others = others.flat_map(|of| of.rows.iter().map(|row| (row, &of.metric)));
+            let others = others.filter(|(row, _)| is_same(row) && decides(row));
+            let rows: Vec<(&Row, &Metric)> =
+                std::iter::once((first, &self.metrics[0].metric)).chain(others).collect();
+            rows[deciding_row(rows.iter().copied())].0.judged.outcome
+        })
     }
 
     /// Whether a cell can't be compared because a side has no usable trial.

@@ -87,6 +87,7 @@ struct Settings {
     /// None for the default.
     repeats: Option<Repeats>,
     max_time: Option<Span>,
+    cpu_decides: bool,
 }
 
 impl<'a> Campaigns<'a> {
@@ -140,6 +141,11 @@ impl<'a> Campaigns<'a> {
         self.settings(run).max_time
     }
 
+    /// Whether the server's CPU time decides one of these runs in pairs, next to the figure of merit.
+    pub(crate) fn cpu_decides(&mut self, mut runs: impl Iterator<Item = &'a Run>) -> bool {
+        runs.any(|run| self.settings(run).cpu_decides)
+    }
+
     /// By run and text: a run that is resumed may change its campaign.
     fn settings(&mut self, run: &'a Run) -> &Settings {
         self.0.entry((&run.id, &run.campaign_toml)).or_insert_with(|| Settings::new(run))
@@ -161,6 +167,7 @@ impl Settings {
             in_blocks: run.and_then(order) == Some(Order::RandomizedBlocks),
             repeats: repeats.cloned(),
             max_time: run.and_then(|run| Some(*run.max_time.as_ref()?.get_ref())),
+            cpu_decides: run.and_then(|run| run.cpu_decides.as_ref()).is_some_and(|given| *given.get_ref()),
         }
     }
 }

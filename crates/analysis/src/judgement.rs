@@ -14,7 +14,7 @@ mod paired;
 pub use caution::Caution;
 use caution::cautions;
 pub use paired::PairedComparison;
-pub(crate) use paired::{Attempt, CommonSessions, attempt, paired_runs};
+pub(crate) use paired::{Attempt, CommonSessions, attempt, deciding_row, paired_runs};
 
 use crate::design::{Design, Figures};
 

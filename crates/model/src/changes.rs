@@ -47,6 +47,7 @@ impl Changes {
             compare,
             effect,
             max_time,
+            cpu_decides,
             retries,
             vacuum,
             checkpoint,
@@ -64,6 +65,8 @@ impl Changes {
         note_change(&mut changes.allowed, "compare", &old.run.compare, &compare);
         note_change(&mut changes.allowed, "effect", &old.run.effect, &effect);
         note_change(&mut changes.allowed, "max_time", &old.run.max_time, &max_time);
+        // Which figures decide must not follow from what they show.
+        note_change(&mut changes.conflicting, "cpu_decides", &old.run.cpu_decides, &cpu_decides);
         note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
         note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);
@@ -146,5 +149,12 @@ mod tests {
         let found =
             changes(|text| text.replace("'/a'", "'/b'").replace("seed = 1", "seed = 1\nvacuum = 'freeze'"));
         assert_eq!(found.conflicting.len(), 2, "{found:?}");
+        // What decides must not be chosen by the results.
+        let paired = |run: &str| {
+            let text = TEXT.replace("['mine']", "['17', '18']").replace("repeats = 3", "order = 'paired'");
+            Plan::new(&Campaign::parse(&text.replace("seed = 1", run)).unwrap(), 1).unwrap()
+        };
+        let found = Changes::between(&paired("seed = 1"), &paired("seed = 1\ncpu_decides = true"));
+        assert_eq!(found.conflicting, ["cpu_decides: false → true"]);
     }
 }

@@ -176,6 +176,12 @@ impl PairedFigure {
         }
     }
 
+    /// The figures that decide comparisons of cells with this merit, the one that matters most first; `with_cpu` if the server's
+    /// CPU time is one.
+    pub fn deciding(merit: Merit, with_cpu: bool) -> Vec<Self> {
+        std::iter::once(Self::of(merit)).chain(with_cpu.then_some(Self::ServerCpu)).collect()
+    }
+
     /// Its name in documents.
     pub fn as_str(self) -> &'static str {
         self.into()

@@ -380,6 +380,8 @@ mod tests {
         assert!(plan(&theirs).unwrap_err().message.contains("does not own the server \"theirs\""));
         let (message, at) = rejected("'paired'", "'sequential'");
         assert!(message.contains("`max_time`") && at == "'5min'", "{message} at {at}");
+        let (message, at) = rejected("order = 'paired'\nmax_time = '5min'", "cpu_decides = true");
+        assert!(message.contains("`cpu_decides`") && at == "true", "{message} at {at}");
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub struct RunSettings {
     pub effect: f64,
     /// Time for the sessions of paired trials: after it none begins; none without a limit.
     pub max_time: Option<Span>,
+    /// Whether the server's CPU time per transaction decides paired trials next to the figure of merit.
+    pub cpu_decides: bool,
     /// Maximum repeats of an invalid trial.
     pub retries: u32,
     /// Maintenance before each trial.

@@ -185,6 +185,9 @@ pub struct Run {
     pub effect: Option<Spanned<Share>>,
     /// With `order = "paired"`: time for the sessions, after which none begins (default: no limit).
     pub max_time: Option<Spanned<Span>>,
+    /// With `order = "paired"`: whether the server's CPU time per transaction decides next to throughput or latency (default
+    /// false). A change of either is a verdict, and equivalence takes both: for machines whose CPUs others use, too.
+    pub cpu_decides: Option<Spanned<bool>>,
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,

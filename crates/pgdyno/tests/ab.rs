@@ -100,8 +100,14 @@ fn identical_programs_are_not_measured() {
     assert!(!bench.path().join(".pgdyno/trials").exists() || bench.trials().is_empty());
 }
 
-/// Sessions of half a minute at most, with a process for each CPU that computes all the time if wanted.
+/// The same server twice in sessions of half a minute at most, with a process for each CPU that computes all the time if wanted.
 fn compared_beside(bench: &Bench, is_busy: bool, options: &[&str]) -> String {
+    let same = ["ab", "18", "18", "-S", "-s", "1", "--count=never", "--margin", "40%", "--max-time", "30s"];
+    beside(bench, is_busy, &[&same[..], options].concat())
+}
+
+/// What a comparison prints, with a process for each CPU that computes all the time if wanted.
+fn beside(bench: &Bench, is_busy: bool, arguments: &[&str]) -> String {
     let computing = AtomicBool::new(is_busy);
     let compute = || {
         while computing.load(Ordering::Relaxed) {
@@ -113,9 +119,7 @@ fn compared_beside(bench: &Bench, is_busy: bool, options: &[&str]) -> String {
         for _ in 0..cpus {
             scope.spawn(compute);
         }
-        let load =
-            ["ab", "18", "18", "-S", "-s", "1", "--count=never", "--margin", "40%", "--max-time", "30s"];
-        let output = bench.pgdyno(&[&load[..], options].concat());
+        let output = bench.pgdyno(arguments);
         computing.store(false, Ordering::Relaxed);
         joined(&text(&output))
     })
@@ -129,7 +133,7 @@ fn alone_pins_are_left_out_or_refused_beside_other_processes() {
     let refused = compared_beside(&bench, true, &["--pin", "separate"]);
     assert!(refused.contains(&format!("NO VERDICT by transactions per second: {FOREIGN}")), "{refused}");
     let unpinned = compared_beside(&bench, true, &[]);
-    assert!(unpinned.contains("driver and servers are not pinned"), "{unpinned}");
+    assert!(unpinned.contains("driver and servers are not pinned, and server CPU time decides, too"), "{unpinned}");
     assert!(unpinned.contains("other load  ") && !unpinned.contains("CPUs        driver"), "{unpinned}");
     assert!(!unpinned.contains("NO VERDICT"), "{unpinned}");
     let quiet = compared_beside(&bench, false, &[]);
@@ -139,6 +143,27 @@ fn alone_pins_are_left_out_or_refused_beside_other_processes() {
     }
     assert!(quiet.contains("CPUs        driver "), "{quiet}");
     assert!(!quiet.contains("NO VERDICT"), "{quiet}");
+}
+
+/// Next to other processes, a cost of CPU time decides: planted twice over, and not at all.
+#[test]
+fn alone_cpu_time_decides_beside_other_processes() {
+    let bench = Bench::new("");
+    let script = "select hashtext(repeat('x', current_setting('planted.bytes')::int));\n";
+    fs::write(bench.path().join("hash.sql"), script).unwrap();
+    let compared = |bytes: &str| {
+        let settings = ["--a-set", "planted.bytes=1000", "--b-set", bytes];
+        let load = ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "2min"];
+        beside(&bench, true, &[&load[..], &["--count=never"], &settings].concat())
+    };
+    let found = compared("planted.bytes=40000");
+    assert!(found.contains("REGRESSION by ") && found.contains("for 2 comparisons together"), "{found}");
+    let row = found.lines().find(|line| line.starts_with("server CPU time per transaction")).unwrap();
+    assert!(row.ends_with("REGRESSION"), "{found}");
+    let same = compared("planted.bytes=1000");
+    assert!(!same.contains("REGRESSION") && !same.contains("IMPROVEMENT"), "{same}");
+    let row = same.lines().find(|line| line.starts_with("server CPU time per transaction")).unwrap();
+    assert!(row.ends_with("EQUIVALENT"), "{same}");
 }
 
 struct Quiet;

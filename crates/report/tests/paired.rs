@@ -119,6 +119,43 @@ fn a_planted_loss_is_found_and_none_is_equivalence() {
     );
 }
 
+/// Where others use the CPUs, throughput hardly shows what CPU time does.
+#[test]
+fn cpu_time_decides_next_to_throughput_where_the_campaign_says_so() {
+    let campaign = THREE.to_owned() + "cpu_decides = true\n";
+    let planted = |cell: &Cell| match cell.server.as_str() {
+        "18" => Planted { speed: 0.99, cpu: 1.05 },
+        _ => SAME,
+    };
+    let records = records(&campaign, 60, planted);
+    let of_view = view(&records);
+    let [same, more] = of_view.paired.as_slice() else { unreachable!("two comparisons") };
+    assert_eq!(verdicts(same), [("tps", "EQUIVALENT"), ("cpu_per_transaction", "EQUIVALENT")]);
+    let both = "EQUIVALENT by transactions per second and server CPU time per transaction: ";
+    assert!(same.sentence.starts_with(both), "{}", same.sentence);
+    assert_eq!(verdicts(more), [("cpu_per_transaction", "REGRESSION"), ("tps", "EQUIVALENT")]);
+    assert!(more.figures.iter().all(|figure| figure.decides) && more.comparisons == 4, "{more:?}");
+    let sentence = "REGRESSION by server CPU time per transaction: +";
+    assert!(more.sentence.starts_with(sentence), "{}", more.sentence);
+    assert!(more.disagreement.as_ref().is_some_and(|text| text.contains("but EQUIVALENT by")), "{more:?}");
+    // The table of clients shows throughput, with a word on what decides.
+    let verdict = of_view.panels[0].rows[0].points[2].as_ref().unwrap().verdict.as_ref().unwrap();
+    assert_eq!((verdict.verdict, verdict.ci99_low), ("EQUIVALENT", more.figures[1].ci99_low));
+    assert!(verdict.cautions.iter().any(|caution| caution.starts_with(sentence)), "{:?}", verdict.cautions);
+    assert!(of_view.comparisons[1].sentence.contains("cpu_per_transaction: "), "{:?}", of_view.comparisons);
+
+    let outcomes = |bundles: &Bundles| {
+        let all = compared(bundles, ["server=16", "server=18"], &[], &[]);
+        all.outcomes().map(|outcome| outcome.name(model::metrics::Better::Lower)).collect::<Vec<_>>()
+    };
+    assert_eq!(outcomes(&stored(records.clone())), ["REGRESSION"]);
+    // Without it, throughput decides alone, and CPU time is next to it.
+    let alone = fixture::paired::records(THREE, 60, planted);
+    let figures = verdicts(&view(&alone).paired[1]).len();
+    assert_eq!(view(&alone).paired[1].figures.iter().map(|figure| figure.decides).collect::<Vec<_>>(), [true, false]);
+    assert_eq!((figures, outcomes(&stored(alone))), (2, vec!["EQUIVALENT"]));
+}
+
 #[test]
 fn few_sessions_do_not_decide_and_say_how_many_would() {
     let two = view(&records(THREE, 2, lost_by_18(0.05)));

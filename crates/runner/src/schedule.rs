@@ -100,7 +100,7 @@ pub struct ComparisonState<'a> {
     pub a: &'a Cell,
     /// The other cell.
     pub b: &'a Cell,
-    /// The figure that decides.
+    /// The figure that decides it, or keeps it open.
     pub figure: PairedFigure,
     /// Its sessions so far.
     pub sequence: PairedSequence,

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use model::merit::Merit;
+use model::metrics::Better;
 use model::paired::{PAIRS, PairedFigure, PairedTrial, Side};
 use model::plan::{Plan, PlannedTrial};
 use model::record::{Status, Trial};
 use model::shuffle::Shuffler;
 use model::units::Span;
-use stats::{PairedSequence, Sample, Verdict, session_log_ratio};
+use stats::{DecidingFigure, PairedSequence, Sample, Verdict, deciding, session_log_ratio};
 
 use crate::schedule::{ComparisonState, NextTrial, Progress, Schedule};
 
@@ -29,12 +30,11 @@ pub(crate) struct SessionSchedule<'a> {
     sessions: BTreeMap<u32, Session>,
 }
 
-/// A cell compared with its baseline: indices in [`Plan::cells`], and the figure that decides.
-#[derive(Clone, Copy)]
+/// A cell compared with its baseline: indices in [`Plan::cells`], and the figures that decide, the one that matters most first.
 struct Comparison {
     a: usize,
     b: usize,
-    figure: PairedFigure,
+    figures: Vec<PairedFigure>,
 }
 
 /// The trials of a session in the store.
@@ -58,7 +58,7 @@ impl<'a> SessionSchedule<'a> {
     pub(crate) fn new(plan: &'a Plan, trials: &[Trial], earlier: &BTreeSet<String>) -> Self {
         let comparison = |(a, b): (usize, usize)| {
             let merit = Merit::of(&plan.cells[b].clone().into());
-            Comparison { a, b, figure: PairedFigure::of(merit) }
+            Comparison { a, b, figures: PairedFigure::deciding(merit, plan.run.cpu_decides) }
         };
         let comparisons = plan.comparisons().into_iter().map(comparison).collect();
         let mut schedule = Self { plan, comparisons, sessions: BTreeMap::new() };
@@ -87,24 +87,37 @@ impl<'a> SessionSchedule<'a> {
         }
     }
 
-    /// The complete sessions of a comparison, with their log ratios.
-    fn log_ratios(&self, comparison: usize) -> impl Iterator<Item = f64> {
-        let Comparison { a, b, figure } = self.comparisons[comparison];
-        let clients = [a, b].map(|cell| self.plan.cells[cell].clients);
-        self.of(comparison).filter_map(move |session| {
-            let [Some(a), Some(b)] = &session.sides else { return None };
-            session_log_ratio(&figure.pairs([a, b], clients))
-        })
-    }
-
     fn of(&self, comparison: usize) -> impl DoubleEndedIterator<Item = &Session> {
         self.sessions.values().filter(move |session| session.comparison == Some(comparison))
     }
 
-    fn sequence(&self, comparison: usize) -> PairedSequence {
-        let mut sequence = PairedSequence::new(1.0 + self.plan.run.effect, self.comparisons.len());
-        self.log_ratios(comparison).for_each(|log_ratio| sequence.add(log_ratio));
+    /// A figure of a comparison in its complete sessions.
+    fn sequence(&self, comparison: usize, figure: PairedFigure) -> PairedSequence {
+        let Comparison { a, b, .. } = self.comparisons[comparison];
+        let clients = [a, b].map(|cell| self.plan.cells[cell].clients);
+        let together = self.comparisons.iter().map(|comparison| comparison.figures.len()).sum();
+        let mut sequence = PairedSequence::new(1.0 + self.plan.run.effect, together);
+        for session in self.of(comparison) {
+            let [Some(a), Some(b)] = &session.sides else { continue };
+            if let Some(log_ratio) = session_log_ratio(&figure.pairs([a, b], clients)) {
+                sequence.add(log_ratio);
+            }
+        }
         sequence
+    }
+
+    /// The figure that decides a comparison, or keeps it open.
+    fn deciding(&self, comparison: usize) -> (PairedFigure, PairedSequence) {
+        let figures = self.comparisons[comparison].figures.iter();
+        let mut all: Vec<_> = figures.map(|figure| (*figure, self.sequence(comparison, *figure))).collect();
+        let of_all: Vec<DecidingFigure> = all
+            .iter()
+            .map(|(figure, sequence)| DecidingFigure {
+                sequence,
+                higher_is_better: figure.better() == Better::Higher,
+            })
+            .collect();
+        all.swap_remove(deciding(&of_all))
     }
 
     /// Pairs of a comparison's next session: if starting its servers took longer than is usual, more, as the square root of that
@@ -123,13 +136,11 @@ impl<'a> SessionSchedule<'a> {
     /// Whether another session of a comparison is wanted: it is not decided, and may have more.
     fn is_open(&self, comparison: usize) -> bool {
         let repeats = self.plan.run.repeats;
-        let sessions = self.log_ratios(comparison).count() as u32;
+        let (_, sequence) = self.deciding(comparison);
+        let sessions = sequence.sessions() as u32;
         let wanted = sessions < repeats.min
             || (sessions < repeats.max
-                && matches!(
-                    self.sequence(comparison).verdict(),
-                    Verdict::Inconclusive | Verdict::Insufficient
-                ));
+                && matches!(sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient));
         wanted && !self.has_failed(comparison)
     }
 
@@ -220,7 +231,7 @@ impl Schedule for SessionSchedule<'_> {
     fn remaining(&self) -> Vec<PlannedTrial> {
         let repeats = self.plan.run.repeats;
         let wanted = |comparison: usize| {
-            let sequence = self.sequence(comparison);
+            let (_, sequence) = self.deciding(comparison);
             let sessions = sequence.sessions() as u32;
             let left = sequence.sessions_left().map_or(1, |left| u32::try_from(left).unwrap_or(u32::MAX));
             let least = repeats.min.saturating_sub(sessions).max(1);
@@ -238,8 +249,8 @@ impl Schedule for SessionSchedule<'_> {
 
     fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>> {
         let comparison = self.comparisons.iter().position(|comparison| comparison.b == cell)?;
-        let Comparison { a, b, figure } = self.comparisons[comparison];
-        let sequence = self.sequence(comparison);
+        let Comparison { a, b, .. } = self.comparisons[comparison];
+        let (figure, sequence) = self.deciding(comparison);
         let mean = self.spent().checked_div(self.sessions.len() as u32);
         let time_left = mean
             .zip(sequence.sessions_left())
@@ -353,6 +364,48 @@ mod tests {
         assert_eq!(counts(&trials[..12], &plan), [3, 3]);
         let progress = schedule.progress();
         assert_eq!((progress.usable, progress.invalid, progress.remaining), (trials.len(), 0, 0));
+    }
+
+    /// Both servers are as fast as far as throughput shows, but the last one's uses more CPU time.
+    #[test]
+    fn cpu_time_that_decides_ends_what_throughput_leaves_open() {
+        let with_cpu = |plan: &Plan| {
+            let mut trials: Vec<Trial> = Vec::new();
+            loop {
+                let next = SessionSchedule::new(plan, &trials, &BTreeSet::new()).next();
+                if next.is_empty() {
+                    return trials;
+                }
+                for next in next {
+                    let (session, cell) = (next.trial.repeat, next.trial.cell);
+                    let mut trial = trial(plan, &next, Ok(slower(session, cell, 0.02)));
+                    let cpu_us = slower(session + 3, cell, -0.2) * if cell == 0 { 1.0 } else { 0.999 };
+                    for slice in &mut trial.paired.as_mut().unwrap().slices {
+                        slice.server_cpu_us = Some((slice.load.transactions as f64 * cpu_us / 1e3) as u64);
+                    }
+                    trials.push(trial);
+                }
+            }
+        };
+        let states = |plan: &Plan, trials: &[Trial]| {
+            let schedule = SessionSchedule::new(plan, trials, &BTreeSet::new());
+            assert!(schedule.remaining().is_empty());
+            [1, 2].map(|cell| {
+                let state = schedule.comparison(cell).unwrap();
+                (state.figure, state.sequence.verdict())
+            })
+        };
+        let (alone, both) = (plan("max_time = '1h'\n"), plan("max_time = '1h'\ncpu_decides = true\n"));
+        let (by_one, by_both) = (with_cpu(&alone), with_cpu(&both));
+        assert_eq!(states(&alone, &by_one)[1], (PairedFigure::Throughput, Verdict::Equivalent));
+        let [equal, slower] = states(&both, &by_both);
+        assert_eq!(equal.1, Verdict::Equivalent);
+        // More CPU time.
+        assert_eq!(slower, (PairedFigure::ServerCpu, Verdict::Improvement));
+        let ([same, more], [same_alone, more_alone]) = (counts(&by_both, &both), counts(&by_one, &alone));
+        assert!(more < more_alone, "{more} {more_alone}");
+        // Equivalence takes both figures, each with half of the error.
+        assert!(same >= same_alone, "{same} {same_alone}");
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub use first_run::first_run_apart;
 pub use logs::{Interval, Logs};
 pub use mean_difference::{mean_difference_half_width, mean_half_width};
 pub use modes::{Split, critical_split};
-pub use pairs::{PairedSequence, session_log_ratio, sessions_for_equivalence};
+pub use pairs::{DecidingFigure, PairedSequence, deciding, session_log_ratio, sessions_for_equivalence};
 pub use percentiles::{Percentile, percentiles};
 pub use permutation::{mann_whitney_p, permutation_p, share_smaller};
 pub use power::{Layout, SequentialPower, runs_for_effect, smallest_effect};

@@ -144,6 +144,60 @@ impl PairedSequence {
     }
 }
 
+/// A figure by which two sides are compared.
+#[derive(Clone, Copy, Debug)]
+pub struct DecidingFigure<'a> {
+    /// Its sessions.
+    pub sequence: &'a PairedSequence,
+    /// Whether more of it is better.
+    pub higher_is_better: bool,
+}
+
+impl DecidingFigure<'_> {
+    fn is_open(&self) -> bool {
+        matches!(self.sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient)
+    }
+
+    fn has_changed(&self) -> bool {
+        matches!(self.sequence.verdict(), Verdict::Regression | Verdict::Improvement)
+    }
+
+    /// By how much the second side is better so far, as a log ratio; 0 without a session.
+    fn gain(&self) -> f64 {
+        let log_ratio = self.sequence.ratio().map_or(0.0, f64::ln);
+        if self.higher_is_better { log_ratio } else { -log_ratio }
+    }
+
+    /// Whether its sessions so far differ by more than the margin: then they will show a change, not equivalence.
+    fn is_beyond_margin(&self) -> bool {
+        self.gain().abs() > self.sequence.margin.ln()
+    }
+}
+
+/// The figure that decides a comparison by several, or that keeps it open; the first one matters most. A change of any figure
+/// decides, unless the first is open and so far differs by more than the margin in the other direction; equivalence takes all of them. As each figure is
+/// one of the comparisons that are decided together ([`PairedSequence::new`]), the probability of a wrong decision is that of all.
+///
+/// Returns its index. Figures without a session, which could not be measured, do not count.
+pub fn deciding(figures: &[DecidingFigure<'_>]) -> usize {
+    let Some((first, others)) = figures.split_first() else { return 0 };
+    let known = || others.iter().zip(1..).filter(|(of, _)| of.sequence.sessions() > 0);
+    let agrees = |of: &DecidingFigure<'_>| {
+        !first.is_open() || !first.is_beyond_margin() || of.gain() * first.gain() > 0.0
+    };
+    if first.has_changed() {
+        return 0;
+    }
+    if let Some((_, at)) = known().find(|(of, _)| of.has_changed() && agrees(of)) {
+        return at;
+    }
+    let open = || known().chain(std::iter::once((first, 0))).filter(|(of, _)| of.is_open());
+    // A number that is not known yet is large.
+    let left = |(of, _): &(&DecidingFigure<'_>, usize)| of.sequence.sessions_left().unwrap_or(usize::MAX);
+    let soonest = open().filter(|(of, _)| of.is_beyond_margin() && agrees(of)).min_by_key(left);
+    soonest.or_else(|| open().max_by_key(left)).map_or(0, |(_, at)| at)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +248,50 @@ mod tests {
         assert!(interval.low > narrow.high && interval.low < interval.high, "{interval:?}");
         let constant = sequence(1.05, &[0.1; 6]).interval().unwrap();
         assert_eq!(constant.low, constant.high);
+    }
+
+    /// The verdict by throughput and CPU time, and which of them it is.
+    fn by_either(throughput: &[f64], cpu: &[f64]) -> (usize, Verdict) {
+        let sequences = [sequence(1.05, throughput), sequence(1.05, cpu)];
+        let figures = [(&sequences[0], true), (&sequences[1], false)];
+        let at = deciding(&figures.map(|(sequence, higher_is_better)| DecidingFigure { sequence, higher_is_better }));
+        (at, sequences[at].verdict())
+    }
+
+    #[test]
+    fn a_change_of_either_figure_decides_and_equivalence_takes_both() {
+        // Ratios of CPU time above 1 are losses.
+        let (open, same) = (around(-0.02, 4), around(0.0, 100));
+        assert_eq!(by_either(&around(-0.1, 20), &around(0.1, 20)), (0, Verdict::Regression));
+        assert_eq!(by_either(&open, &around(0.1, 20)), (1, Verdict::Improvement), "a rise of CPU time");
+        assert_eq!(by_either(&same, &around(0.1, 20)), (1, Verdict::Improvement));
+        assert_eq!(by_either(&around(-0.1, 20), &same), (0, Verdict::Regression));
+        assert_eq!(by_either(&same, &same), (0, Verdict::Equivalent));
+        assert_eq!(by_either(&same, &open), (1, Verdict::Inconclusive));
+        assert_eq!(by_either(&open, &same), (0, Verdict::Inconclusive));
+        // What could not be measured has no say.
+        assert_eq!(by_either(&same, &[]), (0, Verdict::Equivalent));
+        assert_eq!(by_either(&[], &[]), (0, Verdict::Insufficient));
+    }
+
+    #[test]
+    fn the_other_figure_does_not_decide_against_a_change_that_the_first_may_show() {
+        // So far throughput has fallen, and CPU time, too, certainly.
+        let less = around(-0.1, 20);
+        assert_eq!(by_either(&around(-0.08, 4), &less), (0, Verdict::Inconclusive));
+        assert_eq!(by_either(&around(-0.03, 4), &less), (1, Verdict::Regression), "within the margin");
+        assert_eq!(by_either(&around(-0.02, 300), &less), (1, Verdict::Regression), "a fall of CPU time");
+        assert_eq!(by_either(&around(-0.1, 20), &less), (0, Verdict::Regression));
+    }
+
+    #[test]
+    fn of_two_open_figures_the_one_that_will_decide_is_named() {
+        let (slow, fast) = (around(-0.02, 8), around(0.08, 8));
+        assert_eq!(by_either(&slow, &fast), (1, Verdict::Inconclusive), "the change");
+        // Equivalence takes longer by the first.
+        let tight: Vec<f64> = around(0.0, 8).iter().map(|log| log / 1.2).collect();
+        assert_eq!(by_either(&around(0.0, 8), &tight), (0, Verdict::Inconclusive));
+        assert_eq!(by_either(&tight, &around(0.0, 8)), (1, Verdict::Inconclusive));
     }
 
     /// As simulated in `bench/verdicts`: a median of 35 sessions at a spread of 6.3 %, 139 at 14 %, 169 within 2 %.

@@ -80,9 +80,9 @@ impl<'r> FiguresCache<'r> {
     /// The rows of all metrics, in these cells of each pair of sides. Each metric is a matrix of its own, but those of
     /// scripts are one: none of them is what the cell is judged by, and each is one more chance of a false alarm. `trials` are all
     /// in the store.
-    pub(super) fn rows(
+    pub(super) fn rows<'a>(
         self,
-        shared: &[&[Shared<'_>]],
+        shared: &[&[Shared<'a>]],
         trials: &[&Trial],
     ) -> Result<Vec<MetricRows>, CompareError> {
         let mut metrics: Vec<Metric> = Vec::new();
@@ -91,17 +91,24 @@ impl<'r> FiguresCache<'r> {
                 metrics.push(metric);
             }
         }
-        // The sessions of each cell that has some, with its metrics.
-        let paired = shared.iter().copied().flatten();
-        let paired: Vec<Vec<Metric>> =
-            paired.filter(|cell| cell.sessions().is_some()).map(|cell| self.metrics(cell)).collect();
+        let mut campaigns = Campaigns::default();
+        // For each cell with sessions, its metrics and those that decide it.
+        let mut paired: Vec<(Vec<Metric>, Vec<Metric>)> = Vec::new();
+        for cell in shared.iter().copied().flatten() {
+            if let Some(sessions) = cell.sessions() {
+                paired.push((self.metrics(cell), sessions.deciding(&mut campaigns)));
+            }
+        }
         let is_script = |metric: &Metric| matches!(metric, Metric::Script { .. });
-        let decided_together = |metric: &Metric| {
-            let is_of_family = |other: &&Metric| *other == metric || (is_script(other) && is_script(metric));
-            paired.iter().flatten().filter(is_of_family).count()
+        let decided_together = |metric: &Metric| -> usize {
+            let of_cell = |(metrics, deciding): &(Vec<Metric>, Vec<Metric>)| match is_script(metric) {
+                true => metrics.iter().filter(|metric| is_script(metric)).count(),
+                false if metrics.contains(metric) => deciding.len(),
+                false => 0,
+            };
+            paired.iter().map(of_cell).sum()
         };
         let (mut scripts, mut others) = (Vec::new(), Vec::new());
-        let mut campaigns = Campaigns::default();
         for metric in metrics {
             if self.is_missing(&metric) {
                 if self.is_asked_for(&metric, shared) {
@@ -161,7 +168,7 @@ impl<'r> FiguresCache<'r> {
     fn cells<'a>(
         &self,
         metric: &Metric,
-        shared: &[&'a [Shared<'_>]],
+        shared: &[&[Shared<'a>]],
         trials: &[&Trial],
         campaigns: &mut Campaigns<'a>,
         paired: usize,
@@ -184,11 +191,14 @@ impl<'r> FiguresCache<'r> {
                     None => [&shared.a, &shared.b],
                 };
                 let (a, b) = (runs(of_a, figure), runs(of_b, figure));
-                let of_both = || shared.a.iter().chain(&shared.b).map(|trial| &trial.run);
+                let of_both = || shared.a.iter().chain(&shared.b).copied().map(|trial| &trial.run);
                 let margin = margin.of(campaigns.smallest_effect(of_both()), &a, &b);
                 let mut design = campaigns.design(of_both(), a.figures(), b.figures());
                 design.sessions = Sessions::new(a.figures(), b.figures(), &others.of(shared));
-                let paired = sessions.map(|sessions| sessions.compare(metric, figure, margin, paired));
+                let paired = sessions.map(|sessions| {
+                    let deciding = sessions.deciding(campaigns);
+                    sessions.compare(metric, figure, margin, &deciding, paired)
+                });
                 cells.push(CellPair { pair, cell, a, b, margin, metric: metric.clone(), design, paired });
             }
         }

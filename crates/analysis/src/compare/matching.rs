@@ -27,14 +27,14 @@ pub(super) struct Shared<'a> {
     pub(super) b: Vec<&'a Trial>,
 }
 
-impl Shared<'_> {
+impl<'a> Shared<'a> {
     /// The variant's cell: both sides have its levels, but for what is compared. A side has at least one trial.
     pub(super) fn level(&self) -> &RecordedCell {
         &self.b[0].cell
     }
 
     /// The sessions that both sides have in common.
-    pub(super) fn sessions(&self) -> Option<CommonSessions<'_>> {
+    pub(super) fn sessions(&self) -> Option<CommonSessions<'a>> {
         CommonSessions::new(&self.a, &self.b)
     }
 }

@@ -4,11 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::merit::Merit;
+use model::metrics::Better;
 use model::paired::PairedFigure;
 use model::record::Trial;
-use stats::{Interval, PairedSequence, session_log_ratio};
+use stats::{DecidingFigure, Interval, PairedSequence, deciding, session_log_ratio};
 
-use super::is_usable;
+use super::{Row, is_usable};
+use crate::design::Campaigns;
 use crate::layout::clients_of;
 use crate::metric::Metric;
 
@@ -65,14 +67,22 @@ impl<'a> CommonSessions<'a> {
         (!common.trials[0].is_empty()).then_some(common)
     }
 
-    /// The comparison of a metric by these sessions, one of `comparisons` that are decided together; `margin` is the largest
-    /// ratio at which cells are equivalent. The ratio of a session is that of its pairs if slices measure the metric, else that
+    /// The metrics that decide, by the campaigns of these sessions; the one that matters most first.
+    pub(crate) fn deciding(&self, campaigns: &mut Campaigns<'a>) -> Vec<Metric> {
+        let Some(trial) = self.trials[1].first() else { return Vec::new() };
+        let with_cpu = campaigns.cpu_decides(self.trials.iter().flatten().map(|trial| &trial.run));
+        Metric::deciding(Merit::of(&trial.cell), with_cpu)
+    }
+
+    /// The comparison of a metric by these sessions, which decides if it is one of `deciding`, and of `comparisons` that are
+    /// decided together; `margin` is the largest ratio at which cells are equivalent. The ratio of a session is that of its pairs if slices measure the metric, else that
     /// of the figures of its two trials.
     pub(crate) fn compare(
         &self,
         metric: &Metric,
         figure: impl Fn(&Trial) -> Option<f64>,
         margin: f64,
+        deciding: &[Metric],
         comparisons: usize,
     ) -> PairedComparison {
         let of_pairs = metric.paired_figure();
@@ -88,9 +98,8 @@ impl<'a> CommonSessions<'a> {
                 numbers.push(trials[0].repeat);
             }
         }
-        let merit = self.trials[1].first().map(|trial| Merit::of(&trial.cell));
         PairedComparison {
-            decides: merit.is_some_and(|merit| Metric::paired(merit)[0] == *metric),
+            decides: deciding.contains(metric),
             numbers,
             sequence,
             comparisons,
@@ -132,7 +141,7 @@ fn pairs(figure: PairedFigure, a: &Trial, b: &Trial) -> Option<Vec<(f64, f64)>> 
 /// Comparison of a metric of two cells by their common sessions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PairedComparison {
-    /// Whether the cells are judged by this metric: sessions are added until it is decided.
+    /// Whether the cells are judged by this metric, alone or with others: sessions are added until that is decided.
     pub decides: bool,
     /// Numbers of the sessions in their runs, in the order of the ratios.
     pub numbers: Vec<u32>,
@@ -158,5 +167,19 @@ impl PairedComparison {
     /// Time of the sessions that are left until a decision, in seconds.
     pub fn seconds_left(&self) -> Option<f64> {
         Some(self.sequence.sessions_left()? as f64 * self.session_seconds?)
+    }
+}
+
+/// The place of the row by which two cells are judged, or which keeps them open: of the rows of those metrics that decide, the one
+/// that matters most first. If there is no verdict by that one whatever the figures, no other stands in for it.
+pub(crate) fn deciding_row<'r>(rows: impl Iterator<Item = (&'r Row, &'r Metric)>) -> usize {
+    let figure = |(at, (row, metric)): (usize, (&'r Row, &'r Metric))| {
+        let sequence = &row.judged.paired.as_ref()?.sequence;
+        Some((at, DecidingFigure { sequence, higher_is_better: metric.better() == Better::Higher }))
+    };
+    let (places, figures): (Vec<usize>, Vec<DecidingFigure<'r>>) = rows.enumerate().filter_map(figure).unzip();
+    match places.first() {
+        Some(0) => places[deciding(&figures)],
+        _ => 0,
     }
 }

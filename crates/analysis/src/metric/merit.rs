@@ -54,6 +54,11 @@ impl Metric {
         ]
     }
 
+    /// Those of them that decide, the one that matters most first; `with_cpu` if the server's CPU time is one.
+    pub fn deciding(merit: Merit, with_cpu: bool) -> Vec<Self> {
+        PairedFigure::deciding(merit, with_cpu).into_iter().map(Self::of_paired).collect()
+    }
+
     const fn of_paired(figure: PairedFigure) -> Self {
         match figure {
             PairedFigure::Throughput => Self::Tps,

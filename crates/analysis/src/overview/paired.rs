@@ -13,7 +13,7 @@ use super::view;
 use crate::compare::interval;
 use crate::design::{Campaigns, Design};
 use crate::judgement::{
-    Attempt, CellPair, CommonSessions, Outcome, Row, attempt, judge_cells, paired_runs, runs,
+    Attempt, CellPair, CommonSessions, Outcome, Row, attempt, deciding_row, judge_cells, paired_runs, runs,
 };
 use crate::layout::Layout;
 use crate::levels::{in_words, is_left_out, shown};
@@ -53,23 +53,38 @@ pub(super) fn paired_cells<'a>(trials: &[&'a Trial]) -> Vec<PairedCells<'a>> {
     all
 }
 
+/// Number of comparisons that are decided together: for each cell one for each figure that decides.
+pub(super) fn decided_together<'a>(cells: &[PairedCells<'a>], campaigns: &mut Campaigns<'a>) -> usize {
+    let sessions = cells.iter().filter_map(PairedCells::sessions);
+    sessions.map(|sessions| sessions.deciding(campaigns).len()).sum()
+}
+
+impl<'a> PairedCells<'a> {
+    fn sessions(&self) -> Option<CommonSessions<'a>> {
+        CommonSessions::new(&self.trials[0], &self.trials[1])
+    }
+}
+
 /// The comparisons of these cells; `columns` are the labels of the layout's.
-pub(super) fn paired_comparisons(
-    cells: &[PairedCells<'_>],
+pub(super) fn paired_comparisons<'a>(
+    cells: &[PairedCells<'a>],
     layout: &Layout,
     columns: &[view::Column],
 ) -> Vec<view::PairedComparison> {
     let mut campaigns = Campaigns::default();
     let all = cells.iter().flat_map(|cells| cells.trials.iter().flatten());
     let effect = campaigns.smallest_effect(all.map(|trial| &trial.run));
-    let rows = |which: usize| {
-        let pair = |(cell, of): (usize, &PairedCells<'_>)| {
+    let together = decided_together(cells, &mut campaigns);
+    let mut rows = |which: usize| {
+        let pair = |(cell, of): (usize, &PairedCells<'a>)| {
             let metric = Metric::paired(Merit::of(&of.trials[1][0].cell))[which].clone();
             let figure = |trial: &Trial| metric.head_value(trial);
             let [a, b] = of.trials.each_ref().map(|trials| runs(trials, figure));
             let margin = MetricMargin::new(&metric, &[], std::iter::empty()).of(effect, &a, &b);
-            let sessions = CommonSessions::new(&of.trials[0], &of.trials[1]);
-            let paired = sessions.map(|sessions| sessions.compare(&metric, figure, margin, cells.len()));
+            let paired = of.sessions().map(|sessions| {
+                let deciding = sessions.deciding(&mut campaigns);
+                sessions.compare(&metric, figure, margin, &deciding, together)
+            });
             CellPair { pair: 0, cell, a, b, margin, metric, design: Design::default(), paired }
         };
         let pairs: Vec<CellPair> = cells.iter().enumerate().map(pair).collect();
@@ -79,15 +94,23 @@ pub(super) fn paired_comparisons(
     let comparisons = rows(0).into_iter().zip(rows(1)).zip(rows(2)).zip(cells);
     let varied = Factor::varied(cells.iter().flat_map(|cells| &cells.trials).map(|trials| &trials[0].cell));
     comparisons
-        .map(|(((deciding, cpu), instructions), cells)| {
+        .map(|(((merit, cpu), instructions), cells)| {
             let is_counted = !instructions.0.a.values.is_empty();
-            let rows = [deciding, cpu].into_iter().chain(Some(instructions).filter(|_| is_counted));
-            comparison(&rows.collect::<Vec<_>>(), cells, &varied, layout, columns)
+            let rows = [merit, cpu].into_iter().chain(Some(instructions).filter(|_| is_counted));
+            let mut rows: Vec<(Row, Metric)> = rows.collect();
+            let decides = |(row, _): &&(Row, Metric)| decides(row);
+            let at = deciding_row(rows.iter().take_while(decides).map(|(row, metric)| (row, metric)));
+            rows[..=at].rotate_right(1);
+            comparison(&rows, cells, &varied, layout, columns)
         })
         .collect()
 }
 
-/// The comparison of two cells; the first figure decides.
+fn decides(row: &Row) -> bool {
+    row.judged.paired.as_ref().is_some_and(|paired| paired.decides)
+}
+
+/// The comparison of two cells; the first figure decides, or keeps it open.
 fn comparison(
     rows: &[(Row, Metric)],
     cells: &PairedCells<'_>,
@@ -124,7 +147,7 @@ fn comparison(
         baseline: label(Side::A),
         variant: label(Side::B),
         cell: common.into_iter().filter_map(level).collect(),
-        sentence: sentence(&rows[0]),
+        sentence: sentence(rows),
         disagreement: disagreement(rows),
         invalid: paired.map_or(0, |paired| paired.invalid),
         session_seconds: paired.and_then(|paired| paired.session_seconds),
@@ -142,6 +165,7 @@ fn figure((row, metric): &(Row, Metric)) -> view::PairedFigure {
     view::PairedFigure {
         metric: metric.to_string(),
         label: metric.in_words(None),
+        decides: decides(row),
         better: metric.better().as_str(),
         verdict: row.judged.outcome.name(metric.better()),
         change: row.ratio().map(|ratio| ratio - 1.0),
@@ -156,9 +180,23 @@ fn figure((row, metric): &(Row, Metric)) -> view::PairedFigure {
     }
 }
 
+/// The verdict by the first figure, as [`in_pairs`]; equivalence names all figures that decide.
+fn sentence(rows: &[(Row, Metric)]) -> String {
+    let (row, metric) = &rows[0];
+    let is_equivalent = |row: &Row| row.judged.outcome == Outcome::Equivalent;
+    let others = rows[1..].iter().filter(|(of, _)| is_equivalent(row) && is_equivalent(of) && decides(of));
+    let names = std::iter::once(metric).chain(others.map(|(_, metric)| metric));
+    by(row, metric, &names.map(|metric| metric.in_words(None)).collect::<Vec<_>>().join(" and "))
+}
+
 /// `REGRESSION by throughput: -5.2% (-8.0% to -2.3%), 26 sessions`, what an open one takes, and why there is no verdict.
-fn sentence((row, metric): &(Row, Metric)) -> String {
-    let mut text = format!("{} by {}", row.judged.outcome.name(metric.better()), metric.in_words(None));
+pub(super) fn in_pairs(row: &Row, metric: &Metric) -> String {
+    by(row, metric, &metric.in_words(None))
+}
+
+/// The verdict on a metric, which names what it was reached by.
+fn by(row: &Row, metric: &Metric, names: &str) -> String {
+    let mut text = format!("{} by {names}", row.judged.outcome.name(metric.better()));
     if let Outcome::Refused(reason) = row.judged.outcome {
         text += &format!(": {}", reason.in_words());
     }

@@ -8,6 +8,7 @@ use model::merit::Merit;
 use model::record::Trial;
 use stats::MARGIN;
 
+use super::paired::{PairedCells, decided_together, in_pairs};
 use super::scripts::script_figure;
 use super::view;
 use crate::compare::advice::advice;
@@ -21,24 +22,26 @@ use crate::metric::Metric;
 
 /// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
 /// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts of
-/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. So many `paired`
-/// comparisons of the report are decided by sessions.
-pub(crate) fn judge_columns(
+/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. `paired` are the
+/// comparisons of the report that are decided by sessions.
+pub(super) fn judge_columns<'a>(
     panels: &mut [view::Panel],
     cells: &[RecordedCell],
     columns: usize,
-    trials: &[&Trial],
+    trials: &[&'a Trial],
     contexts: &BTreeMap<String, TrialContext>,
-    paired: usize,
+    paired: &[PairedCells<'a>],
 ) -> Vec<view::Comparison> {
     let mut campaigns = Campaigns::default();
     let effect = campaigns.smallest_effect(trials.iter().map(|trial| &trial.run));
-    let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
-    let mut cell_pair = |metric: Metric,
-                         [pair, cell]: [usize; 2],
-                         sides: [&view::Point; 2],
-                         figure: &FigureOf<'_>,
-                         together: usize| {
+    let together = decided_together(paired, &mut campaigns);
+    let by_id: HashMap<&str, &'a Trial> = trials.iter().map(|trial| (trial.id.as_str(), *trial)).collect();
+    let cell_pair = |campaigns: &mut Campaigns<'a>,
+                     metric: Metric,
+                     [pair, cell]: [usize; 2],
+                     sides: [&view::Point; 2],
+                     figure: &FigureOf<'_>,
+                     together: usize| {
         let sides = sides.map(|point| trials_of(point, &by_id));
         let sessions = CommonSessions::new(&sides[0], &sides[1]);
         let [a, b] = match &sessions {
@@ -50,7 +53,10 @@ pub(crate) fn judge_columns(
         let of_both = a.trials.iter().chain(&b.trials);
         let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
         let design = campaigns.design(of_both, a.figures(), b.figures());
-        let paired = sessions.map(|sessions| sessions.compare(&metric, figure, margin, together));
+        let paired = sessions.map(|sessions| {
+            let deciding = sessions.deciding(campaigns);
+            sessions.compare(&metric, figure, margin, &deciding, together)
+        });
         CellPair { pair, cell, a, b, margin, metric, design, paired }
     };
     let (mut pairs, mut wholes, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
@@ -65,28 +71,37 @@ pub(crate) fn judge_columns(
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             let merit = Merit::of(&cells[at_panel]);
-            let (metric, [deciding, ..]) = (Metric::of(merit), Metric::paired(merit));
             let of_scripts = Metric::of_scripts(&cells[at_panel]);
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
                     (Some(a), Some(b)) => {
                         let at = [pairs.len(), pair.cells.len()];
-                        let is_paired =
-                            CommonSessions::new(&trials_of(a, &by_id), &trials_of(b, &by_id)).is_some();
-                        let metric = if is_paired { deciding.clone() } else { metric.clone() };
-                        let shown = |trial: &Trial| {
-                            let mut all = a.runs.iter().chain(&b.runs);
-                            all.find(|run| run.id == trial.id)?.figure
-                        };
-                        let in_pairs = |trial: &Trial| deciding.head_value(trial);
-                        let figure: &FigureOf<'_> = if is_paired { &in_pairs } else { &shown };
                         let place = [at_panel, at_row, column];
-                        wholes.push((cell_pair(metric, at, [a, b], figure, paired), place));
+                        let sessions = CommonSessions::new(&trials_of(a, &by_id), &trials_of(b, &by_id));
+                        let deciding = sessions.map(|sessions| sessions.deciding(&mut campaigns));
+                        let mut judge = |metric: &Metric, figure: &FigureOf<'_>, together: usize| {
+                            let pair = cell_pair(&mut campaigns, metric.clone(), at, [a, b], figure, together);
+                            (pair, place)
+                        };
+                        match deciding {
+                            None => {
+                                let shown = |trial: &Trial| {
+                                    let mut all = a.runs.iter().chain(&b.runs);
+                                    all.find(|run| run.id == trial.id)?.figure
+                                };
+                                wholes.push(judge(&Metric::of(merit), &shown, together));
+                            }
+                            Some(deciding) => {
+                                for metric in deciding {
+                                    let figure = |trial: &Trial| metric.head_value(trial);
+                                    wholes.push(judge(&metric, &figure, together));
+                                }
+                            }
+                        }
                         for metric in &of_scripts {
                             let figure = |trial: &Trial| script_figure(metric, trial, contexts);
-                            let together = paired * of_scripts.len();
-                            scripts.push((cell_pair(metric.clone(), at, [a, b], &figure, together), place));
+                            scripts.push(judge(metric, &figure, paired.len() * of_scripts.len()));
                         }
                         pair.cells.push(levels);
                     }
@@ -102,8 +117,12 @@ pub(crate) fn judge_columns(
     for (row, metric, [panel, at, column]) in [wholes, scripts].into_iter().flat_map(judged) {
         if let Some(point) = &mut panels[panel].rows[at].points[column] {
             let of_script = point.scripts.iter_mut().find(|of| of.metric == metric.to_string());
-            let place = of_script.map_or(&mut point.verdict, |script| &mut script.verdict);
-            *place = Some(verdict(&row, &metric));
+            match (of_script.map_or(&mut point.verdict, |script| &mut script.verdict), row.judged.outcome) {
+                (place @ None, _) => *place = Some(verdict(&row, &metric)),
+                // The panel shows the figure that matters most; the others that decide are worth a word if they changed.
+                (Some(first), Outcome::Change { .. }) => first.cautions.push(in_pairs(&row, &metric)),
+                (Some(_), _) => {}
+            }
         }
         match by_metric.iter_mut().find(|rows| rows.metric == metric) {
             Some(rows) => rows.rows.push(row),

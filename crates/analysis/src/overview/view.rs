@@ -68,7 +68,7 @@ pub struct PairedComparison {
     pub sentence: String,
     /// The verdicts of both figures, if both are decided and differ.
     pub disagreement: Option<String>,
-    /// The figure that decides, then the server's CPU time per transaction.
+    /// First the figure that decides, or keeps it open.
     pub figures: Vec<PairedFigure>,
     /// Number of sessions that do not count, as a side is invalid.
     pub invalid: usize,
@@ -88,6 +88,8 @@ pub struct PairedFigure {
     pub metric: String,
     /// Description.
     pub label: String,
+    /// Whether the cells are judged by it, alone or with others.
+    pub decides: bool,
     /// The direction in which it improves.
     #[cfg_attr(test, ts(type = "'higher' | 'lower'"))]
     pub better: &'static str,

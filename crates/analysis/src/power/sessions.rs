@@ -33,10 +33,14 @@ pub fn expected_sessions(plan: &Plan, trials: &[&Trial]) -> Option<ExpectedSessi
         return None;
     }
     let comparisons = plan.comparisons();
+    let merit = |cell: &Cell| Merit::of(&cell.clone().into());
+    let figures =
+        |(_, b): &(usize, usize)| PairedFigure::deciding(merit(&plan.cells[*b]), plan.run.cpu_decides).len();
+    let together = comparisons.iter().map(figures).sum();
     let mut expected = ExpectedSessions { effect: plan.run.effect, sessions: 0, log_sd: 0.0, seconds: 0.0 };
     for (_, b) in &comparisons {
         let (log_sd, session_seconds) = known_sessions(&plan.cells[*b], trials)?;
-        let sessions = sessions_for_equivalence(log_sd, 1.0 + plan.run.effect, comparisons.len())?;
+        let sessions = sessions_for_equivalence(log_sd, 1.0 + plan.run.effect, together)?;
         if sessions > expected.sessions {
             (expected.sessions, expected.log_sd) = (sessions, log_sd);
         }

@@ -57,6 +57,13 @@ impl CheckedCampaign<'_> {
                 "expected `order = \"paired\"` next to it",
             ));
         }
+        if let (false, Some(given)) = (order == Order::Paired, &run.cpu_decides) {
+            return Err(SpecError::at(
+                given,
+                "`cpu_decides` is for paired trials",
+                "expected `order = \"paired\"` next to it",
+            ));
+        }
         Ok(RunSettings {
             repeats: match (&run.repeats, order) {
                 (None, Order::Paired) => {
@@ -74,6 +81,7 @@ impl CheckedCampaign<'_> {
             compare,
             effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
             max_time: run.max_time.as_ref().map(|given| *given.get_ref()),
+            cpu_decides: run.cpu_decides.as_ref().is_some_and(|given| *given.get_ref()),
             retries: match &run.retries {
                 None => 2,
                 Some(given) => integer(given, "retries", 0, spec::MAX_RETRIES)? as u32,

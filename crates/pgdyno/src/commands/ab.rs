@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use analysis::compare::{Compared, Gate, Gates, Request, compare};
-use analysis::judgement::{Outcome, Row};
+use analysis::judgement::Outcome;
 use analysis::metric::Metric;
 use analysis::overview::view::View;
 use analysis::select::{RunSelection, Selector};
@@ -197,10 +197,12 @@ impl AbArgs {
             false => None,
         };
         if let Some(foreign) = &foreign {
-            note(&format!(
-                "other processes use {foreign}: driver and servers are not pinned (--pin separate pins them nevertheless)\n"
-            ));
             comparison.pin = Processors::none();
+            comparison.cpu_decides |= self.gates.is_empty();
+            let decides = if comparison.cpu_decides { ", and server CPU time decides, too" } else { "" };
+            note(&format!(
+                "other processes use {foreign}: driver and servers are not pinned{decides} (--pin separate pins them nevertheless)\n"
+            ));
             file = CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None)?;
         }
         let origins = subject::origins(&comparison);
@@ -310,7 +312,7 @@ impl AbArgs {
         Ok(Request { selectors, run, metrics: Vec::new(), gates: self.gates.clone(), margins: Vec::new() })
     }
 
-    /// Exit code of a comparison. Without a gate, the verdicts by the first figure decide.
+    /// Exit code of a comparison. Without a gate, the verdicts decide.
     fn exit(&self, compared: &Compared) -> Exit {
         let gates = match self.gates.is_empty() {
             true => Gates { hit: false, undecided: !is_decided(compared) },
@@ -350,6 +352,7 @@ impl AbArgs {
             clients: self.clients,
             threads: self.threads,
             pin,
+            cpu_decides: self.gates.iter().any(|gate| gate.metric == Metric::CpuPerTransaction),
             protocol: Protocol::from(self.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: self.margin(),
@@ -363,11 +366,11 @@ impl AbArgs {
         self.max_time.unwrap_or(Span::from_us(600_000_000))
     }
 
-    /// The margin that decides when the run ends: a tighter gate on the deciding figure makes it as small.
+    /// The margin that decides when the run ends: a tighter gate on a figure that decides makes it as small.
     fn margin(&self) -> Option<Share> {
         let merit = if self.rate.is_some() { Merit::Latency } else { Merit::Throughput };
-        let [deciding, ..] = Metric::paired(merit);
-        let of_deciding = self.gates.iter().filter(|gate| gate.metric == deciding);
+        let deciding = Metric::deciding(merit, true);
+        let of_deciding = self.gates.iter().filter(|gate| deciding.contains(&gate.metric));
         let bounds = of_deciding.map(|gate| gate.bound.abs()).filter(|bound| *bound > 0.0);
         let margin = self.margin.map_or(DEFAULT_EFFECT, |Share(margin)| margin);
         bounds.filter(|bound| *bound < margin).min_by(f64::total_cmp).map(Share).or(self.margin)
@@ -428,16 +431,14 @@ fn settings(given: &[Setting]) -> BTreeMap<String, String> {
     given.iter().map(|Setting(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Whether the figure that decides has a verdict for every comparison.
+/// Whether every comparison has a verdict.
 fn is_decided(compared: &Compared) -> bool {
-    let is_decided = |row: &Row| row.judged.outcome.is_decided();
-    compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().all(is_decided))
+    compared.outcomes().all(Outcome::is_decided)
 }
 
 /// Whether more sessions would not give a verdict.
 fn is_refused(compared: &Compared) -> bool {
-    let is_refused = |row: &Row| matches!(row.judged.outcome, Outcome::Refused(_));
-    compared.metrics.first().is_some_and(|deciding| deciding.rows.iter().any(is_refused))
+    compared.outcomes().any(|outcome| matches!(outcome, Outcome::Refused(_)))
 }
 
 /// The command that repeats this one, for a shell.

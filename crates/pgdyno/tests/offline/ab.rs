@@ -206,6 +206,11 @@ fn options_are_keys_of_the_campaign() {
     assert_eq!(margin("--fail tps<-3% --margin 2%"), "\"2%\"");
     assert_eq!(margin("--fail tps<-10%"), "");
     assert_eq!(margin("--fail latency.mean>1% -R 10"), "\"1%\"");
+    assert_eq!(margin("--fail cpu_per_transaction>2%"), "\"2%\"");
+    let cpu_decides =
+        |options: &str| at(&Place::new().campaign(&format!("17 18 {options}")), "run/cpu_decides");
+    assert_eq!(cpu_decides("--fail tps<-3% --fail cpu_per_transaction>2%"), "true");
+    assert_eq!((cpu_decides("--fail tps<-3%"), cpu_decides("")), (String::new(), String::new()));
     let counted = Place::new().campaign("17 18 -S --count --kernel 6.12");
     assert_eq!(at(&counted, "factors/acceleration"), "[\"icount\"]");
     assert_eq!(at(&counted, "factors/kernel"), "[\"6.12\"]");

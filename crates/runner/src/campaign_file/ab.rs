@@ -33,6 +33,8 @@ pub struct Comparison {
     pub threads: Option<u32>,
     /// CPUs of driver and servers.
     pub pin: Processors,
+    /// Whether the server's CPU time decides pairs, next to throughput or latency.
+    pub cpu_decides: bool,
     /// How statements are sent.
     pub protocol: Protocol,
     /// Transactions started per second.
@@ -155,7 +157,12 @@ impl Comparison {
         };
         let mut text = format!("\n[run]\ncompare = {}\n", string(compare));
         match &self.method {
-            Method::Pairs(max_time) => text += &format!("order = \"paired\"\nmax_time = \"{max_time}\"\n"),
+            Method::Pairs(max_time) => {
+                text += &format!("order = \"paired\"\nmax_time = \"{max_time}\"\n");
+                if self.cpu_decides {
+                    text += "cpu_decides = true\n";
+                }
+            }
             Method::Count(_) => {
                 text += &format!("repeats = {COUNTED_REPEATS}\nduration = \"{COUNTED_DURATION}\"\n");
             }

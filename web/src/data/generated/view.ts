@@ -332,7 +332,7 @@ sentence: string,
  */
 disagreement: string | null, 
 /**
- * The figure that decides, then the server's CPU time per transaction.
+ * First the figure that decides, or keeps it open.
  */
 figures: Array<PairedFigure>, 
 /**
@@ -364,6 +364,10 @@ metric: string,
  * Description.
  */
 label: string, 
+/**
+ * Whether the cells are judged by it, alone or with others.
+ */
+decides: boolean, 
 /**
  * The direction in which it improves.
  */
