@@ -51,14 +51,15 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
             format!("About {}{time} would decide", counted(left, "more session"))
         }
     };
-    // A run ends when what it is judged by is decided.
-    if !comparisons().all(|paired| paired.decides) {
+    let of_rows = trials_of(undecided, trials);
+    let mut campaigns = Campaigns::default();
+    // A run ends when what it is judged by is decided, and that may be by another figure.
+    let has_other = campaigns.cpu_decides(of_rows.iter().map(|trial| &trial.run));
+    if has_other || !comparisons().all(|paired| paired.decides) {
         return Some(advice);
     }
     let wanted = |sequence: &PairedSequence| sequence.sessions() + sequence.sessions_left().unwrap_or(1);
     let wanted = sequences().map(wanted).max().unwrap_or_default();
-    let of_rows = trials_of(undecided, trials);
-    let mut campaigns = Campaigns::default();
     let mut runs: BTreeMap<&str, String> = BTreeMap::new();
     for trial in of_rows {
         let mut command = format!("pgdyno resume --run {}", trial.run.id);
