@@ -203,8 +203,7 @@ impl Compared {
     pub fn outcomes(&self) -> impl Iterator<Item = Outcome> {
         let first = self.metrics.first().into_iter().flat_map(|of| &of.rows);
         first.map(|first| {
-            let decides =
-                |row: &&Row| row.judged.paired.as_ref().is_some_and(|paired| paired.decides);
+            let decides = |row: &&Row| row.judged.paired.as_ref().is_some_and(|paired| paired.decides);
             let is_same = |row: &&Row| (row.pair, row.cell) == (first.pair, first.cell);
             let others = self.metrics.iter().skip(1);
             let others = others.flat_map(|of| of.rows.iter().map(|row| (row, &of.metric)));

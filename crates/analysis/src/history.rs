@@ -181,9 +181,14 @@ impl History {
         Gates::new(self.gates.iter().map(|gate| (!gate.hit.is_empty(), !gate.undecided.is_empty())))
     }
 
+    /// The verdict on a change point.
+    pub fn verdict_on(&self, change: &ChangePoint) -> Outcome {
+        outcome(change.effect.ratio)
+    }
+
     /// Name of the verdict on a change point.
     pub fn name_of(&self, change: &ChangePoint) -> &'static str {
-        outcome(change.effect.ratio).name(self.metric.better())
+        self.verdict_on(change).name(self.metric.better())
     }
 
     /// Whether a cell has no usable trial.

@@ -51,8 +51,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let paired = paired_cells(&trials);
-    let comparisons =
-        judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
+    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
     View {
         schema: view::SCHEMA,
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),

@@ -12,6 +12,7 @@ mod process_limits;
 mod progress;
 mod reading;
 mod reboot_args;
+mod result_output;
 mod snippet;
 mod store_arg;
 

@@ -133,7 +133,10 @@ fn alone_pins_are_left_out_or_refused_beside_other_processes() {
     let refused = compared_beside(&bench, true, &["--pin", "separate"]);
     assert!(refused.contains(&format!("NO VERDICT by transactions per second: {FOREIGN}")), "{refused}");
     let unpinned = compared_beside(&bench, true, &[]);
-    assert!(unpinned.contains("driver and servers are not pinned, and server CPU time decides, too"), "{unpinned}");
+    assert!(
+        unpinned.contains("driver and servers are not pinned, and server CPU time decides, too"),
+        "{unpinned}"
+    );
     assert!(unpinned.contains("other load  ") && !unpinned.contains("CPUs        driver"), "{unpinned}");
     assert!(!unpinned.contains("NO VERDICT"), "{unpinned}");
     let quiet = compared_beside(&bench, false, &[]);
@@ -153,7 +156,8 @@ fn alone_cpu_time_decides_beside_other_processes() {
     fs::write(bench.path().join("hash.sql"), script).unwrap();
     let compared = |bytes: &str| {
         let settings = ["--a-set", "planted.bytes=1000", "--b-set", bytes];
-        let load = ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "2min"];
+        let load =
+            ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "2min"];
         beside(&bench, true, &[&load[..], &["--count=never"], &settings].concat())
     };
     let found = compared("planted.bytes=40000");

@@ -7,6 +7,6 @@ mod document;
 pub(crate) mod rows;
 mod text;
 
-pub use ci::{Undecided, bencher, github_benchmark, junit};
+pub use ci::{bencher, github_benchmark, junit};
 pub use document::Document;
 pub use text::text;

@@ -5,6 +5,7 @@ pub mod ab;
 mod background;
 pub mod bundles;
 mod chart;
+mod ci;
 pub mod compare;
 pub mod datasets;
 pub mod doctor;
@@ -34,6 +35,7 @@ mod text_width;
 mod timeline;
 
 pub use chart::Terminal;
+pub use ci::Undecided;
 pub use file::{FileError, MAX_DETAIL_BYTES, ReportFile, file};
 pub use html::html;
 pub use json::{json, json_pretty};

@@ -152,7 +152,10 @@ fn cpu_time_decides_next_to_throughput_where_the_campaign_says_so() {
     // Without it, throughput decides alone, and CPU time is next to it.
     let alone = fixture::paired::records(THREE, 60, planted);
     let figures = verdicts(&view(&alone).paired[1]).len();
-    assert_eq!(view(&alone).paired[1].figures.iter().map(|figure| figure.decides).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(
+        view(&alone).paired[1].figures.iter().map(|figure| figure.decides).collect::<Vec<_>>(),
+        [true, false]
+    );
     assert_eq!((figures, outcomes(&stored(alone))), (2, vec!["EQUIVALENT"]));
 }
 

@@ -254,7 +254,9 @@ mod tests {
     fn by_either(throughput: &[f64], cpu: &[f64]) -> (usize, Verdict) {
         let sequences = [sequence(1.05, throughput), sequence(1.05, cpu)];
         let figures = [(&sequences[0], true), (&sequences[1], false)];
-        let at = deciding(&figures.map(|(sequence, higher_is_better)| DecidingFigure { sequence, higher_is_better }));
+        let at = deciding(
+            &figures.map(|(sequence, higher_is_better)| DecidingFigure { sequence, higher_is_better }),
+        );
         (at, sequences[at].verdict())
     }
 

@@ -177,7 +177,8 @@ pub(crate) fn deciding_row<'r>(rows: impl Iterator<Item = (&'r Row, &'r Metric)>
         let sequence = &row.judged.paired.as_ref()?.sequence;
         Some((at, DecidingFigure { sequence, higher_is_better: metric.better() == Better::Higher }))
     };
-    let (places, figures): (Vec<usize>, Vec<DecidingFigure<'r>>) = rows.enumerate().filter_map(figure).unzip();
+    let (places, figures): (Vec<usize>, Vec<DecidingFigure<'r>>) =
+        rows.enumerate().filter_map(figure).unzip();
     match places.first() {
         Some(0) => places[deciding(&figures)],
         _ => 0,

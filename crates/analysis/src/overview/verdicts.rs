@@ -81,7 +81,8 @@ pub(super) fn judge_columns<'a>(
                         let sessions = CommonSessions::new(&trials_of(a, &by_id), &trials_of(b, &by_id));
                         let deciding = sessions.map(|sessions| sessions.deciding(&mut campaigns));
                         let mut judge = |metric: &Metric, figure: &FigureOf<'_>, together: usize| {
-                            let pair = cell_pair(&mut campaigns, metric.clone(), at, [a, b], figure, together);
+                            let pair =
+                                cell_pair(&mut campaigns, metric.clone(), at, [a, b], figure, together);
                             (pair, place)
                         };
                         match deciding {

@@ -31,10 +31,11 @@ use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
 use crate::commands::bench::ProtocolName;
-use crate::comparison::{ComparisonFormat, ComparisonOutput};
+use crate::comparison::comparison;
 use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{note, print};
 use crate::reading::Reading;
+use crate::result_output::{ResultFormat, ResultOutput};
 use crate::store_arg::StoreArg;
 use count::CountArgs;
 use pin::PinArgs;
@@ -176,7 +177,7 @@ pub(crate) struct AbArgs {
     print_campaign: bool,
 
     #[command(flatten)]
-    output: ComparisonOutput,
+    output: ResultOutput,
 
     #[command(flatten)]
     store: StoreArg,
@@ -212,7 +213,7 @@ impl AbArgs {
             let reading = Reading::of(&store)?;
             let compared = compare(&reading, &self.request(&file, &run.id)?)?;
             let is_open = !is_decided(&compared) && !outcome.interrupted;
-            let is_text = self.output.format() == ComparisonFormat::Table;
+            let is_text = self.output.format() == ResultFormat::Table;
             let counted = if is_open && is_text { self.second_opinion(&comparison, &store) } else { None };
             let trials: Vec<&Trial> =
                 reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
@@ -297,7 +298,10 @@ impl AbArgs {
         let gates = compared.gates_in_words();
         let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
         let table = report::ab::text(&view, counted, &subject);
-        self.output.print(reading, compared, self.undecided, Some(&table))
+        self.output.print(|format, terminal| match format {
+            ResultFormat::Table => Ok(table.clone()),
+            _ => comparison(reading, compared, self.undecided, format, terminal),
+        })
     }
 
     /// The comparison of each side with the first.
@@ -431,9 +435,10 @@ fn settings(given: &[Setting]) -> BTreeMap<String, String> {
     given.iter().map(|Setting(name, value)| (name.clone(), value.clone())).collect()
 }
 
-/// Whether every comparison has a verdict.
+/// Whether there are comparisons, and each has a verdict.
 fn is_decided(compared: &Compared) -> bool {
-    compared.outcomes().all(Outcome::is_decided)
+    let mut outcomes = compared.outcomes().peekable();
+    outcomes.peek().is_some() && outcomes.all(Outcome::is_decided)
 }
 
 /// Whether more sessions would not give a verdict.

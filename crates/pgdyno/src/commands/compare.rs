@@ -6,9 +6,10 @@ use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::Args;
 
-use crate::comparison::ComparisonOutput;
+use crate::comparison::comparison;
 use crate::exit::{Exit, Undecided};
 use crate::output::note;
+use crate::result_output::ResultOutput;
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Compare selections of trials, cell by cell
@@ -70,7 +71,7 @@ pub(crate) struct CompareArgs {
     run: RunArg,
 
     #[command(flatten)]
-    output: ComparisonOutput,
+    output: ResultOutput,
 
     #[command(flatten)]
     store: StoreArg,
@@ -84,7 +85,8 @@ impl CompareArgs {
             Request { selectors, run, metrics: self.metrics, gates: self.gates, margins: self.margins };
         let reading = self.store.read()?;
         let compared = compare(&reading, &request)?;
-        self.output.print(&reading, &compared, self.undecided, None)?;
+        self.output
+            .print(|format, terminal| comparison(&reading, &compared, self.undecided, format, terminal))?;
         if !self.output.format().has_gates() {
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }

@@ -9,10 +9,12 @@ use analysis::metric::Metric;
 use analysis::select::Selector;
 use clap::{Args, ValueEnum};
 use plaintext::table::Format;
-use report::history::{Document, gates_in_words, text};
+use report::Terminal;
+use report::history::{Document, bencher, gates_in_words, github_benchmark, junit, text};
 
 use crate::exit::{Exit, Undecided, Usage};
-use crate::output::{FormatArg, in_colour, note, print};
+use crate::output::{json, note};
+use crate::result_output::{ResultFormat, ResultOutput, in_report};
 use crate::store_arg::StoreArg;
 
 /// Find when a metric changed, over versions, commits, kernels or dates
@@ -35,6 +37,8 @@ Examples:
   pgdyno history tps --over commit campaign:nightly --newest 5 --fail 'tps < -3%'
   pgdyno history tps --over version --accept 18.2 --note 'the price of the fix of CVE-2026-0001'
   pgdyno history tps --over date --format json | jq -r '.shifts[].said'
+  pgdyno history tps --over commit --newest 5 --fail 'tps < -3%' --output junit=history.xml
+                                                       the same, with a test report for the CI system
 
 Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial, 6 no gate is hit, but one is not decided.")]
 pub(crate) struct HistoryArgs {
@@ -95,7 +99,7 @@ pub(crate) struct HistoryArgs {
     withdraw: Option<String>,
 
     #[command(flatten)]
-    format: FormatArg,
+    output: ResultOutput,
 
     #[command(flatten)]
     store: StoreArg,
@@ -176,11 +180,19 @@ impl HistoryArgs {
         if let Some(decision) = decision {
             history.decide(reading.store(), decision)?;
         }
-        match self.format.get() {
-            Format::Json => reading.print_json(&Document::new(&history))?,
-            format => print(&text(&history, format, format == Format::Table && in_colour()))?,
-        }
-        if self.format.get() == Format::Csv {
+        let shown = |format, terminal: Option<Terminal>| match format {
+            ResultFormat::Table => {
+                Ok(text(&history, Format::Table, terminal.is_some_and(|terminal| terminal.colours)))
+            }
+            ResultFormat::Csv => Ok(text(&history, Format::Csv, false)),
+            ResultFormat::Markdown => Ok(text(&history, Format::Markdown, false)),
+            ResultFormat::Json => reading.json(&Document::new(&history)),
+            ResultFormat::Junit => Ok(junit(&history, in_report(self.undecided))),
+            ResultFormat::GithubBenchmark => json(&github_benchmark(&history)),
+            ResultFormat::Bencher => json(&bencher(&history)),
+        };
+        self.output.print(shown)?;
+        if !self.output.format().has_gates() {
             // The other formats have the gates in their data.
             note(&gates_in_words(&history).iter().map(|line| format!("{line}\n")).collect::<String>());
         }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::bundles::{Bundles, cell, record, run, with_validity};
+use crate::compare::cases;
 use model::cell::Cell;
 use model::record::Status;
 use model::units::Rate;
@@ -70,6 +71,85 @@ fn without_a_metric_a_history_is_of_what_the_cells_are_judged_by() {
         "{err}"
     );
     assert_eq!(code, Some(1));
+}
+
+/// [`minors`] with 2 clients in the newest releases only, and without a usable trial with 4.
+fn minors_with_gaps() -> Bundles {
+    let mut bundles = minors();
+    for minor in 0..12 {
+        let mut trial = with_validity(record(cell("18", 4), 1000.0), Status::Invalid, "server-exited");
+        trial.trial.server_version = Some(format!("18.{minor}"));
+        bundles.write(trial);
+        let mut trial = record(cell("18", 2), 500.0 + f64::from(minor));
+        trial.trial.server_version = Some(format!("18.{minor}"));
+        if minor >= 8 {
+            bundles.write(trial);
+        }
+    }
+    bundles
+}
+
+#[test]
+fn a_test_report_fails_where_a_gate_is_hit_or_a_regression_is_not_accepted() {
+    let bundles = minors_with_gaps();
+    let report = |more: &[&str]| {
+        let (out, err, code) = printed(&bundles, &[&TPS[..], &["--format", "junit"], more].concat());
+        assert_eq!(err, "", "{out}");
+        let of_cells: Vec<String> = cases(&out).into_iter().map(|(_, kind)| kind).collect();
+        (of_cells, code.unwrap(), out)
+    };
+    // By clients: 1, 2, 4, 8.
+    let (cells, code, xml) = report(&["--fail", "tps < -5%"]);
+    assert_eq!((cells, code), (["", "skipped", "error", "failure"].map(str::to_owned).to_vec(), 3));
+    assert!(xml.contains("message=\"REGRESSION -10.0% (-10."), "{xml}");
+    assert!(xml.contains("%) between 18.5 and 18.6\""), "{xml}");
+    assert!(xml.contains("<testsuite name=\"transactions per second over version\""), "{xml}");
+    assert!(xml.contains("message=\"it has fewer than 10 steps: too few to find a change\""), "{xml}");
+    let (cells, code, _) = report(&["--fail", "tps < -20%", "--undecided", "fail"]);
+    assert_eq!((cells, code), (["", "failure", "error", ""].map(str::to_owned).to_vec(), 3));
+    let (cells, ..) = report(&["--fail", "tps < -5%", "--newest", "3"]);
+    assert_eq!(cells, ["", "skipped", "error", ""]);
+    let (cells, code, _) = report(&[]);
+    assert_eq!((cells, code), (["", "skipped", "error", "failure"].map(str::to_owned).to_vec(), 4));
+    let accepted = printed(&bundles, &[&TPS[..], &["--accept", "18.6", "--note", "a fix"]].concat());
+    assert_eq!(accepted.2, Some(4), "{}", accepted.1);
+    let (cells, _, xml) = report(&[]);
+    assert_eq!(cells, ["", "skipped", "error", ""]);
+    assert!(xml.contains("between 18.5 and 18.6, accepted"), "{xml}");
+}
+
+#[test]
+fn trackers_of_benchmarks_get_the_newest_step_and_files_what_is_asked_for() {
+    let bundles = minors_with_gaps();
+    let path = |name: &str| bundles.directory.path().join(name);
+    let files = ["--output", "github-benchmark=github.json", "--output", "bencher=bencher.json"];
+    let (out, ..) = printed(&bundles, &[&TPS[..], &files].concat());
+    assert_eq!(out, printed(&bundles, &TPS).0);
+    let json = |name: &str| {
+        serde_json::from_str::<serde_json::Value>(&std::fs::read_to_string(path(name)).unwrap()).unwrap()
+    };
+    let github = json("github.json");
+    let figure = |clients: &str| {
+        let is_cell = |of: &&serde_json::Value| of["name"].as_str().unwrap().contains(clients);
+        github.as_array().unwrap().iter().find(is_cell).unwrap()
+    };
+    assert_eq!(github.as_array().unwrap().len(), 3, "none without a usable trial: {github}");
+    let eight = figure("clients 8");
+    let is = |of: &serde_json::Value, figure: f64| (of.as_f64().unwrap() / figure - 1.0).abs() < 1e-9;
+    // 18.11, with its noise.
+    assert!(is(&eight["value"], 1000.0 * 0.9 * 1.006), "{eight}");
+    assert_eq!(
+        (&eight["unit"], &eight["extra"]),
+        (&"transactions per second".into(), &"version 18.11".into())
+    );
+    let bencher = json("bencher.json");
+    let two = bencher.as_object().unwrap().iter().find(|(name, _)| name.contains("clients 2")).unwrap().1;
+    assert!(is(&two["tps"]["value"], 511.0), "{two}");
+    // A gate's outcome is not in them.
+    let gate = ["--fail", "tps < -5%", "--format", "bencher"];
+    let (_, err, code) = printed(&bundles, &[&TPS[..], &gate].concat());
+    assert!(err.contains("gate tps < -5%: HIT by"), "{err}");
+    assert_eq!(code, Some(3));
 }
 
 #[test]

@@ -194,16 +194,22 @@ fn cells(history: &History) -> Table {
     table
 }
 
+/// What a cell has that was not searched for changes; `None` if it was.
+pub(super) fn reason(tested: Tested) -> Option<String> {
+    Some(match tested {
+        Tested::Yes => return None,
+        Tested::FewPoints => format!("fewer than {MIN_VALUES} steps: too few to find a change"),
+        Tested::NoRatio => "a figure of zero or less: no ratio".to_owned(),
+        Tested::Emulated => "been emulated in real time: no verdict".to_owned(),
+        Tested::NoFigure => "no run with this figure".to_owned(),
+        Tested::Invalid => "no trial that may be used (see `pgdyno store show`)".to_owned(),
+    })
+}
+
 /// Reasons why some cells were not searched for changes.
 fn untested(history: &History) -> Vec<String> {
-    let reasons = [
-        (Tested::FewPoints, format!("{{}} fewer than {MIN_VALUES} steps: too few to find a change")),
-        (Tested::NoRatio, "{} a figure of zero or less: no ratio".to_owned()),
-        (Tested::Emulated, "{} been emulated in real time: no verdict".to_owned()),
-        (Tested::NoFigure, "{} no run with this figure".to_owned()),
-        (Tested::Invalid, "{} no trial that may be used (see `pgdyno store show`)".to_owned()),
-    ];
-    let sentences = reasons.into_iter().filter_map(|(why, text)| {
+    let all = [Tested::FewPoints, Tested::NoRatio, Tested::Emulated, Tested::NoFigure, Tested::Invalid];
+    let sentences = all.into_iter().filter_map(|why| {
         let cells: Vec<String> = history
             .series
             .iter()
@@ -217,7 +223,7 @@ fn untested(history: &History) -> Vec<String> {
             1 => format!("{} has", cells[0]),
             _ => format!("{} have", cells.join("; ")),
         };
-        Some(text.replace("{}", &who))
+        Some(format!("{who} {}", reason(why)?))
     });
     let points = || history.series.iter().flat_map(|series| &series.points);
     let accelerations = points().map(|runs| runs.acceleration).filter(|one| *one == Acceleration::Icount);
@@ -295,16 +301,10 @@ fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
     let heads = heads.chain(["#change", "#95% CI", "#p"]).chain(any.then_some("place"));
     let mut table = Table::new(heads);
     for (at, change_point) in &shift.event.changes {
-        let interval = change_point.effect.confidence_interval(0.95);
-        let interval = interval.map(|interval| {
-            // A higher bound means only that the effect is unknown.
-            let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
-            format!("{} to {high}", change(interval.low - 1.0))
-        });
         let mut row: Vec<String> = several.then(|| cell(history, &history.series[*at])).into_iter().collect();
         row.extend([
             change(change_point.effect.ratio - 1.0),
-            interval.unwrap_or_else(|| GAP.to_owned()),
+            interval(change_point).unwrap_or_else(|| GAP.to_owned()),
             format!("{of_p}{}", p(change_point.p)),
         ]);
         if any {
@@ -318,6 +318,14 @@ fn of_shift(history: &History, shift: &Shift, of_p: &str) -> Table {
         table.push(row);
     }
     table
+}
+
+/// The 95% interval of a change.
+pub(super) fn interval(of: &ChangePoint) -> Option<String> {
+    let interval = of.effect.confidence_interval(0.95)?;
+    // A higher bound means only that the effect is unknown.
+    let high = if interval.high > 100.0 { ">+9900%".to_owned() } else { change(interval.high - 1.0) };
+    Some(format!("{} to {high}", change(interval.low - 1.0)))
 }
 
 /// Acceptances of a shift, each with the number of its cells unless it is all of them.
