@@ -75,7 +75,7 @@ pub(crate) fn rows(random: &mut Random, times: usize) -> Vec<Row> {
     }
     for cells in [1, 9, 100] {
         let what = format!("any change point in {cells} cells of 30 points without change");
-        rows.push(Row::share(what, times.div_ceil(cells).max(400), Bound::AtMost(0.05), || {
+        rows.push(Row::share(what, times.div_ceil(cells).max(2000), Bound::AtMost(0.05), || {
             let series: Vec<Vec<Option<f64>>> =
                 (0..cells).map(|_| (0..30).map(|_| Some(random.run(1.0, NOISE))).collect()).collect();
             change_points_of_all(&series).into_iter().flatten().any(|found| !found.is_empty())
