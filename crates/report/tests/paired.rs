@@ -138,10 +138,15 @@ fn cpu_time_decides_next_to_throughput_where_the_campaign_says_so() {
     let sentence = "REGRESSION by server CPU time per transaction: +";
     assert!(more.sentence.starts_with(sentence), "{}", more.sentence);
     assert!(more.disagreement.as_ref().is_some_and(|text| text.contains("but EQUIVALENT by")), "{more:?}");
-    // The table of clients shows throughput, with a word on what decides.
-    let verdict = of_view.panels[0].rows[0].points[2].as_ref().unwrap().verdict.as_ref().unwrap();
-    assert_eq!((verdict.verdict, verdict.ci99_low), ("EQUIVALENT", more.figures[1].ci99_low));
-    assert!(verdict.cautions.iter().any(|caution| caution.starts_with(sentence)), "{:?}", verdict.cautions);
+    // The table of clients shows throughput; its verdict names the figure that it is by.
+    let of_point = |column: usize| of_view.panels[0].rows[0].points[column].as_ref().unwrap();
+    let verdict = of_point(2).verdict.as_ref().unwrap();
+    assert_eq!((verdict.verdict, verdict.ci99_low), ("REGRESSION", more.figures[0].ci99_low));
+    assert_eq!(verdict.by.as_deref(), Some("server CPU time per transaction"));
+    let caution =
+        "the verdict is by server CPU time per transaction; EQUIVALENT by transactions per second: ";
+    assert!(verdict.cautions.iter().any(|of| of.starts_with(caution)), "{:?}", verdict.cautions);
+    assert_eq!(of_point(1).verdict.as_ref().unwrap().by, None);
     assert!(of_view.comparisons[1].sentence.contains("cpu_per_transaction: "), "{:?}", of_view.comparisons);
 
     let outcomes = |bundles: &Bundles| {

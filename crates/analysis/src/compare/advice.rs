@@ -42,6 +42,12 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
     if undecided.is_empty() {
         return None;
     }
+    let of_rows = trials_of(undecided, trials);
+    let mut campaigns = Campaigns::default();
+    // Another figure may have decided the comparison.
+    if campaigns.cpu_decides(of_rows.iter().map(|trial| &trial.run)) {
+        return None;
+    }
     let left = sequences().map(PairedSequence::sessions_left).sum::<Option<usize>>();
     let seconds = comparisons().map(PairedComparison::seconds_left).sum::<Option<f64>>();
     let advice = match left {
@@ -51,11 +57,8 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
             format!("About {}{time} would decide", counted(left, "more session"))
         }
     };
-    let of_rows = trials_of(undecided, trials);
-    let mut campaigns = Campaigns::default();
-    // A run ends when what it is judged by is decided, and that may be by another figure.
-    let has_other = campaigns.cpu_decides(of_rows.iter().map(|trial| &trial.run));
-    if has_other || !comparisons().all(|paired| paired.decides) {
+    // A run ends when what it is judged by is decided.
+    if !comparisons().all(|paired| paired.decides) {
         return Some(advice);
     }
     let wanted = |sequence: &PairedSequence| sequence.sessions() + sequence.sessions_left().unwrap_or(1);

@@ -15,7 +15,7 @@ use crate::compare::advice::advice;
 use crate::compare::{Differences, MetricRows, Pair, sentence};
 use crate::context::TrialContext;
 use crate::design::Campaigns;
-use crate::judgement::{Caution, CellPair, CommonSessions, Outcome, Row, judge_cells, runs};
+use crate::judgement::{Caution, CellPair, CommonSessions, Outcome, Row, deciding_row, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
@@ -114,17 +114,34 @@ pub(super) fn judge_columns<'a>(
         }
         pairs.push(pair);
     }
-    let mut by_metric: Vec<MetricRows> = Vec::new();
-    for (row, metric, [panel, at, column]) in [wholes, scripts].into_iter().flat_map(judged) {
-        if let Some(point) = &mut panels[panel].rows[at].points[column] {
-            let of_script = point.scripts.iter_mut().find(|of| of.metric == metric.to_string());
-            match (of_script.map_or(&mut point.verdict, |script| &mut script.verdict), row.judged.outcome) {
-                (place @ None, _) => *place = Some(verdict(&row, &metric)),
-                // The panel shows the figure that matters most; the others that decide are worth a word if they changed.
-                (Some(first), Outcome::Change { .. }) => first.cautions.push(in_pairs(&row, &metric)),
-                (Some(_), _) => {}
-            }
+    let wholes: Vec<(Row, Metric, At)> = judged(wholes).collect();
+    let scripts: Vec<(Row, Metric, At)> = judged(scripts).collect();
+    for of_cell in wholes.chunk_by(|(.., a), (.., b)| a == b) {
+        let [panel, at, column] = of_cell[0].2;
+        let Some(point) = &mut panels[panel].rows[at].points[column] else { continue };
+        let deciding = deciding_row(of_cell.iter().map(|(row, metric, _)| (row, metric)));
+        let (row, metric, _) = &of_cell[deciding];
+        let mut of_point = verdict(row, metric);
+        if deciding > 0 {
+            let (first, of_panel, _) = &of_cell[0];
+            of_point.by = Some(metric.in_words(None));
+            of_point.cautions.push(format!(
+                "the verdict is by {}; {}",
+                metric.in_words(None),
+                in_pairs(first, of_panel)
+            ));
         }
+        point.verdict = Some(of_point);
+    }
+    for (row, metric, [panel, at, column]) in &scripts {
+        if let Some(point) = &mut panels[*panel].rows[*at].points[*column]
+            && let Some(of) = point.scripts.iter_mut().find(|of| of.metric == metric.to_string())
+        {
+            of.verdict = Some(verdict(row, metric));
+        }
+    }
+    let mut by_metric: Vec<MetricRows> = Vec::new();
+    for (row, metric, _) in wholes.into_iter().chain(scripts) {
         match by_metric.iter_mut().find(|rows| rows.metric == metric) {
             Some(rows) => rows.rows.push(row),
             None => {
@@ -208,6 +225,7 @@ fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
     };
     view::Verdict {
         verdict: row.judged.outcome.name(metric.better()),
+        by: None,
         change: row.ratio().map(|ratio| ratio - 1.0),
         ci95_low: ci95.map(|interval| interval.low - 1.0),
         ci95_high: ci95.map(|interval| interval.high - 1.0),

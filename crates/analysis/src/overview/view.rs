@@ -356,6 +356,8 @@ pub struct ScriptPoint {
 pub struct Verdict {
     /// `REGRESSION`, `EQUIVALENT` and so on.
     pub verdict: &'static str,
+    /// The figure that it is by, in words; null for that of the panel.
+    pub by: Option<String>,
     /// The ratio of the geometric means, or that within sessions, less 1; null if a side has none.
     pub change: Option<f64>,
     /// The lower end of its 95% interval; null for fewer than 2 trials on a side, and by sessions.

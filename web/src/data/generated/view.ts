@@ -1013,6 +1013,10 @@ export type Verdict = {
  */
 verdict: string, 
 /**
+ * The figure that it is by, in words; null for that of the panel.
+ */
+by: string | null, 
+/**
  * The ratio of the geometric means, or that within sessions, less 1; null if a side has none.
  */
 change: number | null, 
