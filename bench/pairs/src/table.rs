@@ -110,7 +110,7 @@ fn counts(case: &Case, verdicts: impl Iterator<Item = Verdict>) -> [usize; 3] {
     for verdict in verdicts {
         let is_right = case.expected.is_none_or(|expected| expected == verdict);
         let at = match verdict {
-            Verdict::Inconclusive | Verdict::Insufficient => 2,
+            _ if verdict.is_open() => 2,
             _ if is_right => 0,
             _ => 1,
         };

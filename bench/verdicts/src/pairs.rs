@@ -76,8 +76,7 @@ fn decide_by_either(random: &mut Random, ratios: [f64; 2]) -> Verdict {
         let figures =
             figures.map(|(sequence, higher_is_better)| DecidingFigure { sequence, higher_is_better });
         let verdict = sequences[deciding(&figures)].verdict();
-        let is_open = matches!(verdict, Verdict::Inconclusive | Verdict::Insufficient);
-        if !is_open || sequences[0].sessions() == MAX_SESSIONS {
+        if !verdict.is_open() || sequences[0].sessions() == MAX_SESSIONS {
             return verdict;
         }
         for ((sequence, noise), ratio) in sequences.iter_mut().zip([BUSY, BUSY_CPU]).zip(ratios) {
@@ -141,9 +140,7 @@ fn decide(
     ratio: f64,
     mut sequence: PairedSequence,
 ) -> PairedSequence {
-    while matches!(sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient)
-        && sequence.sessions() < MAX_SESSIONS
-    {
+    while sequence.verdict().is_open() && sequence.sessions() < MAX_SESSIONS {
         let log_ratio = session_log_ratio(&random.session(pairs, ratio, noise));
         sequence.add(log_ratio.unwrap_or_default());
     }

@@ -101,13 +101,13 @@ fn identical_programs_are_not_measured() {
 }
 
 /// The same server twice in sessions of half a minute at most, with a process for each CPU that computes all the time if wanted.
-fn compared_beside(bench: &Bench, is_busy: bool, options: &[&str]) -> String {
+fn itself_next_to_load(bench: &Bench, is_busy: bool, options: &[&str]) -> String {
     let same = ["ab", "18", "18", "-S", "-s", "1", "--count=never", "--margin", "40%", "--max-time", "30s"];
-    beside(bench, is_busy, &[&same[..], options].concat())
+    next_to_load(bench, is_busy, &[&same[..], options].concat())
 }
 
 /// What a comparison prints, with a process for each CPU that computes all the time if wanted.
-fn beside(bench: &Bench, is_busy: bool, arguments: &[&str]) -> String {
+fn next_to_load(bench: &Bench, is_busy: bool, arguments: &[&str]) -> String {
     let computing = AtomicBool::new(is_busy);
     let compute = || {
         while computing.load(Ordering::Relaxed) {
@@ -127,19 +127,19 @@ fn beside(bench: &Bench, is_busy: bool, arguments: &[&str]) -> String {
 
 /// CPUs of their own are for driver and servers that nobody else disturbs.
 #[test]
-fn alone_pins_are_left_out_or_refused_beside_other_processes() {
+fn alone_pins_are_left_out_or_refused_next_to_other_processes() {
     const FOREIGN: &str = "other processes took the driver's CPUs";
     let bench = Bench::new("");
-    let refused = compared_beside(&bench, true, &["--pin", "separate"]);
+    let refused = itself_next_to_load(&bench, true, &["--pin", "separate"]);
     assert!(refused.contains(&format!("NO VERDICT by transactions per second: {FOREIGN}")), "{refused}");
-    let unpinned = compared_beside(&bench, true, &[]);
+    let unpinned = itself_next_to_load(&bench, true, &[]);
     assert!(
         unpinned.contains("driver and servers are not pinned, and server CPU time decides, too"),
         "{unpinned}"
     );
     assert!(unpinned.contains("other load  ") && !unpinned.contains("CPUs        driver"), "{unpinned}");
     assert!(!unpinned.contains("NO VERDICT"), "{unpinned}");
-    let quiet = compared_beside(&bench, false, &[]);
+    let quiet = itself_next_to_load(&bench, false, &[]);
     if quiet.contains("driver and servers are not pinned") || quiet.contains(FOREIGN) {
         skip("other processes use the CPUs: pins of ab");
         return;
@@ -150,7 +150,7 @@ fn alone_pins_are_left_out_or_refused_beside_other_processes() {
 
 /// Next to other processes, a cost of CPU time decides: planted twice over, and not at all.
 #[test]
-fn alone_cpu_time_decides_beside_other_processes() {
+fn alone_cpu_time_decides_next_to_other_processes() {
     let bench = Bench::new("");
     let script = "select hashtext(repeat('x', current_setting('planted.bytes')::int));\n";
     fs::write(bench.path().join("hash.sql"), script).unwrap();
@@ -158,7 +158,7 @@ fn alone_cpu_time_decides_beside_other_processes() {
         let settings = ["--a-set", "planted.bytes=1000", "--b-set", bytes];
         let load =
             ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "2min"];
-        beside(&bench, true, &[&load[..], &["--count=never"], &settings].concat())
+        next_to_load(&bench, true, &[&load[..], &["--count=never"], &settings].concat())
     };
     let found = compared("planted.bytes=40000");
     assert!(found.contains("REGRESSION by ") && found.contains("for 2 comparisons together"), "{found}");

@@ -1,7 +1,7 @@
 //! Whether a cell needs another repeat, with the reason that the bundle states.
 
 use model::plan::{Order, Repeats, RunSettings};
-use stats::{Comparison, Reason, Spread, Verdict};
+use stats::{Comparison, Reason, Spread};
 
 /// The reason for another repeat of a cell with these results, regardless of comparisons.
 pub(crate) fn reason_for_cell(figures: &[f64], spread: Spread, repeats: &Repeats) -> Option<String> {
@@ -72,10 +72,9 @@ pub(crate) fn decided(pairs: &[Pair<'_>], run: &RunSettings) -> Vec<bool> {
     let comparisons: Vec<Option<Comparison>> = pairs.iter().map(compare).collect();
     let known: Vec<Comparison> = comparisons.iter().flatten().cloned().collect();
     let mut verdicts = stats::verdicts(&known).into_iter();
-    let is_open = |verdict: Verdict| matches!(verdict, Verdict::Inconclusive | Verdict::Insufficient);
     comparisons
         .iter()
-        .map(|of| of.as_ref().and_then(|_| verdicts.next()).is_none_or(|of| !is_open(of)))
+        .map(|of| of.as_ref().and_then(|_| verdicts.next()).is_none_or(|of| !of.is_open()))
         .collect()
 }
 

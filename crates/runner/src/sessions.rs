@@ -12,7 +12,7 @@ use model::plan::{Plan, PlannedTrial};
 use model::record::{Status, Trial};
 use model::shuffle::Shuffler;
 use model::units::Span;
-use stats::{DecidingFigure, PairedSequence, Sample, Verdict, deciding, session_log_ratio};
+use stats::{DecidingFigure, PairedSequence, Sample, deciding, session_log_ratio};
 
 use crate::schedule::{ComparisonState, NextTrial, Progress, Schedule};
 
@@ -138,9 +138,7 @@ impl<'a> SessionSchedule<'a> {
         let repeats = self.plan.run.repeats;
         let (_, sequence) = self.deciding(comparison);
         let sessions = sequence.sessions() as u32;
-        let wanted = sessions < repeats.min
-            || (sessions < repeats.max
-                && matches!(sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient));
+        let wanted = sessions < repeats.min || (sessions < repeats.max && sequence.verdict().is_open());
         wanted && !self.has_failed(comparison)
     }
 
@@ -267,6 +265,7 @@ mod tests {
     use model::paired::MeasuredSlice;
     use model::record::{Finding, Run, Summary, Validity};
     use model::spec::Campaign;
+    use stats::Verdict;
 
     use super::*;
 

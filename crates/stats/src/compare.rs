@@ -62,6 +62,13 @@ pub enum Verdict {
     Inconclusive,
 }
 
+impl Verdict {
+    /// Whether more runs may still decide: neither a change nor equivalence is shown.
+    pub const fn is_open(self) -> bool {
+        matches!(self, Self::Inconclusive | Self::Insufficient)
+    }
+}
+
 impl Comparison {
     /// Compares the throughputs `b` with the throughputs `a`; `None` if either is empty, or one of them is zero,
     /// negative, NaN or infinite.

@@ -124,7 +124,7 @@ impl PairedSequence {
     /// Number of further sessions until a decision, if their mean and spread stay as they are: 0 if it is decided. `None`
     /// if that is not known yet, or more than a million.
     pub fn sessions_left(&self) -> Option<usize> {
-        if !matches!(self.verdict(), Verdict::Inconclusive | Verdict::Insufficient) {
+        if !self.verdict().is_open() {
             return Some(0);
         }
         let now = Estimate::of_pairs(&self.log_ratios)?;
@@ -155,7 +155,7 @@ pub struct DecidingFigure<'a> {
 
 impl DecidingFigure<'_> {
     fn is_open(&self) -> bool {
-        matches!(self.sequence.verdict(), Verdict::Inconclusive | Verdict::Insufficient)
+        self.sequence.verdict().is_open()
     }
 
     fn has_changed(&self) -> bool {

@@ -3,7 +3,6 @@
 use model::paired::PairedFigure;
 use plaintext::figures::{counted, duration};
 use runner::ComparisonState;
-use stats::Verdict;
 
 /// Columns of the strip of sessions, odd so that no change has its own.
 const WIDTH: usize = 27;
@@ -30,11 +29,9 @@ pub(super) fn line(state: &ComparisonState) -> String {
         (None, _) => "no session yet".to_owned(),
     };
     let rest = match (sequence.verdict(), time_left) {
-        (Verdict::Inconclusive | Verdict::Insufficient, Some(left)) if !left.is_zero() => {
-            format!("about {} left", duration(left.seconds()))
-        }
-        (Verdict::Inconclusive | Verdict::Insufficient, _) => "time left unknown".to_owned(),
-        _ => "decided".to_owned(),
+        (verdict, _) if !verdict.is_open() => "decided".to_owned(),
+        (_, Some(left)) if !left.is_zero() => format!("about {} left", duration(left.seconds())),
+        _ => "time left unknown".to_owned(),
     };
     format!(
         "{} {change}, {}, {rest}: {figure} of {}",
