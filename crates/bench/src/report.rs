@@ -65,7 +65,7 @@ impl Report {
         let results = Results::new(load, measurement, stall.as_ref());
         Self {
             schema: SCHEMA,
-            pgdyno_version: env!("CARGO_PKG_VERSION"),
+            pgdyno_version: model::release::VERSION,
             started: measurement.started.map(|started| started.to_string()),
             interrupted,
             server: ServerDescription::new(&load.connection, server_version),

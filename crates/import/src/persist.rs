@@ -103,7 +103,7 @@ impl Import {
                 campaign_toml: description,
                 seed: None,
                 processors: None,
-                pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+                pgdyno_version: model::release::VERSION.to_owned(),
                 tags: request.tags,
                 notes: None,
             },

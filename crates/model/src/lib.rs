@@ -7,7 +7,8 @@
 //! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`merit`] the
 //! figure that a cell is judged by, [`fitness`] the facts
 //! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a
-//! trial depends on, [`version`] a version of PostgreSQL, [`secret`] the list of what is secret, with which records are
+//! trial depends on, [`version`] a version of PostgreSQL, [`release`] this
+//! program's, [`secret`] the list of what is secret, with which records are
 //! masked.
 
 pub mod acceptance;
@@ -31,6 +32,7 @@ pub mod paired;
 pub mod plan;
 pub mod profile;
 pub mod record;
+pub mod release;
 mod run;
 #[cfg(test)]
 mod schema;

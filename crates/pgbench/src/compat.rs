@@ -63,7 +63,7 @@ impl Compat {
 
     /// The version to print instead of pgbench's.
     pub(crate) fn version(self) -> String {
-        format!("{} (pgdyno {})", self.major(), env!("CARGO_PKG_VERSION"))
+        format!("{} (pgdyno {})", self.major(), model::release::VERSION)
     }
 }
 

@@ -7,18 +7,19 @@ use model::secret::{MASK, campaign_secrets};
 use model::spec::deprecated_keys;
 use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
 
+use crate::completion;
 use crate::output::note;
 
 /// A campaign file and overrides of it.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CampaignArg {
     /// The campaign: a TOML file
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = completion::campaign_files())]
     pub(crate) path: PathBuf,
 
     /// Override the levels of a factor (separated by commas), a key of [run], or a dotted key [example: --set
     /// scale=100,1000 --set duration=60s]
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", add = completion::overrides())]
     set: Vec<String>,
 }
 

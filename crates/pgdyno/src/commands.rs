@@ -3,6 +3,7 @@
 mod ab;
 mod bench;
 mod compare;
+mod completions;
 mod dataset;
 mod doctor;
 mod driver;
@@ -12,6 +13,7 @@ mod guest;
 mod history;
 mod import;
 mod kernel;
+mod man_pages;
 pub(crate) mod pgbench;
 mod plan;
 mod power;
@@ -26,7 +28,7 @@ mod server;
 mod show;
 mod store;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
 
@@ -35,7 +37,7 @@ use crate::exit::Exit;
 /// Puts a server under a known load, measures throughput and latency, and reports changes between versions, settings,
 /// kernels, builds and machines.
 #[derive(Debug, Parser)]
-#[command(version, propagate_version = true, disable_help_subcommand = true)]
+#[command(version = model::release::VERSION, propagate_version = true, disable_help_subcommand = true)]
 #[command(
     after_help = "Start with:\n  pgdyno run campaigns/quick.toml\n  pgdyno report --store campaigns/.pgdyno -o report.html"
 )]
@@ -71,6 +73,9 @@ enum Command {
     Store(store::StoreArgs),
     Doctor(doctor::DoctorArgs),
     Pgbench(pgbench::PgbenchArgs),
+    Completions(completions::CompletionsArgs),
+    #[command(hide = true)]
+    ManPages(man_pages::ManPagesArgs),
     #[command(hide = true)]
     Guest(guest::GuestArgs),
     #[command(hide = true)]
@@ -107,6 +112,8 @@ impl Cli {
             Command::Store(args) => args.run(),
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),
+            Command::Completions(args) => args.run(),
+            Command::ManPages(args) => args.run(Self::command()),
             Command::Guest(args) => args.run(),
             Command::Driver(args) => args.run(),
             Command::ReadFiles(args) => args.run(),

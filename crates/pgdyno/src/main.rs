@@ -4,6 +4,7 @@ mod campaign_arg;
 mod campaign_run;
 mod commands;
 mod comparison;
+mod completion;
 mod connection;
 mod exit;
 mod interrupt;
@@ -18,7 +19,7 @@ mod store_arg;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 fn main() -> ExitCode {
     if let Err(error) = process_limits::prepare() {
@@ -27,5 +28,6 @@ fn main() -> ExitCode {
     if let Some(code) = commands::pgbench::run_by_name() {
         return code;
     }
+    completion::answer_shell(commands::Cli::command);
     exit::report(commands::Cli::parse().run())
 }

@@ -4,15 +4,17 @@ use std::path::{Path, PathBuf};
 
 use analysis::select::RunSelection;
 use clap::Args;
+use clap_complete::engine::{ArgValueCompleter, PathCompleter};
 use store::StoreError;
 
+use crate::completion;
 use crate::reading::Reading;
 
 /// `--store`, for every command that reads or writes trials.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct StoreArg {
     /// Directory of the store [default: .pgdyno in the current directory; for `run` and `plan`, next to the campaign]
-    #[arg(long, env = "PGDYNO_STORE", value_name = "DIR", hide_env_values = true)]
+    #[arg(long, env = "PGDYNO_STORE", value_name = "DIR", hide_env_values = true, add = ArgValueCompleter::new(PathCompleter::dir()))]
     store: Option<PathBuf>,
 }
 
@@ -41,11 +43,11 @@ impl StoreArg {
 pub(crate) struct RunArg {
     /// Trials of this run, unless a selector names another: its id or the beginning of it [default: the latest run; for
     /// `power` without a selector, all runs of this host]
-    #[arg(long, value_name = "ID", conflicts_with = "campaign")]
+    #[arg(long, value_name = "ID", conflicts_with = "campaign", add = completion::runs())]
     run: Option<String>,
 
     /// As --run, the latest run of this campaign
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = completion::campaigns())]
     campaign: Option<String>,
 }
 

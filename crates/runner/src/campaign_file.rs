@@ -113,7 +113,7 @@ impl CampaignFile {
             campaign_toml: self.text.clone(),
             seed: Some(self.plan.run.seed),
             processors: self.plan.run.processors,
-            pgdyno_version: env!("CARGO_PKG_VERSION").to_owned(),
+            pgdyno_version: model::release::VERSION.to_owned(),
             tags: self.plan.tags.iter().chain(tags).cloned().collect(),
             notes: self.plan.notes.clone(),
         }

@@ -6,7 +6,7 @@ pub(crate) mod identical;
 pub(crate) mod in_place;
 pub(crate) mod install;
 pub(crate) mod installation;
-mod pins;
+pub(crate) mod pins;
 mod releases;
 mod setting_names;
 pub(crate) mod source;

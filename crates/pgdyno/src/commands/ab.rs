@@ -32,6 +32,7 @@ use store::Store;
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
 use crate::commands::bench::ProtocolName;
 use crate::comparison::comparison;
+use crate::completion;
 use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{note, print};
 use crate::reading::Reading;
@@ -77,7 +78,7 @@ usable, 6 not decided within the time, 130 interrupted.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct AbArgs {
     /// The servers, the first of which is the baseline, and scripts
-    #[arg(value_name = "SERVER|SCRIPT.sql", required = true)]
+    #[arg(value_name = "SERVER|SCRIPT.sql", required = true, add = completion::servers_and_paths())]
     arguments: Vec<String>,
 
     /// Git repository whose branches, tags or commits the SERVERs are

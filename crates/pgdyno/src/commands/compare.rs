@@ -7,6 +7,7 @@ use analysis::select::Selector;
 use clap::Args;
 
 use crate::comparison::comparison;
+use crate::completion;
 use crate::exit::{Exit, Undecided};
 use crate::output::note;
 use crate::result_output::ResultOutput;
@@ -38,11 +39,11 @@ Examples:
 Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial, 6 no gate is hit, but one is not decided.")]
 pub(crate) struct CompareArgs {
     /// Baseline of the comparison
-    #[arg(value_name = "BASELINE")]
+    #[arg(value_name = "BASELINE", add = completion::selectors())]
     baseline: Selector,
 
     /// Variants to compare with the baseline
-    #[arg(value_name = "VARIANT", required = true)]
+    #[arg(value_name = "VARIANT", required = true, add = completion::selectors())]
     variants: Vec<Selector>,
 
     /// Metric to compare: tps, latency.mean, latency.p50, latency.p95, latency.p99 (from the intended start),

@@ -9,6 +9,7 @@ use plaintext::table::Format;
 use report::explain::{Document, difference_text, text};
 use serde::Serialize;
 
+use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, print, terminal};
 use crate::reading::Reading;
@@ -36,7 +37,7 @@ Examples:
 pub(crate) struct ExplainArgs {
     /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,…, of another run with run:ID or campaign:NAME
     /// [default: the latest trial]
-    #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
+    #[arg(value_name = "TRIAL|CELL", num_args = 0..=2, add = completion::selectors())]
     selectors: Vec<Selector>,
 
     /// Print a row for each second of one trial instead: transactions, CPU, checkpoints, buffers by writer, WAL, disks and

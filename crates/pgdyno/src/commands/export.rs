@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use report::export_files::{Export, ExportOutcome, FileFormat};
 use report::export_tables::Table;
 
+use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::interrupt;
 use crate::output::note;
@@ -33,7 +34,7 @@ Exit codes: 0 all is written, 1 error, 130 interrupted; no incomplete file is le
 pub(crate) struct ExportArgs {
     /// Trials, as FACTOR=LEVEL, run:ID, campaign:NAME (all its runs), tag:NAME or latest, separated by commas, or as ids;
     /// the union of all selectors [default: all trials in the store]
-    #[arg(value_name = "SELECTOR")]
+    #[arg(value_name = "SELECTOR", add = completion::selectors())]
     selectors: Vec<Selector>,
 
     /// Directory for the tables, created if needed; with one --table, the file (- is standard output)

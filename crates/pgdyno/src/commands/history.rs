@@ -12,6 +12,7 @@ use plaintext::table::Format;
 use report::Terminal;
 use report::history::{Document, bencher, gates_in_words, github_benchmark, junit, text};
 
+use crate::completion;
 use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{json, note};
 use crate::result_output::{ResultFormat, ResultOutput, in_report};
@@ -50,7 +51,7 @@ pub(crate) struct HistoryArgs {
     first: Option<First>,
 
     /// Trials, the union of all selectors [default: all]
-    #[arg(value_name = "SELECTOR")]
+    #[arg(value_name = "SELECTOR", add = completion::selectors())]
     selectors: Vec<Selector>,
 
     /// Steps of the history

@@ -10,6 +10,7 @@ use plaintext::table::Format;
 use report::power::text;
 use runner::HostContext;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::{RunArg, StoreArg};
@@ -31,7 +32,7 @@ Examples:
 pub(crate) struct PowerArgs {
     /// Only these trials: a selector as in `pgdyno compare` (FACTOR=LEVEL, run:ID, campaign:NAME, tag:NAME, latest, or
     /// ids)
-    #[arg(value_name = "SELECTOR")]
+    #[arg(value_name = "SELECTOR", add = completion::selectors())]
     selector: Option<Selector>,
 
     #[command(flatten)]

@@ -16,6 +16,7 @@ use runner::campaign_file::{CampaignFile, overrides};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, exit};
+use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print};
 use crate::reading::Reading;
@@ -44,7 +45,7 @@ Examples:
 pub(crate) struct ProfileArgs {
     /// A trial's id, or the beginning of it; or a cell, as FACTOR=LEVEL,…, of another run with run:ID or campaign:NAME
     /// [default: the latest trial]
-    #[arg(value_name = "TRIAL|CELL", num_args = 0..=2)]
+    #[arg(value_name = "TRIAL|CELL", num_args = 0..=2, add = completion::selectors())]
     selectors: Vec<Selector>,
 
     /// Show where threads of one profile waited instead: time without a CPU, of trials whose [profile] has off_cpu

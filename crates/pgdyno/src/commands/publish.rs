@@ -9,6 +9,7 @@ use plaintext::figures::counted;
 use report::publish::{Progress, Published, Publisher};
 use wire::ConnectParams;
 
+use crate::completion;
 use crate::connection;
 use crate::exit::Exit;
 use crate::interrupt;
@@ -39,7 +40,7 @@ pub(crate) struct PublishArgs {
 
     /// Trials, as FACTOR=LEVEL, run:ID, campaign:NAME (all its runs), tag:NAME or latest, separated by commas, or as ids;
     /// the union of all selectors [default: all trials in the store]
-    #[arg(value_name = "SELECTOR")]
+    #[arg(value_name = "SELECTOR", add = completion::selectors())]
     selectors: Vec<Selector>,
 
     /// Schema of the tables

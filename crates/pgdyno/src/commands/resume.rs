@@ -12,6 +12,7 @@ use store::Store;
 
 use crate::campaign_arg;
 use crate::campaign_run::CampaignRun;
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
 use crate::reboot_args::{RebootArgs, continue_after_boot};
@@ -33,16 +34,16 @@ use crate::store_arg::StoreArg;
 )]
 pub(crate) struct ResumeArgs {
     /// The campaign file; its newest run is resumed [default: the newest run in the store]
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", add = completion::campaign_files())]
     campaign: Option<PathBuf>,
 
     /// Override a value of FILE, as in the `pgdyno run` that began the run; without FILE, continue with the stored campaign
     /// changed like this, such as more repeats, or fewer cells
-    #[arg(long, value_name = "NAME=VALUE")]
+    #[arg(long, value_name = "NAME=VALUE", add = completion::overrides())]
     set: Vec<String>,
 
     /// Resume this run: its id or the beginning of it
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", add = completion::runs())]
     run: Option<String>,
 
     /// Continue with FILE as it is now: run new cells, skip removed ones

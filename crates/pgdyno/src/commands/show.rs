@@ -5,6 +5,7 @@ use clap::Args;
 use plaintext::table::Format;
 use report::show::show;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, print, terminal};
 use crate::store_arg::{RunArg, StoreArg};
@@ -30,7 +31,7 @@ Examples:
 pub(crate) struct ShowArgs {
     /// A trial's id, or the beginning of it; or trials as FACTOR=LEVEL, run:ID, campaign:NAME (its latest run), tag:NAME
     /// and latest, separated by commas [default: all trials of the latest run]
-    #[arg(value_name = "SELECTOR")]
+    #[arg(value_name = "SELECTOR", add = completion::selectors())]
     what: Option<Selector>,
 
     #[command(flatten)]

@@ -6,6 +6,7 @@ mod ab;
 mod bundles;
 mod cli;
 mod compare;
+mod completions;
 mod cycles;
 mod damage;
 mod export;

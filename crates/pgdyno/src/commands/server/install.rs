@@ -3,6 +3,7 @@
 use clap::Args;
 use host::Cache;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::print;
 use crate::progress::PreparationProgress;
@@ -20,7 +21,7 @@ use crate::progress::PreparationProgress;
                         Exit codes: 0 all are installed, 1 a download failed, 2 there is no such version.")]
 pub(super) struct InstallArgs {
     /// Major (18, 9.6) or full version (16.4)
-    #[arg(value_name = "VERSION", required = true)]
+    #[arg(value_name = "VERSION", required = true, add = completion::servers())]
     versions: Vec<String>,
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 use host::Cache;
 use server::instance;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::print;
 
@@ -16,7 +17,7 @@ use crate::output::print;
                         pgdyno server remove 19devel-src-0123456789ab")]
 pub(super) struct RemoveArgs {
     /// Major (18, 9.6), full version (16.4), or the name of a build
-    #[arg(id = "server", value_name = "VERSION")]
+    #[arg(id = "server", value_name = "VERSION", add = completion::servers())]
     version: String,
 }
 

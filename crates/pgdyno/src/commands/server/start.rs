@@ -7,6 +7,7 @@ use host::{Cache, Progress};
 use server::instance;
 use server::{Dataset, Installation, Template};
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::print;
 use crate::progress::PreparationProgress;
@@ -25,7 +26,7 @@ use crate::progress::PreparationProgress;
                         eval \"$(pgdyno server start 18 | grep ^export)\" && psql")]
 pub(super) struct StartArgs {
     /// Major (18, 9.6), full version (16.4), or the name of a build
-    #[arg(id = "server", value_name = "VERSION")]
+    #[arg(id = "server", value_name = "VERSION", add = completion::servers())]
     version: String,
 
     /// Server settings for this start, as in postgresql.conf

@@ -4,6 +4,7 @@ use clap::Args;
 use host::Cache;
 use server::{StopMode, instance};
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::print;
 
@@ -14,7 +15,7 @@ use crate::output::print;
 #[command(after_help = "Examples:\n  pgdyno server stop 18\n  pgdyno server stop 18 --immediate")]
 pub(super) struct StopArgs {
     /// The version as it was started
-    #[arg(id = "server", value_name = "VERSION")]
+    #[arg(id = "server", value_name = "VERSION", add = completion::servers())]
     version: String,
 
     /// Stop without a checkpoint; the next start has to recover

@@ -5,6 +5,7 @@ use plaintext::table::Format;
 use report::bundles::{ShowDocument, record_table, record_text};
 use store::Store;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, print, print_json};
 use crate::store_arg::StoreArg;
@@ -21,7 +22,7 @@ use crate::store_arg::StoreArg;
                         pgdyno store show 01JD7P --format json | jq -r '.logs[] | select(.name == \"server\") | .text'")]
 pub(super) struct ShowArgs {
     /// The trial's id, or a unique beginning of it
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = completion::trials())]
     id: String,
 
     #[command(flatten)]
