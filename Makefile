@@ -1,7 +1,7 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated pins test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
+.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
 	compiler chromium perf kernels clients source cargo-deny
 
 PGDYNO := target/release/pgdyno
@@ -83,6 +83,14 @@ crate-tests:
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 	cd web && npm run --silent measure && npm run --silent test:real
+
+## dist: what is released: a program for every recent Linux, a Debian package, an OCI image, an SBOM, checksums
+dist: compiler $(WEB_PAGE)
+	setup/dist
+
+## test-dist: these on Debian 11, 12 and 13 without a compiler: from the installation to a report
+test-dist:
+	setup/test-dist
 
 ## test-reboot: a campaign that reboots into its kernels, in an emulated machine created from Debian packages
 test-reboot: compiler
