@@ -12,6 +12,7 @@ mod export;
 mod guest;
 mod history;
 mod import;
+mod init;
 mod kernel;
 mod man_pages;
 pub(crate) mod pgbench;
@@ -51,6 +52,7 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Init(init::InitArgs),
     Run(run::RunArgs),
     Ab(Box<ab::AbArgs>),
     Bench(Box<bench::BenchArgs>),
@@ -90,6 +92,7 @@ impl Cli {
             ::server::allow_insecure_mirror();
         }
         match self.command {
+            Command::Init(args) => args.run(),
             Command::Run(args) => args.run(),
             Command::Ab(args) => args.run(),
             Command::Bench(args) => args.run(),

@@ -2,9 +2,11 @@
 
 pub mod ab;
 mod acceleration;
+pub mod draft;
 mod error;
 pub mod overrides;
 pub mod pin;
+mod toml_text;
 mod transport;
 
 use std::path::{Path, PathBuf};

@@ -14,6 +14,7 @@ mod floors;
 mod generated;
 mod golden;
 mod history;
+mod init;
 mod power;
 mod process_limits;
 mod schema;

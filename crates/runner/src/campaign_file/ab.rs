@@ -6,7 +6,8 @@ use model::factor::pin::Processors;
 use model::server::{Build, ServerSpec, Source};
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
-use toml_edit::{Array, Key, Value};
+
+use super::toml_text::{key, string, strings};
 
 /// A comparison to be measured.
 #[derive(Clone, Debug)]
@@ -259,16 +260,4 @@ fn build_lines(build: &Build) -> String {
 
 fn values(values: &BTreeMap<String, String>) -> String {
     values.iter().map(|(name, value)| format!("{} = {}\n", key(name), string(value))).collect()
-}
-
-fn string(text: &str) -> String {
-    Value::from(text).to_string()
-}
-
-fn strings<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
-    Value::Array(Array::from_iter(texts)).to_string()
-}
-
-fn key(name: &str) -> String {
-    Key::new(name).to_string()
 }

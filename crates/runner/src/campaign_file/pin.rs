@@ -1,6 +1,10 @@
 //! The pin `separate`, whose CPUs are this machine's, or those of the machine that a run began on.
 
+use std::time::Duration;
+
+use host::usable_cpus;
 use model::factor::pin::{Processors, SEPARATE};
+use model::fitness::MAX_FOREIGN_SHARE;
 use model::spec::Campaign;
 
 use super::overrides;
@@ -8,6 +12,12 @@ use super::overrides;
 /// The pin `separate` on this machine; none if its CPUs are not known.
 pub fn separate() -> Option<Processors> {
     host::halves_of_cpus().as_ref().map(Processors::separate)
+}
+
+/// Use of the CPUs by other processes over `time`, in words, if it is too much for pins.
+pub fn foreign_use(time: Duration) -> Option<String> {
+    let (activity, cpus) = (collect::activity(time)?, usable_cpus()?);
+    (activity.foreign_share(cpus) > MAX_FOREIGN_SHARE).then(|| activity.foreign_in_words(cpus))
 }
 
 /// The campaign's text with a table for the pin `separate` if it names that without having one, so that a resumed run has the

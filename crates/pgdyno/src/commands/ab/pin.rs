@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use host::{Turn, usable_cpus};
+use host::Turn;
 use model::factor::pin::Processors;
-use model::fitness::MAX_FOREIGN_SHARE;
 use runner::campaign_file::pin;
 
 /// Name of the pin with the CPU lists.
@@ -67,7 +66,6 @@ impl PinArgs {
         if self.pin != Pin::Auto || self.has_lists() || Turn::is_taken(allow_concurrent) {
             return None;
         }
-        let (activity, cpus) = (collect::activity(SAMPLE)?, usable_cpus()?);
-        (activity.foreign_share(cpus) > MAX_FOREIGN_SHARE).then(|| activity.foreign_in_words(cpus))
+        pin::foreign_use(SAMPLE)
     }
 }
