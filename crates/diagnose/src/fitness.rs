@@ -1,11 +1,14 @@
 //! Fitness of a machine for measurements: checks, each a function from its facts to one judgement.
 
 mod disk;
+mod fixes;
 mod kernel;
 mod memory;
 mod processor;
 
 use model::fitness::Facts;
+
+pub use fixes::{Fix, fixes};
 
 /// Result of a check. The order is from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

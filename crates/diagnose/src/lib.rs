@@ -25,7 +25,7 @@ pub use explain::{
     Budget, Cause, Change, Component, ComponentTime, Confidence, Difference, Explanation, Measure,
     NotExplained, explain,
 };
-pub use fitness::{Check, State, fitness};
+pub use fitness::{Check, Fix, State, fitness, fixes};
 pub use gates::{INTERRUPTED, Observation, judge, other_pgdynos};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;

@@ -17,6 +17,9 @@ pub enum Error {
     /// The user interrupted the operation.
     #[error("interrupted")]
     Interrupted,
+    /// Another pgdyno has changed settings of the kernel.
+    #[error("another pgdyno has changed settings of this kernel: wait until its command ends")]
+    KernelSettingsInUse,
     /// No user to run servers as.
     #[error(
         "PostgreSQL does not run as root, and there is no user \"{name}\" to run it as; set PGDYNO_SERVER_USER to an \

@@ -1,5 +1,5 @@
-//! This host: the cache directory, locks between processes, turns to measure, checksums, child processes, the user that
-//! servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
+//! This host: the cache directory, locks between processes, turns to measure, checksums, child processes, kernel
+//! settings, the user that servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
 
 mod cache;
 mod cpus;
@@ -7,6 +7,7 @@ mod error;
 pub mod files;
 pub mod git;
 mod hash;
+mod kernel_settings;
 mod lock;
 pub mod process;
 mod progress;
@@ -18,6 +19,7 @@ pub use cache::Cache;
 pub use cpus::{halves_of_cpus, usable_cpus};
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
+pub use kernel_settings::{ChangedKernel, KernelSetting, Restored, kernel_settings, restore_kernel_settings};
 pub use lock::Lock;
 pub use progress::{Progress, check_interrupted};
 pub use scratch::Scratch;

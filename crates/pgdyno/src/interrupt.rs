@@ -36,6 +36,16 @@ pub(crate) fn flag() -> anyhow::Result<Arc<AtomicBool>> {
     Ok(interrupt)
 }
 
+/// Calls `on_signal` at each of these signals, on a thread of its own.
+///
+/// # Errors
+/// The system refuses the handler or the thread.
+pub(crate) fn on_each_signal(signals: &[i32], on_signal: impl Fn(i32) + Send + 'static) -> io::Result<()> {
+    let mut signals = Signals::new(handled(signals))?;
+    let watch = move || signals.forever().for_each(on_signal);
+    thread::Builder::new().name("signals".to_owned()).spawn(watch).map(drop)
+}
+
 /// Runs `first` on a thread of its own at the first of these signals, and `then` at each later one.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! `pgdyno doctor`: whether this machine is fit for measurements.
 
+mod fix;
 mod noise;
 mod threads;
 
@@ -24,15 +25,17 @@ const OBSERVATION: Duration = Duration::from_secs(2);
 ///
 /// Inspects processors, memory, disk and kernel, observes other processes for two seconds, and times small writes in the
 /// cache, where servers have their data. Each check is ok, warn (results will be noisier, or not comparable with other
-/// machines), bad (results can't be trusted) or unknown, with evidence and advice. Nothing is changed.
+/// machines), bad (results can't be trusted) or unknown, with evidence and advice. Nothing is changed, except by --fix.
 #[derive(Debug, Args)]
 #[command(group = ArgGroup::new("measurement"))]
 #[command(after_help = "Examples:\n  \
                         pgdyno doctor\n  \
                         pgdyno doctor --noise --runs 20\n  \
                         pgdyno doctor --threads\n  \
+                        pgdyno doctor --fix\n  \
+                        sudo pgdyno doctor --fix -- pgdyno run upgrade.toml\n  \
                         pgdyno doctor --format json | jq -r '.checks[] | select(.state == \"bad\") | .evidence'\n\n\
-                        Exit codes: 0 no check is bad, 1 error, 4 a check is bad.")]
+                        Exit codes: 0 no check is bad, 1 error, 4 a check is bad; with --fix and a command, that of the command.")]
 pub(crate) struct DoctorArgs {
     /// Measure the same cells repeatedly, compare them with themselves, and show which changes can be detected here
     #[arg(long, group = "measurement")]
@@ -45,6 +48,9 @@ pub(crate) struct DoctorArgs {
     /// clients: point lookups on a temporary server
     #[arg(long, group = "measurement")]
     threads: bool,
+
+    #[command(flatten)]
+    fix: fix::FixArgs,
 
     /// With --noise and --threads: the server, a major or full version
     #[arg(long, default_value = "18", value_name = "VERSION", requires = "measurement")]
@@ -67,8 +73,14 @@ impl DoctorArgs {
         if self.threads {
             return threads::run(&self.server, self.allow_concurrent, format);
         }
+        if self.fix.restore {
+            return fix::FixArgs::restore();
+        }
         let facts = observe()?;
         let checks = diagnose::fitness(&facts);
+        if self.fix.fix {
+            return self.fix.run(&checks);
+        }
         let worst = checks.iter().map(|check| check.state).max().unwrap_or(State::Unknown);
         match format {
             Format::Table => print(&page(&facts, &checks, style_of_stdout()))?,

@@ -8,7 +8,13 @@ use std::process::{Command, Output, Stdio};
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
 
 fn init(directory: &Path, arguments: &[&str]) -> Output {
-    Command::new(PROGRAM).arg("init").args(arguments).current_dir(directory).stdin(Stdio::null()).output().unwrap()
+    Command::new(PROGRAM)
+        .arg("init")
+        .args(arguments)
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// The plan of a campaign in the directory.
@@ -28,7 +34,10 @@ fn a_campaign_without_options_compares_two_majors() {
     assert!(note.contains("pgdyno run campaign.toml"), "{note}");
     let text = fs::read_to_string(directory.path().join("campaign.toml")).unwrap();
     assert!(text.contains("order    = \"paired\"") && text.contains("max_time = \"10min\""), "{text}");
-    assert!(text.contains("for 4 comparisons") && text.lines().all(|line| line.chars().count() <= 120), "{text}");
+    assert!(
+        text.contains("for 4 comparisons") && text.lines().all(|line| line.chars().count() <= 120),
+        "{text}"
+    );
     // Two servers, two workloads, two numbers of clients.
     assert_eq!(plan(directory.path(), "campaign.toml")["cells"].as_array().unwrap().len(), 8);
 
@@ -43,7 +52,10 @@ fn a_campaign_without_options_compares_two_majors() {
 #[test]
 fn options_are_in_the_campaign_and_errors_name_what_there_is() {
     let directory = tempfile::tempdir().unwrap();
-    let output = init(directory.path(), &["-", "--servers", "16.4", "--workloads", "queue", "--clients", "1,8", "--time", "5min"]);
+    let output = init(
+        directory.path(),
+        &["-", "--servers", "16.4", "--workloads", "queue", "--clients", "1,8", "--time", "5min"],
+    );
     let text = String::from_utf8(output.stdout).unwrap();
     assert!(output.status.success() && fs::read_dir(directory.path()).unwrap().next().is_none());
     // Five minutes for six runs, with what surrounds them.
