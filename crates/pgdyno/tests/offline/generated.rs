@@ -1,12 +1,17 @@
 //! Files and tables that are generated from declarations in code are up to date. `make generated` regenerates them.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use model::factor::Factor;
 use model::metrics::{Better, GROUPS, Group, Metric};
 use report::export_tables::{Kind, Table};
+use serde_json::Value;
+
+use super::golden::{self, RUN, SIDES};
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
@@ -84,6 +89,115 @@ fn the_metrics_are_documented() {
         let file = file.unwrap_or_else(|| panic!("no document has the metrics {}", group.name));
         is_up_to_date(file, |text| with_section(text, &section(group), &metrics_table(group)));
     }
+}
+
+/// Commands with what they are for: those that a `--help` lists.
+fn commands(help: &str) -> Vec<(String, String)> {
+    let mut commands: Vec<(String, String)> = Vec::new();
+    let listed = help.split("\nCommands:\n").nth(1).unwrap_or_default();
+    for line in listed.lines().take_while(|line| !line.is_empty()) {
+        match line.strip_prefix("  ").unwrap() {
+            // A continuation of the description.
+            rest if rest.starts_with(' ') => {
+                let description = &mut commands.last_mut().unwrap().1;
+                *description = format!("{description} {}", rest.trim());
+            }
+            command => {
+                let (name, description) = command.split_once(' ').unwrap();
+                commands.push((name.to_owned(), description.trim().to_owned()));
+            }
+        }
+    }
+    commands
+}
+
+/// The `--help` of a command and of the commands below it, with a heading each.
+fn add_help(command: &str, depth: usize, page: &mut String) -> Vec<(String, String)> {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+    program.args(command.split(' ').skip(1)).arg("--help").env("COLUMNS", "80");
+    let output = program.env_remove("PGDYNO_STORE").output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    let help = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<&str> = help.trim_end().lines().map(str::trim_end).collect();
+    write!(page, "\n{} {command}\n\n```text\n{}\n```\n", "#".repeat(depth), lines.join("\n")).unwrap();
+    let below = commands(&help);
+    for (name, _) in &below {
+        add_help(&format!("{command} {name}"), depth + 1, page);
+    }
+    below
+}
+
+#[test]
+fn the_command_line_is_documented() {
+    let mut helps = String::new();
+    let commands = add_help("pgdyno", 2, &mut helps);
+    assert!(commands.len() > 20, "{commands:?}");
+    let mut page = "\n| command | purpose |\n|---|---|\n".to_owned();
+    for (name, description) in commands {
+        writeln!(page, "| [`{name}`](#pgdyno-{name}) | {description} |").unwrap();
+    }
+    is_up_to_date("docs/cli.md", |text| with_section(text, "help", &format!("{page}{helps}\n")));
+}
+
+/// Types by the place in a document: `trials[].id`.
+type Types = BTreeMap<String, BTreeSet<&'static str>>;
+
+/// Adds the types of an object's values, and of those one level below.
+fn add_types(object: &Value, path: &str, below: usize, types: &mut Types) {
+    for (key, value) in object.as_object().into_iter().flatten() {
+        let path = format!("{path}{key}");
+        let name = match value {
+            Value::Null => "null",
+            Value::Bool(_) => "true or false",
+            Value::Number(_) => "number",
+            Value::String(_) => "text",
+            Value::Array(_) => "list",
+            Value::Object(_) => "object",
+        };
+        types.entry(path.clone()).or_default().insert(name);
+        if below == 0 {
+            continue;
+        }
+        for item in value.as_array().into_iter().flatten() {
+            add_types(item, &format!("{path}[]."), below - 1, types);
+        }
+        add_types(value, &format!("{path}."), below - 1, types);
+    }
+}
+
+#[test]
+fn the_json_documents_are_documented() {
+    let directory = golden::directory();
+    let trial = "01M84CPDWAN18AGAK1PSAV6XG3";
+    let mut page = String::new();
+    for (command, arguments) in [
+        ("report", format!("--run {RUN}")),
+        ("show", trial.to_owned()),
+        ("compare", format!("{} {} --run {RUN}", SIDES[0], SIDES[1])),
+        ("history", "tps --over version".to_owned()),
+        ("explain", trial.to_owned()),
+        ("power", "--noise 2%".to_owned()),
+        ("store list", String::new()),
+        ("store show", trial.to_owned()),
+        ("store check", String::new()),
+    ] {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        program.args(command.split(' ')).args(arguments.split_whitespace()).args(["--format", "json"]);
+        program.current_dir(directory.path()).env_remove("PGDYNO_STORE");
+        let output = program.output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let mut types = Types::new();
+        add_types(&document, "", 1, &mut types);
+        write!(page, "\n## pgdyno {command}\n\nSchema {}.\n\n", document["schema"]).unwrap();
+        page += "| key | value |\n|---|---|\n";
+        for (path, types) in types.into_iter().filter(|(path, _)| path != "schema") {
+            let types: Vec<&str> = types.into_iter().collect();
+            writeln!(page, "| `{path}` | {} |", types.join(", ")).unwrap();
+        }
+    }
+    page.push('\n');
+    is_up_to_date("docs/json.md", |text| with_section(text, "documents", &page));
 }
 
 /// A table of metrics, without empty columns.

@@ -2,12 +2,30 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_pgdyno");
+
+/// A directory with a store that has the bundles of every format.
+pub(super) fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    copy(&bundles(), &directory.path().join(".pgdyno/trials"));
+    directory
+}
+
+fn bundles() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/golden/trials")
+}
+
+/// Selectors of two trials of the run [`RUN`], which share nothing else.
+pub(super) const SIDES: [&str; 2] = [
+    "workload=select-only,settings=big,protocol=prepared,transport=unix,rate=max,pin=one,cache=warm,memory=512MB,disk=slow",
+    "workload=tpcb-like,settings=default,protocol=extended,transport=tcp,rate=100,pin=none,cache=as-is,memory=none,disk=none",
+];
+pub(super) const RUN: &str = "01M84CP9FDZEEG9MCQ5J48PNED";
 
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
@@ -24,9 +42,8 @@ fn copy(from: &Path, to: &Path) {
 
 #[test]
 fn every_command_reads_bundles_of_every_format() {
-    let directory = tempfile::tempdir().unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../store/tests/golden/trials");
-    copy(&golden, &directory.path().join(".pgdyno/trials"));
+    let directory = directory();
+    let golden = bundles();
     let run = |command: &str| -> String {
         let mut program = Command::new(PROGRAM);
         program.args(command.split(' ')).current_dir(directory.path()).env_remove("PGDYNO_STORE");
@@ -63,11 +80,8 @@ fn every_command_reads_bundles_of_every_format() {
         fs::read_to_string(directory.path().join("tables/trials.csv")).unwrap().lines().count()
             > trials.len()
     );
-    // Two trials of the same run, which share nothing else.
-    let first = runs.first().unwrap();
-    let a = "workload=select-only,settings=big,protocol=prepared,transport=unix,rate=max,pin=one,cache=warm,memory=512MB,disk=slow";
-    let b = "workload=tpcb-like,settings=default,protocol=extended,transport=tcp,rate=100,pin=none,cache=as-is,memory=none,disk=none";
-    let compared = json(&format!("compare {a} {b} --run {first} --format json"));
+    let [a, b] = SIDES;
+    let compared = json(&format!("compare {a} {b} --run {RUN} --format json"));
     assert!(!compared["sides"].as_array().unwrap().is_empty());
     run("history tps --over version --format json");
 }
