@@ -1,12 +1,14 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser screenshots bench conformance fuzz clean \
-	compiler chromium perf kernels clients source cargo-deny
+.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz clean \
+	compiler chromium perf kernels clients source cargo-deny mdbook
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
+MDBOOK := target/mdbook/bin/mdbook
 CARGO_DENY_VERSION := 0.20.2
+MDBOOK_VERSION := 0.5.4
 FUZZ_SECONDS := 600
 SOAK_SECONDS := 3600
 
@@ -83,6 +85,11 @@ crate-tests:
 browser: compiler $(WEB_PAGE) chromium
 	cd web && npm run --silent fixture && npm run --silent test:browser
 	cd web && npm run --silent measure && npm run --silent test:real
+
+## site: the documentation as pages with a search, target/site/index.html; it needs no network to read
+site: mdbook
+	$(MDBOOK) build docs
+	@echo "The site is in target/site"
 
 ## dist: what is released: a program for every recent Linux, a Debian package, an OCI image, an SBOM, checksums
 dist: compiler $(WEB_PAGE)
@@ -169,6 +176,12 @@ clients:
 source:
 	@setup/packages make:build-essential bison:bison flex:flex perl:perl meson:meson ninja:ninja-build
 	@setup/postgresql-source target/test-sources || true
+
+# A program of its own, so that tests do not compile it: it takes a minute of CPU time.
+mdbook: compiler
+	@[ "$$($(MDBOOK) --version 2>/dev/null)" = "mdbook v$(MDBOOK_VERSION)" ] || \
+		cargo install mdbook --locked --version $(MDBOOK_VERSION) --no-default-features --features search \
+		--root target/mdbook --debug --config profile.dev.debug=false
 
 cargo-deny: compiler
 	@cargo deny --version 2>/dev/null | grep -qF "$(CARGO_DENY_VERSION)" || \

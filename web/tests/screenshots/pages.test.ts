@@ -1,6 +1,6 @@
 /**
  * Screenshots of every page, on a desktop and a phone, in both themes: `npm run screenshots`. REPORT_HTML names the
- * report, PICTURES the directory (default: test-results/pictures), SHOWN that of the README's two (default: none).
+ * report, PICTURES the directory (default: test-results/pictures), SHOWN that of the documentation's two (default: none).
  */
 
 import { existsSync, mkdirSync } from 'node:fs';
@@ -14,7 +14,7 @@ const PICTURES = resolve(process.env.PICTURES ?? 'test-results/pictures');
 if (!existsSync(REPORT)) throw new Error(`there is no report in ${REPORT}: run \`npm run fixture\` first`);
 const WIDTHS = [1280, 390];
 
-/** Screenshots in the README: name, fragment and size. */
+/** Screenshots in the documentation: name, fragment and size. */
 const SHOWN: [name: string, fragment: string, width: number, height: number][] = [
   ['report', 'theme=light', 1280, 1000],
   ['trial', 'page=trial&theme=light', 1280, 1000],
@@ -45,6 +45,6 @@ describe.each(['overview', 'trial', 'profiles', 'history', 'environment'])('%s',
   });
 });
 
-test.runIf(process.env.SHOWN)('what the README shows', async () => {
+test.runIf(process.env.SHOWN)('what the documentation shows', async () => {
   for (const [name, fragment, width, height] of SHOWN) await picture(resolve(process.env.SHOWN ?? '', `${name}.png`), fragment, width, height, false);
 });

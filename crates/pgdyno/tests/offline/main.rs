@@ -9,6 +9,7 @@ mod compare;
 mod completions;
 mod cycles;
 mod damage;
+mod docs;
 mod export;
 mod floors;
 mod generated;
