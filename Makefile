@@ -2,7 +2,7 @@
 
 .DEFAULT_GOAL := build
 .PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz clean \
-	compiler chromium perf kernels clients source cargo-deny mdbook
+	compiler chromium perf kernels clients source cargo-deny mdbook codespell
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -48,9 +48,10 @@ check: lint
 	setup/built test $$(setup/packages-with-servers) --lib --bins --test offline -- --quiet --skip server_tests
 	cd web && npm run --silent test
 
-## lint: formatting, clippy, dependencies, types and floors
-lint: compiler $(WEB_PAGE) cargo-deny
+## lint: formatting, spelling, clippy, dependencies, types and floors
+lint: compiler $(WEB_PAGE) cargo-deny codespell
 	cargo fmt --all --check
+	codespell --ignore-words setup/words *.md docs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
 	cargo deny --log-level error check bans licenses sources
 	$(GENERATED) || { echo 'lint: run make generated, and review the changes' >&2; exit 1; }
@@ -176,6 +177,10 @@ clients:
 source:
 	@setup/packages make:build-essential bison:bison flex:flex perl:perl meson:meson ninja:ninja-build
 	@setup/postgresql-source target/test-sources || true
+
+# Spelling: a few seconds to install, while the crate typos-cli compiles for minutes.
+codespell:
+	@setup/packages codespell:codespell
 
 # A program of its own, so that tests do not compile it: it takes a minute of CPU time.
 mdbook: compiler
