@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use host::Progress as _;
 use indicatif::{ProgressBar, ProgressStyle};
+use model::cell::Levels;
+use model::factor::Factor;
 use model::merit::Merit;
 use model::message::Interval;
 use model::plan::{Order, Plan};
@@ -33,6 +35,8 @@ pub(crate) struct CampaignProgress {
     measuring: AtomicBool,
     /// Whether trials are paired: sessions are shown instead.
     paired: bool,
+    /// Factors in which the cells differ.
+    varied: Vec<Factor>,
 }
 
 impl CampaignProgress {
@@ -46,6 +50,7 @@ impl CampaignProgress {
             bar,
             measuring: AtomicBool::new(false),
             paired: plan.run.order == Order::Paired,
+            varied: Factor::varied(&plan.cells),
         }
     }
 
@@ -61,6 +66,14 @@ impl CampaignProgress {
         } else {
             note(&format!("{text}\n"));
         }
+    }
+
+    /// What a cell has unlike others, as a selector; of a single cell, its workload.
+    fn label(&self, cell: &impl Levels) -> String {
+        let factors = if self.varied.is_empty() { &[Factor::Workload][..] } else { &self.varied };
+        let levels: Vec<String> =
+            factors.iter().map(|factor| format!("{}={}", factor.name(), factor.level(cell))).collect();
+        levels.join(",")
     }
 
     fn load(&self, interval: &Interval) {
@@ -101,12 +114,13 @@ impl Observer for CampaignProgress {
                 if self.paired {
                     self.bar.set_style(session_style());
                     if trial.repeat == 1 {
-                        self.bar.set_message(format!("first session: {cell}"));
+                        self.bar.set_message(format!("first session: {}", self.label(*cell)));
                     }
                     return;
                 }
                 let place =
                     place(trial.position as usize, (*of, *of_at_most), (*remaining, *remaining_at_most));
+                let cell = self.label(*cell);
                 self.bar.set_message(format!("{place}: {cell}"));
                 self.bar.set_prefix("");
                 if !self.terminal {
@@ -120,12 +134,13 @@ impl Observer for CampaignProgress {
             Event::Load { interval, .. } => self.load(interval),
             Event::TrialEnded(trial) => {
                 let is_shown = !self.paired || trial.validity.status != Status::Valid;
-                if let Some(text) = ended(trial, self.terminal).filter(|_| is_shown) {
+                if let Some(text) = ended(trial, &self.label(&trial.cell), self.terminal).filter(|_| is_shown)
+                {
                     self.line(&text);
                 }
             }
             Event::SessionEnded(state) => {
-                let text = session::line(state);
+                let text = session::line(state, &self.varied);
                 let is_decided = state.time_left.is_some_and(Span::is_zero);
                 if is_decided || !self.terminal && state.sequence.sessions() % SHOWN_SESSIONS == 0 {
                     self.line(&text);
@@ -149,8 +164,9 @@ fn place(position: usize, (of, of_at_most): (usize, usize), (left, left_at_most)
     }
 }
 
-/// Line printed for an ended trial; on a terminal, only for trials that need attention.
-fn ended(trial: &Trial, terminal: bool) -> Option<String> {
+/// Line printed for an ended trial; on a terminal, only for trials that need attention. The tables at the end sum up why trials
+/// are suspect; why one is invalid, and what to do, is needed at once.
+fn ended(trial: &Trial, cell: &str, terminal: bool) -> Option<String> {
     let status = trial.validity.status;
     if terminal && status == Status::Valid {
         return None;
@@ -167,14 +183,13 @@ fn ended(trial: &Trial, terminal: bool) -> Option<String> {
     if status == Status::Valid {
         return Some(format!("  {figure}"));
     }
-    let reasons: Vec<&str> = trial
-        .validity
-        .findings
-        .iter()
-        .filter(|finding| finding.status != Status::Valid)
-        .map(|finding| finding.evidence.as_str())
+    let findings = trial.validity.findings.iter().filter(|finding| finding.status != Status::Valid);
+    let reasons: Vec<&str> = findings
+        .map(|finding| if status == Status::Invalid { &finding.evidence } else { &finding.gate })
+        .map(String::as_str)
         .collect();
-    Some(format!("  {} ({figure}) {}: {}", status.as_str(), trial.cell, reasons.join("; ")))
+    let separator = if status == Status::Invalid { "; " } else { ", " };
+    Some(format!("  {} ({figure}) {cell}: {}", status.as_str(), reasons.join(separator)))
 }
 
 /// The template is a constant; an invalid one would fall back to indicatif's default.

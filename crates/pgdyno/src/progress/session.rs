@@ -1,5 +1,7 @@
 //! The state of a comparison by sessions, in a line.
 
+use model::cell::Cell;
+use model::factor::Factor;
 use model::paired::PairedFigure;
 use plaintext::figures::{counted, duration};
 use runner::ComparisonState;
@@ -11,8 +13,8 @@ const WIDTH: usize = 27;
 const MARGINS: f64 = 3.0;
 
 /// A comparison after a session: sessions as dots around no change, change with its interval, and the time left; then what is
-/// compared, which a narrow terminal cuts off.
-pub(super) fn line(state: &ComparisonState) -> String {
+/// compared, among cells that differ in these factors, which a narrow terminal cuts off.
+pub(super) fn line(state: &ComparisonState, varied: &[Factor]) -> String {
     let ComparisonState { a, b, figure, sequence, time_left, .. } = state;
     let percent = |ratio: f64| format!("{:+.1}%", (ratio - 1.0) * 100.0);
     let figure = match figure {
@@ -37,18 +39,19 @@ pub(super) fn line(state: &ComparisonState) -> String {
         "{} {change}, {}, {rest}: {figure} of {}",
         strip(state),
         counted(sequence.sessions(), "session"),
-        differing(&a.to_string(), &b.to_string())
+        differing(a, b, varied)
     )
 }
 
-/// Words of a cell that are not the same in its baseline, then the others.
-fn differing(baseline: &str, cell: &str) -> String {
-    let (baseline, cell): (Vec<&str>, Vec<&str>) = (baseline.split(' ').collect(), cell.split(' ').collect());
-    let own = cell.iter().enumerate().filter(|(at, word)| baseline.get(*at) != Some(*word));
-    let changed: Vec<&str> = own.clone().map(|(_, word)| *word).collect();
-    let from: Vec<&str> = own.filter_map(|(at, _)| baseline.get(at).copied()).collect();
-    let common = cell.iter().filter(|word| !changed.contains(word)).copied();
-    format!("{} against {}, {}", changed.join(" "), from.join(" "), common.collect::<Vec<_>>().join(" "))
+/// What a cell has unlike its baseline, and then unlike other comparisons: `18 against 17, clients=4`.
+fn differing(baseline: &Cell, cell: &Cell, varied: &[Factor]) -> String {
+    let compared = Factor::varied([baseline, cell]);
+    let levels = |cell: &Cell| compared.iter().map(|factor| factor.level(cell)).collect::<Vec<_>>().join(" ");
+    let others = varied.iter().filter(|factor| !compared.contains(factor));
+    let others: Vec<String> =
+        others.map(|factor| format!("{}={}", factor.name(), factor.level(cell))).collect();
+    let separator = if others.is_empty() { "" } else { ", " };
+    format!("{} against {}{separator}{}", levels(cell), levels(baseline), others.join(","))
 }
 
 /// Sessions as dots on a logarithmic scale around no change, with the margins (`:`) and the interval (`[` and `]`).
@@ -92,23 +95,24 @@ mod tests {
         let mut sequence = PairedSequence::new(1.05, 1);
         log_ratios.iter().for_each(|log_ratio| sequence.add(*log_ratio));
         let left = sequence.sessions_left();
-        line(&ComparisonState {
+        let state = ComparisonState {
             a: &plan.cells[0],
-            b: &plan.cells[1],
+            b: &plan.cells[2],
             figure: PairedFigure::Throughput,
             sequence,
             pairs: 15,
             time_left: left.map(|left| Span::from_us(left as u64 * 2_500_000)),
-        })
+        };
+        line(&state, &Factor::varied(&plan.cells))
     }
 
     #[test]
     fn a_comparison_is_shown_in_a_line() {
         let text =
-            "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4]\n";
+            "name = 'n'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nclients = [4, 8]\n";
         let plan = Plan::new(&Campaign::parse(text).unwrap(), 1).unwrap();
         let first = state(&plan, &[-0.1]);
-        assert!(first.contains("18 against 17, default select-only scale 1 clients 4"), "{first}");
+        assert!(first.ends_with("throughput of 18 against 17, clients=4"), "{first}");
         assert!(first.contains("-9.5%, 1 session, time left unknown: throughput of 18"), "{first}");
         let spread: Vec<f64> = (0..6).map(|nth| if nth % 2 == 0 { -0.02 } else { 0.04 }).collect();
         let open = state(&plan, &spread);
