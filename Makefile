@@ -20,7 +20,7 @@ LONG_TESTS := kernels shipped
 # Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
-# Programs unpacked for tests: pgbench, if it is not installed.
+# Programs unpacked for tests: pgbench and promtool, if they are not installed.
 export PATH := $(CURDIR)/target/test-programs:$(PATH)
 
 # The report's front end: node_modules is up to date when this file is.
@@ -168,10 +168,11 @@ kernels:
 	@setup/packages --lists-of linux-image- qemu-system-x86_64:qemu-system-x86 busybox:busybox-static dpkg-deb:dpkg
 	@[ -x /usr/lib/qemu/virtiofsd ] || setup/packages /usr/libexec/virtiofsd:virtiofsd
 
-# Programs that tests compare with: psql, openssl, and pgbench without its server.
+# Programs that tests compare with: psql, openssl, pgbench without its server, and promtool without Prometheus.
 clients:
 	@setup/packages psql:postgresql-client openssl:openssl
 	@setup/pgbench target/test-programs
+	@setup/unpacked target/test-programs promtool prometheus
 
 # A source of PostgreSQL and what its builds need. The tests that build it are skipped without it.
 source:

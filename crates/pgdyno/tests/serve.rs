@@ -5,11 +5,14 @@
 #[cfg(test)]
 mod support;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write as _};
 use std::net::TcpStream;
+use std::process::{Command, Stdio};
 
+use model::message::Phase;
 use serde_json::Value;
 use store::Store;
+use store::format::live::Line;
 use support::serve::Server;
 use support::{Bench, signal, text, wait_until_gone};
 
@@ -148,6 +151,77 @@ fn a_running_campaign_is_reported_also_by_a_restarted_server() {
 
     // Ctrl-C ends the server at once, even with a client connected.
     assert_eq!(server.end(libc::SIGINT).code(), Some(0));
+}
+
+/// The value of the first sample with this name and label.
+fn sample(document: &str, name: &str, label: &str) -> Option<f64> {
+    let line = document.lines().find(|line| line.starts_with(name) && line.contains(label))?;
+    line.rsplit_once(' ')?.1.parse().ok()
+}
+
+#[test]
+fn metrics_of_a_running_campaign_count_what_its_bundles_have() {
+    let bench = bench();
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let mut listener = Listener::new(&server);
+    listener.next();
+    let running = bench.start();
+    let run = listener.wait_for("run")["run"].as_str().unwrap().to_owned();
+    let store = Store::open(&bench.path().join(".pgdyno")).unwrap();
+    let mut live = store.open_live(&run).unwrap();
+    let measured = loop {
+        let interval = listener.wait_for("interval")["event"].clone();
+        if interval["phase"] == "measure" {
+            break interval;
+        }
+    };
+    assert!(measured.get("totals").is_none(), "browsers have no use for them: {measured}");
+
+    let (status, document) = server.get("/metrics", "");
+    assert_eq!(status, 200, "{document}");
+    let measured = |name| sample(&document, name, "phase=\"measure\"");
+    assert!(measured("pgdyno_load_transactions_total").unwrap() > 0.0, "{document}");
+    assert_eq!(measured("pgdyno_load_failed_transactions_total"), Some(0.0));
+    assert_eq!(measured("pgdyno_run_phase"), Some(1.0));
+    assert_eq!(measured("pgdyno_load_latency_seconds_count"), measured("pgdyno_load_transactions_total"));
+    let info = document.lines().find(|line| line.starts_with("pgdyno_trial_info")).unwrap();
+    for label in ["workload=\"select-only\"", "clients=\"1\"", "position=\"1\"", "server=\"18\""] {
+        assert!(info.contains(label), "{info}");
+    }
+    check_by_promtool(&document);
+    let (_, openmetrics) = server.get("/metrics", "Accept: application/openmetrics-text; version=1.0.0\r\n");
+    assert!(openmetrics.ends_with("\n# EOF\n"), "{openmetrics}");
+
+    let (mut totals, mut is_over) = (Vec::new(), false);
+    while !is_over {
+        listener.next();
+        for line in live.poll().unwrap().lines {
+            match line {
+                Line::Interval(interval) => totals = interval.totals.0,
+                Line::Ended(_) => is_over = true,
+                _ => {}
+            }
+        }
+    }
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let trials = bench.trials();
+    let stored: u64 = trials.iter().map(|trial| trial.summary.as_ref().unwrap().transactions.unwrap()).sum();
+    let measured = totals.iter().find(|totals| totals.phase == Phase::Measure).unwrap();
+    assert_eq!((trials.len(), measured.transactions), (2, stored));
+    assert_eq!(measured.latency_counts.iter().sum::<u64>(), stored);
+    let (_, after) = server.get("/metrics", "");
+    assert_eq!(sample(&after, "pgdyno_running_runs ", ""), Some(0.0), "{after}");
+}
+
+/// `promtool check metrics` reads a document and knows the conventions of names.
+fn check_by_promtool(document: &str) {
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut promtool) = command.spawn() else { return skip::skip("promtool is not installed") };
+    promtool.stdin.take().unwrap().write_all(document.as_bytes()).unwrap();
+    let output = promtool.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}\n{document}", text(&output));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! Output for people and programs: text for a terminal, Markdown, CSV and JSON, the page as one file, the live server,
-//! and tables for other programs. Its values are those of the crate `analysis`.
+//! and tables and metrics for other programs. Its values are those of the crate `analysis`.
 
 pub mod ab;
 mod background;
@@ -18,6 +18,7 @@ mod html;
 pub mod imports;
 mod json;
 pub mod kernels;
+pub mod monitoring;
 pub mod noise;
 mod paired;
 pub mod plan;

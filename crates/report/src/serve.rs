@@ -1,10 +1,11 @@
 //! The report as a server: the page, and the data behind it: runs, their views, trials, and the runs in progress.
 //!
 //! A request passes `connections` (limits), `guard` (access), `routes`, `report_cache` (data read from the store) or
-//! `watch` (events in the store), and `response`. Nothing is ever written.
+//! `watch` (events in the store) or `metrics` (running campaigns as numbers), and `response`. Nothing is ever written.
 
 mod connections;
 mod guard;
+mod metrics;
 mod page;
 mod recent;
 mod report_cache;

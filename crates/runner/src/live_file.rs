@@ -1,16 +1,19 @@
 //! The live file of a run: the campaign's events for `pgdyno serve` and other readers of the store.
 
+use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use model::cell::{Cell as PlannedCell, Levels as _};
+use model::factor::Factor;
 use model::plan::Plan;
 use model::record::{Run, Status, Trial};
 use model::secret::mask;
 use store::format::live::{
     self, Cell, Ended, How, Interval, Line, Notice, Preparing, TrialBegins, TrialEnded,
 };
-use store::{LiveWriter, Store, StoreError};
+use store::{LiveWriter, Store, StoreError, Totals};
 
 use crate::RunError;
 use crate::campaign::RunOutcome;
@@ -37,6 +40,8 @@ struct State {
     trial: Option<TrialBegins>,
     /// Time of the last reported step of a preparation.
     last_step: Option<Instant>,
+    /// Of all trials of this execution of the run.
+    totals: Totals,
     reported: bool,
 }
 
@@ -62,7 +67,8 @@ impl<'a> LiveFile<'a> {
                 count(&mut cells[at], trial);
             }
         }
-        let state = State { writer: None, cells, trial: None, last_step: None, reported: false };
+        let totals = Totals::default();
+        let state = State { writer: None, cells, trial: None, last_step: None, totals, reported: false };
         let live = Self { store, plan, run, begun: Timestamp::now(), next, state: Mutex::new(state) };
         live.begin_run();
         live
@@ -113,6 +119,7 @@ impl<'a> LiveFile<'a> {
                     remaining_us: remaining.us(),
                     warmup_us: cell.warmup.us(),
                     duration_us: cell.duration.us(),
+                    levels: levels(cell),
                 };
                 state.trial = Some(begins.clone());
                 let begun = self.begin_trial(state, begins);
@@ -127,7 +134,9 @@ impl<'a> LiveFile<'a> {
                 Line::Preparing(Preparing { at, what: (*what).to_owned(), done: *done, total: *total })
             }
             Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
-            Event::Load { interval, waits } => Line::Interval(Interval::new(interval, *waits)),
+            Event::Load { interval, waits } => {
+                Line::Interval(Interval::new(interval, *waits, &mut state.totals))
+            }
             Event::SessionEnded(_) => return,
             Event::TrialEnded(trial) => {
                 let Some(begun) = state.trial.take() else { return };
@@ -178,6 +187,11 @@ impl Observer for LiveFile<'_> {
         }
         self.write(event);
     }
+}
+
+fn levels(cell: &PlannedCell) -> BTreeMap<String, String> {
+    let level = |factor: Factor| Some((factor.name().to_owned(), cell.known_level(factor)?));
+    Factor::ALL.into_iter().filter_map(level).collect()
 }
 
 fn count(cell: &mut Cell, trial: &Trial) {

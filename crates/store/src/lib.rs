@@ -4,7 +4,8 @@
 //! outdated. docs/bundle.md describes every file of a bundle. In the order of the data: [`Store`] → `bundle` (an atomic
 //! directory) → `content` (a record as files) → `format`, `hlog`, `series`, `spans`, `metrics`, `waits`, `statements`
 //! (the form of each file; `columns` is common to the Parquet files), and next to it `index` and `check`; `acceptances`
-//! are accepted shifts of histories; `live` is the progress of running runs, `claim` the right to execute one.
+//! are accepted shifts of histories; `live` is the progress of running runs (`totals` of
+//! their load), `claim` the right to execute one.
 
 mod acceptances;
 mod bundle;
@@ -29,6 +30,7 @@ mod stacks;
 mod statements;
 mod store;
 mod sums;
+mod totals;
 mod waits;
 
 pub use check::Check;
@@ -41,3 +43,4 @@ pub use live::{LiveReader, LiveUpdate, LiveWriter};
 pub use parts::Part;
 pub use reader::StoreReader;
 pub use store::{Stamp, Store};
+pub use totals::{LATENCY_BOUNDS_US, PhaseTotals, Totals};

@@ -252,6 +252,7 @@ mod tests {
             remaining_us: 1,
             warmup_us: 0,
             duration_us: 1,
+            levels: [("server".to_owned(), "18".to_owned())].into(),
         }
     }
 

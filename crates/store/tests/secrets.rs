@@ -189,6 +189,7 @@ fn a_live_file_contains_no_secret() {
         remaining_us: 1,
         warmup_us: 0,
         duration_us: 1,
+        levels: [("settings".to_owned(), secret.clone())].into(),
     };
     writer.trial(head, begins).unwrap();
     writer.append(&Line::Notice(Notice { at, text: secret.clone() })).unwrap();

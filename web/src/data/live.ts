@@ -118,6 +118,8 @@ export interface TrialBegins {
   remaining_us: number;
   warmup_us: number;
   duration_us: number;
+  /** Levels of the cell by factor, as campaigns write them. */
+  levels: Record<string, string>;
 }
 
 /** About a second of the load. */

@@ -14,7 +14,7 @@ const head = {
 };
 const begins = (position: number): LiveEvent => ({
   kind: 'trial_begins', at: AT, position, of: 6, cell: '18, 1 client', cell_index: 0, repeat: 2, attempt: 1, reason: null,
-  remaining_us: 60e6, warmup_us: 1e6, duration_us: 10e6,
+  remaining_us: 60e6, warmup_us: 1e6, duration_us: 10e6, levels: {},
 });
 const interval = (second: number, waits: LiveWait[] | null = null): Interval => ({
   kind: 'interval', start_us: second * 1e6, width_us: 1e6, phase: 'measure', tps: 100 + second, failed: 0,

@@ -12,6 +12,7 @@ use report::export_tables::{Kind, Table};
 use serde_json::Value;
 
 use super::golden::{self, RUN, SIDES};
+use report::monitoring::all_live;
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)
@@ -57,6 +58,18 @@ fn the_tables_of_exports_are_documented() {
     }
     tables.push('\n');
     is_up_to_date("docs/export.md", |text| with_section(text, "export tables", &tables));
+}
+
+#[test]
+fn the_metrics_of_running_campaigns_are_documented() {
+    let mut table = "| metric | type | labels | meaning |\n|---|---|---|---|\n".to_owned();
+    for family in all_live() {
+        let name = family.metric_name() + family.ending();
+        let labels: Vec<String> = family.labels.iter().map(|label| format!("`{label}`")).collect();
+        let (kind, labels, help) = (family.kind.as_str(), labels.join(", "), &family.help);
+        writeln!(table, "| `{name}` | {kind} | {labels} | {help} |").unwrap();
+    }
+    is_up_to_date("docs/serve.md", |text| with_section(text, "live metrics", &table.replace("|  |", "| |")));
 }
 
 #[test]

@@ -162,7 +162,8 @@ fn query(request: &Request) -> impl Iterator<Item = (&str, &str)> {
 
 fn without_token(path: &str) -> Response {
     let headers = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
-    if path.starts_with("/api/") {
+    // Programs, not people, request these.
+    if path.starts_with("/api/") || path == "/metrics" {
         let error = "this request needs the token of `pgdyno serve`: open the URL that it printed, or send the token as \
                      `Authorization: Bearer`";
         let refusal = ErrorResponse { status: StatusCode::UNAUTHORIZED, error: error.to_owned() };

@@ -15,6 +15,7 @@ use store::{Store, StoreError, is_id};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
 use super::guard::{self, Guard};
+use super::metrics::Metrics;
 use super::page::{Page, PageError};
 use super::report_cache::ReportCache;
 use super::response::{Document, ErrorResponse, HTML, JSON};
@@ -26,6 +27,7 @@ pub(crate) struct Site {
     policy: HeaderValue,
     cache: Arc<ReportCache>,
     watch: Arc<Watch>,
+    metrics: Metrics,
 }
 
 impl Site {
@@ -35,7 +37,8 @@ impl Site {
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
         let cache = Arc::new(ReportCache::new(store));
         let watch = Arc::new(Watch::new(Arc::clone(&cache)));
-        Ok(Self { page: Document::new(page.html), policy, cache, watch })
+        let metrics = Metrics::new(Arc::clone(&cache));
+        Ok(Self { page: Document::new(page.html), policy, cache, watch, metrics })
     }
 }
 
@@ -48,6 +51,7 @@ pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
         .route("/api/runs/{id}/histories", get(histories))
         .route("/api/trials/{id}", get(detail))
         .route("/api/live", get(live))
+        .route("/metrics", get(metrics))
         .fallback(not_found)
         .with_state(site)
         .layer(CompressionLayer::new().quality(CompressionLevel::Fastest))
@@ -89,6 +93,10 @@ async fn detail(
 async fn live(State(site): State<Arc<Site>>) -> Result<Response, ErrorResponse> {
     let events = Sse::new(site.watch.listen().await?).keep_alive(KeepAlive::default());
     Ok(([(CACHE_CONTROL, "no-store")], events).into_response())
+}
+
+async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
+    site.metrics.response(&headers).await
 }
 
 async fn not_found() -> ErrorResponse {

@@ -9,8 +9,8 @@ use axum::response::sse;
 use jiff::Timestamp;
 use model::record::Trial;
 use serde::Serialize;
-use store::LiveReader;
 use store::format::live::{Ended, How, Line};
+use store::{LiveReader, Totals};
 use tokio::sync::{Semaphore, broadcast};
 use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::{Stream, StreamExt as _};
@@ -235,11 +235,15 @@ impl FollowedRun {
         }
         let mut messages = Vec::new();
         let mut has_ended = false;
-        for line in &update.lines {
+        for mut line in update.lines {
             if matches!(line, Line::Run(_)) {
                 self.messages.clear();
             }
             has_ended = matches!(line, Line::Ended(_));
+            // Only /metrics has a use for them.
+            if let Line::Interval(interval) = &mut line {
+                interval.totals = Totals::default();
+            }
             if let Some(message) = message(Some(run), line) {
                 self.messages.push(Arc::clone(&message));
                 messages.push(message);

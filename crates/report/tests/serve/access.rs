@@ -21,7 +21,7 @@ async fn the_page_may_connect_to_this_server_only_and_its_policy_is_sent() {
 async fn all_responses_have_the_security_headers() {
     let server = TestServer::new();
     let mut responses = vec![server.request(Method::GET, "/", &[(HOST, "evil.example")]).await];
-    for path in ["/", "/api/runs", "/api/runs/x", "/nowhere"] {
+    for path in ["/", "/api/runs", "/api/runs/x", "/metrics", "/nowhere"] {
         responses.push(server.get(path).await);
     }
     responses.push(server.request(Method::POST, "/", &[(HOST, OWN)]).await);
@@ -42,7 +42,7 @@ async fn only_get_and_head_are_accepted() {
     let head = server.request(Method::HEAD, "/api/runs", &[(HOST, OWN)]).await;
     assert_eq!((head.status, head.body.as_str()), (StatusCode::OK, ""));
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
-        for path in ["/", "/api/runs", "/api/live", "/nowhere"] {
+        for path in ["/", "/api/runs", "/api/live", "/metrics", "/nowhere"] {
             let response = server.request(method.clone(), path, &[(HOST, OWN)]).await;
             assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED, "{method} {path}");
             assert!(response.error().contains("GET"));

@@ -6,7 +6,7 @@ use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use store::format::live::{self, Ended, How, Line, TrialBegins};
-use store::{LiveWriter, Store};
+use store::{LiveWriter, Store, Totals};
 use tower::ServiceExt as _;
 
 use crate::{LONG, OWN, TestServer};
@@ -53,7 +53,7 @@ impl Listener {
     }
 }
 
-fn head(campaign: &str) -> live::Run {
+pub(crate) fn head(campaign: &str) -> live::Run {
     live::Run {
         format: live::VERSION,
         campaign: campaign.to_owned(),
@@ -64,7 +64,7 @@ fn head(campaign: &str) -> live::Run {
     }
 }
 
-fn begins() -> TrialBegins {
+pub(crate) fn begins() -> TrialBegins {
     TrialBegins {
         at: "2026-01-02T03:04:05Z".parse().unwrap(),
         position: 1,
@@ -77,6 +77,7 @@ fn begins() -> TrialBegins {
         remaining_us: 2_000_000,
         warmup_us: 0,
         duration_us: 1_000_000,
+        levels: [("clients".to_owned(), "8".to_owned())].into(),
     }
 }
 
@@ -97,6 +98,7 @@ fn interval(start_us: u64) -> Line {
             event: None,
             sessions: 3.5,
         }]),
+        totals: Totals::default(),
     })
 }
 

@@ -9,6 +9,7 @@ mod access;
 mod connections;
 mod data;
 mod live;
+mod metrics;
 
 use axum::Router;
 use axum::body::Body;

@@ -2,12 +2,15 @@
 //!
 //! A temporary file: it is removed when the run ends, and all results are in bundles.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::secret::MaskSecrets;
 use model::{message, waits};
 use serde::{Deserialize, Serialize};
 
 use crate::hlog;
+use crate::totals::Totals;
 
 /// The format that this release writes, and the only one that it reads.
 pub const VERSION: u32 = 1;
@@ -111,6 +114,9 @@ pub struct TrialBegins {
     pub warmup_us: u64,
     /// Length of the window.
     pub duration_us: u64,
+    /// Levels of the cell by factor; empty if an earlier release writes the file.
+    #[serde(default)]
+    pub levels: BTreeMap<String, String>,
 }
 
 /// Results of an interval of the load.
@@ -136,6 +142,9 @@ pub struct Interval {
     pub max_us: Option<f64>,
     /// Waits of the sessions in this second; null if they were not sampled.
     pub waits: Option<Vec<Wait>>,
+    /// Transactions of all trials since the run began or was resumed, by phase; empty if an earlier release writes the file.
+    #[serde(default, skip_serializing_if = "Totals::is_empty")]
+    pub totals: Totals,
 }
 
 /// A state of sessions in a second.
@@ -201,10 +210,13 @@ pub enum How {
 }
 
 impl Interval {
-    /// Results of an interval, with the waits of the sessions in its second.
-    pub fn new(interval: &message::Interval, waits: Option<&[waits::Waits]>) -> Self {
+    /// Results of an interval, with the waits of the sessions in its second. Adds it to the totals of the run.
+    pub fn new(interval: &message::Interval, waits: Option<&[waits::Waits]>, totals: &mut Totals) -> Self {
         let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
-        let mut latencies = hlog::latencies(interval).unwrap_or_default();
+        let by_phase = hlog::latencies_by_phase(interval).unwrap_or_default();
+        totals.add(interval, &by_phase);
+        let mut latencies: hlog::Latencies =
+            by_phase.into_iter().flat_map(|(_, latencies)| latencies).collect();
         latencies.sort_unstable();
         let quantile = |q| quantile_us(&latencies, q);
         Self {
@@ -218,6 +230,7 @@ impl Interval {
             p99_us: quantile(0.99),
             max_us: quantile(1.0),
             waits: waits.map(|waits| waits.iter().map(Wait::new).collect()),
+            totals: totals.clone(),
         }
     }
 }
@@ -252,7 +265,10 @@ impl MaskSecrets for Line {
             Self::Run(run) => run.cells.iter_mut().for_each(|cell| cell.cell.mask_secrets()),
             Self::Preparing(preparing) => preparing.what.mask_secrets(),
             Self::Notice(notice) => notice.text.mask_secrets(),
-            Self::TrialBegins(begins) => begins.cell.mask_secrets(),
+            Self::TrialBegins(begins) => {
+                begins.cell.mask_secrets();
+                begins.levels.values_mut().for_each(MaskSecrets::mask_secrets);
+            }
             Self::TrialEnded(ended) => ended.reasons.mask_secrets(),
             Self::Ended(ended) => ended.why.mask_secrets(),
             Self::Interval(_) => {}
