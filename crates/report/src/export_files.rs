@@ -1,10 +1,13 @@
-//! Export tables in files: Parquet, CSV or JSON. Files have temporary names and are renamed when all are complete.
+//! Trials in files: as tables in Parquet, CSV or JSON, or as [metrics](MetricsExport). Files have temporary names and are
+//! renamed when all are complete.
 
 mod csv;
 mod file;
 mod jsonl;
+mod metrics;
 mod parquet;
 
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +16,7 @@ use store::{StoreError, StoreReader};
 
 use crate::export_tables::{Table, Value};
 use file::PendingFile;
+pub use metrics::{MetricsExport, MetricsFormat, WrittenMetrics};
 
 /// Error of an export. Incomplete files are removed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,9 @@ pub enum ExportError {
     /// The directory is a file.
     #[error("{} exists and is not a directory", .0.display())]
     NotADirectory(PathBuf),
+    /// The file is a directory.
+    #[error("{} is a directory, and metrics are one file: name it", .0.display())]
+    IsADirectory(PathBuf),
     /// The directory could not be created.
     #[error("could not create the directory {}", directory.display())]
     CreateDirectory {
@@ -109,6 +116,12 @@ pub struct WrittenFile {
     pub table: Table,
     /// Number of its rows.
     pub rows: u64,
+}
+
+impl fmt::Display for WrittenFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {} rows of {}", self.path, self.rows, self.table.name())
+    }
 }
 
 /// A file that rows are added to.

@@ -6,9 +6,13 @@
 mod family;
 mod live;
 mod load;
+mod otlp;
 mod point;
 mod text;
+mod trial;
 
-pub use family::{Family, Kind, LIVE, Unit, all_live};
+pub use family::{Family, Kind, Unit, all_live};
 pub use live::LiveRun;
+pub(crate) use otlp::write_otlp;
+pub(crate) use text::{END as OPENMETRICS_END, openmetrics_parts};
 pub use text::{Syntax, running};

@@ -1,11 +1,11 @@
-//! `pgdyno export`: trials as flat tables in files.
+//! `pgdyno export`: trials as flat tables, or as metrics, in files.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 use analysis::select::{Selector, trials_of_any};
 use clap::{Args, ValueEnum};
-use report::export_files::{Export, ExportOutcome, FileFormat};
+use report::export_files::{Export, ExportOutcome, FileFormat, MetricsExport, MetricsFormat};
 use report::export_tables::Table;
 
 use crate::completion;
@@ -14,7 +14,7 @@ use crate::interrupt;
 use crate::output::note;
 use crate::store_arg::StoreArg;
 
-/// Write trials as flat tables: Parquet, CSV or JSON, for DuckDB, pandas and the like
+/// Write trials as tables (Parquet, CSV, JSON) or metrics (OpenMetrics, OTLP)
 ///
 /// The tables: runs, trials (one row a trial with the levels of all factors, figures and validity), cells (summaries of
 /// their trials), intervals (each second of the load), scripts (each second by script), series (readings of metrics),
@@ -22,6 +22,8 @@ use crate::store_arg::StoreArg;
 ///
 /// Without a selector, all trials are exported; `latest` is the latest run. Invalid trials are included: filter by the
 /// column `validity`. Files are written under temporary names and renamed when all are complete.
+///
+/// The formats openmetrics and otlp are one file with the metrics of all trials over time, with their original times.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -29,6 +31,7 @@ Examples:
   pgdyno export latest --table trials -o trials.csv   one table of the latest run; format by the extension
   pgdyno export campaign:upgrade --table cells --table intervals --format csv -o upgrade
   pgdyno export latest --table trials --format json -o - | jq .tps
+  pgdyno export latest --format openmetrics -o latest.om
 
 Exit codes: 0 all is written, 1 error, 130 interrupted; no incomplete file is left.")]
 pub(crate) struct ExportArgs {
@@ -37,7 +40,7 @@ pub(crate) struct ExportArgs {
     #[arg(value_name = "SELECTOR", add = completion::selectors())]
     selectors: Vec<Selector>,
 
-    /// Directory for the tables, created if needed; with one --table, the file (- is standard output)
+    /// Directory for the tables, created if needed; with one --table, or for metrics, the file (- is standard output)
     #[arg(short, long, value_name = "DIR|FILE")]
     output: PathBuf,
 
@@ -61,6 +64,10 @@ enum FormatName {
     Csv,
     /// JSON, one object a line
     Json,
+    /// Metrics as OpenMetrics text, for `promtool tsdb create-blocks-from openmetrics`
+    Openmetrics,
+    /// Metrics as OTLP/JSON lines, for the OpenTelemetry Collector's otlpjsonfile receiver
+    Otlp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -92,12 +99,21 @@ impl TableName {
     }
 }
 
-impl From<FormatName> for FileFormat {
-    fn from(name: FormatName) -> Self {
-        match name {
-            FormatName::Parquet => Self::Parquet,
-            FormatName::Csv => Self::Csv,
-            FormatName::Json => Self::Json,
+impl FormatName {
+    fn of_tables(self) -> Option<FileFormat> {
+        match self {
+            Self::Parquet => Some(FileFormat::Parquet),
+            Self::Csv => Some(FileFormat::Csv),
+            Self::Json => Some(FileFormat::Json),
+            Self::Openmetrics | Self::Otlp => None,
+        }
+    }
+
+    fn of_metrics(self) -> Option<MetricsFormat> {
+        match self {
+            Self::Openmetrics => Some(MetricsFormat::OpenMetrics),
+            Self::Otlp => Some(MetricsFormat::Otlp),
+            Self::Parquet | Self::Csv | Self::Json => None,
         }
     }
 }
@@ -107,15 +123,28 @@ impl ExportArgs {
         let reading = self.store.read()?;
         let trials = trials_of_any(&reading, &self.selectors)?;
         let interrupt = interrupt::flag()?;
-        let export = self.export()?;
-        match export.write(&reading, &trials, &|| interrupt.load(Ordering::Relaxed)) {
-            Ok(ExportOutcome::Complete(files)) => {
+        let is_interrupted = || interrupt.load(Ordering::Relaxed);
+        let written = match self.format.and_then(FormatName::of_metrics) {
+            Some(format) => {
+                let written = self.metrics(format)?.write(&reading, &trials, &is_interrupted);
+                written.map(|written| written.map(|written| vec![written.to_string()]))
+            }
+            None => {
+                let written = self.export()?.write(&reading, &trials, &is_interrupted);
+                written.map(|outcome| match outcome {
+                    ExportOutcome::Complete(files) => Some(files.iter().map(ToString::to_string).collect()),
+                    ExportOutcome::Interrupted => None,
+                })
+            }
+        };
+        match written {
+            Ok(Some(files)) => {
                 for file in files {
-                    note(&format!("{}: {} rows of {}\n", file.path, file.rows, file.table.name()));
+                    note(&format!("{file}\n"));
                 }
                 Ok(Exit::Ok)
             }
-            Ok(ExportOutcome::Interrupted) => {
+            Ok(None) => {
                 note("interrupted: nothing was written\n");
                 Ok(Exit::Interrupted)
             }
@@ -123,6 +152,16 @@ impl ExportArgs {
             Err(error) if error.is_broken_pipe() => Ok(Exit::Ok),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// Format and destination of an export of metrics.
+    fn metrics(&self, format: MetricsFormat) -> Result<MetricsExport, Usage> {
+        if !self.tables.is_empty() {
+            return Err(Usage(
+                "error: --table is for the formats of tables: openmetrics and otlp have the metrics of all of them".to_owned(),
+            ));
+        }
+        Ok(MetricsExport { format, output: self.output.clone() })
     }
 
     /// Tables, format and destination of the export.
@@ -134,7 +173,8 @@ impl ExportArgs {
             tables = Table::ALL.to_vec();
         }
         let from_extension = FileFormat::from_extension(&self.output);
-        let format = self.format.map(FileFormat::from).or(from_extension).unwrap_or(FileFormat::Parquet);
+        let format =
+            self.format.and_then(FormatName::of_tables).or(from_extension).unwrap_or(FileFormat::Parquet);
         let is_file = self.output == Path::new("-")
             || (!self.output.is_dir() && (from_extension.is_some() || self.output.exists()));
         if let (true, [first, second, ..]) = (is_file, tables.as_slice()) {

@@ -11,6 +11,7 @@ mod cycles;
 mod damage;
 mod docs;
 mod export;
+mod export_metrics;
 mod floors;
 mod generated;
 mod golden;

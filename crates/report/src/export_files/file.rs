@@ -49,6 +49,14 @@ impl PendingFile {
         Ok(Box::new(BufWriter::new(file.map_err(|source| self.failed(source))?)))
     }
 
+    /// A nameless file for what must be written in another order: next to the file if it is one.
+    pub(super) fn scratch(&self) -> io::Result<File> {
+        match self.temporary.as_ref().and_then(|temporary| temporary.path().parent()) {
+            Some(directory) => tempfile::tempfile_in(directory),
+            None => tempfile::tempfile(),
+        }
+    }
+
     /// The error of a failed write.
     pub(super) fn failed(&self, source: io::Error) -> ExportError {
         ExportError::Write { place: self.shown(), source }

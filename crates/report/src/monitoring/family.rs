@@ -153,7 +153,7 @@ pub(super) const SESSIONS: Family = family(
 );
 
 /// Families of running campaigns, except those of the latest second, which [`all_live`] adds.
-pub const LIVE: [&Family; 17] = [
+const LIVE: [&Family; 17] = [
     &BUILD,
     &RUNNING,
     &RUN,
@@ -214,6 +214,11 @@ impl Family {
         let labels: &[&str] = if series.label.is_some() { &["of"] } else { &[] };
         // The catalogue's texts are Markdown.
         Self { name: series.metric.clone().into(), kind, labels, help: help.replace('`', "").into() }
+    }
+
+    /// Whether its values count from the start of the load.
+    pub(super) fn is_of_load(&self) -> bool {
+        [&TRANSACTIONS, &FAILED, &LATENCY].contains(&self)
     }
 
     /// Unit of its values, and how many of pgdyno's units are one.

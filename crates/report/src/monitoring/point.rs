@@ -1,6 +1,7 @@
 //! Values of a family, before they are in a format.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use store::PhaseTotals;
 
@@ -9,10 +10,12 @@ use super::family::Family;
 /// Receives values of families.
 pub(super) type Add<'f, 'a> = &'f mut dyn FnMut(&Family, Stream<'a>);
 
+/// Labels in addition to those of the run or trial.
+pub(super) type Labels<'a> = Vec<(&'a str, Cow<'a, str>)>;
+
 /// Values under the same labels, in order of time.
 pub(super) struct Stream<'a> {
-    /// Labels in addition to those of the run or trial.
-    pub(super) labels: Vec<(&'a str, Cow<'a, str>)>,
+    pub(super) labels: Labels<'a>,
     pub(super) points: Vec<Point>,
 }
 
@@ -35,9 +38,30 @@ pub(super) struct Histogram {
     pub(super) sum: f64,
 }
 
+/// Values by family and labels.
+#[derive(Default)]
+pub(super) struct Metrics<'a>(BTreeMap<String, (Family, BTreeMap<Labels<'a>, Vec<Point>>)>);
+
+impl<'a> Metrics<'a> {
+    /// Adds values, which are later than those with the same labels.
+    pub(super) fn add(&mut self, family: &Family, stream: Stream<'a>) {
+        let of_family = self.0.entry(family.dotted_name());
+        let (_, streams) = of_family.or_insert_with(|| (family.clone(), BTreeMap::new()));
+        streams.entry(stream.labels).or_default().extend(stream.points);
+    }
+
+    /// The families that have values.
+    pub(super) fn into_families(self) -> impl Iterator<Item = (Family, Vec<Stream<'a>>)> {
+        let streams = |streams: BTreeMap<Labels<'a>, Vec<Point>>| {
+            streams.into_iter().map(|(labels, points)| Stream { labels, points }).collect()
+        };
+        self.0.into_values().map(move |(family, of_family)| (family, streams(of_family)))
+    }
+}
+
 impl<'a> Stream<'a> {
     /// One value for now.
-    pub(super) fn now(labels: Vec<(&'a str, Cow<'a, str>)>, value: f64) -> Self {
+    pub(super) fn now(labels: Labels<'a>, value: f64) -> Self {
         Self { labels, points: vec![Point { at_us: None, value: Value::Number(value) }] }
     }
 }

@@ -6,11 +6,13 @@
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
+use model::record::TrialRecord;
 use store::LATENCY_BOUNDS_US;
 
 use super::family::{BUILD, Family, Kind, RUNNING, all_live};
 use super::live::LiveRun;
-use super::point::{Histogram, Stream, Value};
+use super::point::{Histogram, Point, Stream, Value};
+use super::trial;
 
 /// One of the two formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,19 +62,47 @@ pub fn running<'r>(syntax: Syntax, runs: impl Iterator<Item = &'r LiveRun>, now:
     text.end()
 }
 
+/// What a document in OpenMetrics has of a trial in a family.
+pub(crate) struct Part {
+    /// Name of the family, with the ending of its samples.
+    pub(crate) name: String,
+    /// The lines before the samples of all trials.
+    pub(crate) head: String,
+    /// The samples.
+    pub(crate) samples: String,
+    /// Their number.
+    pub(crate) count: u64,
+}
+
+/// The metrics of a stored trial in OpenMetrics, with their times.
+pub(crate) fn openmetrics_parts(record: &TrialRecord) -> impl Iterator<Item = Part> {
+    let common = [("run", record.trial.run.id.as_str()), ("trial", record.trial.id.as_str())];
+    trial::metrics(record).into_families().map(move |(family, streams)| {
+        let mut head = Text::new(Syntax::OpenMetrics);
+        head.family(&family);
+        let mut samples = Text::new(Syntax::OpenMetrics);
+        for stream in &streams {
+            samples.stream(&family, &common, stream);
+        }
+        let name = family.metric_name() + family.ending();
+        Part { name, head: head.out, samples: samples.out, count: samples.samples }
+    })
+}
+
 /// A document that is being written.
-pub(super) struct Text {
+struct Text {
     syntax: Syntax,
     out: String,
+    samples: u64,
 }
 
 impl Text {
-    pub(super) fn new(syntax: Syntax) -> Self {
-        Self { syntax, out: String::new() }
+    fn new(syntax: Syntax) -> Self {
+        Self { syntax, out: String::new(), samples: 0 }
     }
 
     /// The head of a family. Its samples follow.
-    pub(super) fn family(&mut self, family: &Family) {
+    fn family(&mut self, family: &Family) {
         let (name, help) = (family.metric_name(), help(self.syntax, &family.help));
         // Writing to a string does not fail.
         let _ = match self.syntax {
@@ -90,7 +120,7 @@ impl Text {
     }
 
     /// The samples of a stream, under its labels and those that it shares with others.
-    pub(super) fn stream(&mut self, family: &Family, common: &[(&str, &str)], stream: &Stream<'_>) {
+    fn stream(&mut self, family: &Family, common: &[(&str, &str)], stream: &Stream<'_>) {
         let mut labels = String::new();
         let own = stream.labels.iter().map(|(name, value)| (*name, &**value));
         for (name, value) in common.iter().copied().chain(own) {
@@ -98,7 +128,13 @@ impl Text {
                 write!(labels, "{}{name}=\"{}\"", if labels.is_empty() { "" } else { "," }, escaped(value));
         }
         let name = family.metric_name();
-        for point in &stream.points {
+        let millisecond = |point: &Point| point.at_us.map(|at_us| at_us.div_euclid(1000));
+        let mut points = stream.points.iter().peekable();
+        while let Some(point) = points.next() {
+            // Prometheus stores milliseconds, and refuses two values of one.
+            if points.peek().is_some_and(|next| millisecond(next) == millisecond(point)) {
+                continue;
+            }
             match &point.value {
                 Value::Number(value) => {
                     let name = format!("{name}{}", family.ending());
@@ -143,10 +179,11 @@ impl Text {
             };
         }
         self.out.push('\n');
+        self.samples += 1;
     }
 
     /// The document.
-    pub(super) fn end(mut self) -> String {
+    fn end(mut self) -> String {
         if self.syntax == Syntax::OpenMetrics {
             self.out.push_str(END);
         }
@@ -155,7 +192,7 @@ impl Text {
 }
 
 /// The last line of a document in OpenMetrics.
-pub(super) const END: &str = "# EOF\n";
+pub(crate) const END: &str = "# EOF\n";
 
 /// OpenMetrics writes integral bounds with a decimal point, and Prometheus makes the other format's the same.
 fn bound_text(bound: f64) -> String {
