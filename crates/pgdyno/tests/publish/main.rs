@@ -1,8 +1,9 @@
 //! Content of real servers, the oldest and the newest, after `pgdyno publish`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that panics has failed")]
 
-#[path = "../../analysis/tests/fixture/bundles.rs"]
+#[path = "../../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
+mod grafana;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
