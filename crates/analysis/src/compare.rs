@@ -22,9 +22,11 @@ use differences::FactsCache;
 use figures::FiguresCache;
 use matching::{Selected, Shared, match_cells};
 
+pub use advice::Advice;
 pub use differences::Differences;
 pub use gate::{Gate, GateError, GateOutcome, Gates};
 pub use other_tests::{OtherTests, other_tests};
+pub(crate) use sentence::{MAX_SMALL_SHARE, extreme, result};
 pub use sentence::{cell_of, change_in_words, gate_sentences, interval, sentence};
 
 /// A comparison to make.
@@ -184,7 +186,7 @@ pub struct MetricRows {
     /// Rows by variant, then by cell.
     pub rows: Vec<Row>,
     /// For each pair, what would decide its undecided cells.
-    pub advice: Vec<Option<String>>,
+    pub advice: Vec<Vec<Advice>>,
 }
 
 impl Compared {

@@ -113,6 +113,17 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
     })
 }
 
+/// Explanation of these trials of one cell, without those that can't be read or explained; `None` without any.
+pub(crate) fn explain_trials(reader: &StoreReader, ids: &[&str]) -> Option<CellExplanation> {
+    let explained = |id: &&str| {
+        let record = reader.load(id)?;
+        let explanation = explain(&record).ok()?;
+        Some((record.trial, explanation))
+    };
+    let (trials, explanations): (Vec<Trial>, Vec<Explanation>) = ids.iter().filter_map(explained).unzip();
+    combine(&trials, &explanations)
+}
+
 /// Explanation of a single trial.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! Overview of some trials: the cells next to each other, with the results of their trials.
 
+mod answers;
 mod environment;
+mod findings;
 mod paired;
 mod read;
 mod scalability;
@@ -26,11 +28,14 @@ use crate::layout::{ColumnKey, Layout, PanelKey, clients_of, column_levels, plan
 use crate::metric::{Metric, better, figures, presentation};
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, trees};
 use crate::spans::{Spans, lone_us};
+use answers::{answer_alone, answers_on_columns};
 use paired::{paired_cells, paired_comparisons};
 use scripts::script;
 use verdicts::judge_columns;
 use view::View;
 
+pub use answers::explain_answers;
+pub use findings::by_cause;
 pub use read::{read, read_run, read_trials};
 
 /// Creates the view of some trials; `contexts` are by trial id, and may lack some.
@@ -51,13 +56,19 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     add_spans(&mut panels, &trials, contexts);
     let cells: Vec<RecordedCell> = layout.panels.iter().map(|key| key.0.clone()).collect();
     let paired = paired_cells(&trials);
-    let comparisons = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
+    let judged = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
+    let (paired, of_pairs) = paired_comparisons(&paired, &layout, &columns, &trials);
+    let mut answers = answers_on_columns(&judged, &columns, &panels, &confounds, &trials);
+    answers.extend(of_pairs);
+    answers.extend(answer_alone(&columns, &panels).filter(|_| answers.is_empty()));
+    answers.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.size.total_cmp(&a.size)));
     View {
         schema: view::SCHEMA,
+        findings: by_cause(panels.iter().flat_map(view::Panel::findings)),
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
-        paired: paired_comparisons(&paired, &layout, &columns),
+        paired,
         columns,
-        comparisons,
+        answers,
         profiles: profiles(&panels, contexts),
         notes: notes(cells.iter().filter_map(|cell| cell.acceleration.into_known())),
         panels,

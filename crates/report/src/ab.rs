@@ -6,6 +6,7 @@ use plaintext::figures::{change, counted, duration};
 use plaintext::table::{Format, GAP, Table};
 use plaintext::wrap;
 
+use crate::answers::{command, headline};
 use crate::paired::interval;
 
 /// Columns of a line, as mailing lists want it.
@@ -60,7 +61,7 @@ pub fn text(view: &View, counted: Option<&View>, subject: &Subject) -> String {
         out.push('\n');
         out.extend(subject.gates.iter().map(|gate| wrap(gate, WIDTH)));
     }
-    out += &format!("\nTo repeat it:\n{}", command(&subject.command));
+    out += &format!("\nTo repeat it:\n{}", command(&subject.command, WIDTH));
     out
 }
 
@@ -154,22 +155,14 @@ fn counted_cell(view: &View) -> Option<String> {
 
 /// Comparisons by counted instructions.
 fn by_counting(view: &View) -> String {
-    let baseline = view.columns.first().map(|column| column.label.as_str()).unwrap_or_default();
     let mut out = String::new();
-    for comparison in &view.comparisons {
-        let variant = &view.columns[comparison.column].label;
-        let text = format!("{variant} against {baseline}: {}", comparison.sentence);
-        out += &format!("\n{}", wrap(&text, WIDTH));
+    for answer in view.answers.iter().filter(|answer| answer.column.is_some()) {
+        let advice = answer.next.iter().map(|advice| format!(". {advice}"));
+        out += &format!("\n{}", wrap(&(headline(answer) + &advice.collect::<String>()), WIDTH));
     }
     out + &wrap(
         "Instructions of client, server and kernel together were counted: path length, without caches and waiting. It is not \
          throughput.",
         WIDTH,
     )
-}
-
-/// A command in lines that a shell takes for one.
-fn command(command: &str) -> String {
-    let lines = wrap(command, WIDTH - 2);
-    lines.trim_end().replace('\n', " \\\n") + "\n"
 }

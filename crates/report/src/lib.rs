@@ -2,6 +2,7 @@
 //! and tables and metrics for other programs. Its values are those of the crate `analysis`.
 
 pub mod ab;
+mod answers;
 mod background;
 pub mod bundles;
 mod chart;

@@ -12,6 +12,7 @@ pub use cells::CellLine;
 pub use trial::TrialReport;
 
 use crate::chart::Terminal;
+use analysis::overview::view::Answer;
 use analysis::select::RunSelection;
 use analysis::select::{SelectError, Selector};
 use cells::CellsReport;
@@ -59,9 +60,14 @@ impl Shown {
     pub fn document(&self) -> Document<'_> {
         let (trial, cells) = match &self.0 {
             What::Trial(trial) => (Some(trial.as_ref()), None),
-            What::Cells(cells) => (None, Some(cells.lines.as_slice())),
+            What::Cells(cells) => (None, Some(cells)),
         };
-        Document { schema: 1, trial, cells }
+        Document {
+            schema: 1,
+            trial,
+            answers: cells.map(|cells| cells.view.answers.as_slice()),
+            cells: cells.map(|cells| cells.lines.as_slice()),
+        }
     }
 }
 
@@ -71,6 +77,8 @@ pub struct Document<'a> {
     schema: u32,
     /// The trial, if one is selected.
     trial: Option<&'a TrialReport>,
+    /// The answers, if several trials are selected.
+    answers: Option<&'a [Answer]>,
     /// The cells, if several trials are selected.
     cells: Option<&'a [CellLine]>,
 }

@@ -3,14 +3,18 @@
 use model::factor::Factor;
 use model::machine::HOST;
 
+use crate::answers;
 use crate::background;
 use crate::json::json_pretty;
 use crate::paired::paired_tables;
 use crate::scalability;
 use crate::scripts;
 use crate::spans;
-use crate::text_width::wrapped;
-use analysis::overview::view::{Column, Confound, Panel, Point, Row, Run, Trial, View};
+use crate::text_width::{TEXT_WIDTH, wrapped};
+use analysis::overview::by_cause;
+use analysis::overview::view::{
+    Column, Confound, Finding, FindingGroup, Panel, Point, Row, Run, Trial, View,
+};
 use plaintext::figures::{self, counted};
 use plaintext::table::{Format, GAP, Table};
 
@@ -38,7 +42,10 @@ fn page(view: &View, format: Format) -> String {
         out.push_str(&line);
         out.push_str(if format == Format::Markdown { "  \n" } else { "\n" });
     }
-    out.push_str(&comparisons(view, format));
+    if !view.answers.is_empty() {
+        out.push('\n');
+        out.push_str(&answers::in_format(&view.answers, format, TEXT_WIDTH));
+    }
     for table in paired_tables(&view.paired) {
         out.push('\n');
         out.push_str(&heading(&table.title));
@@ -98,20 +105,6 @@ fn kernels(view: &View, format: Format) -> String {
         }
     }
     if lines.is_empty() { String::new() } else { below(&lines, format) }
-}
-
-/// Comparison of each column with the first one.
-fn comparisons(view: &View, format: Format) -> String {
-    let lines = view.comparisons.iter().map(|comparison| {
-        let (column, baseline) = (&view.columns[comparison.column].label, &view.columns[0].label);
-        let text = format!("{column} against {baseline}: {}", comparison.sentence);
-        match format {
-            Format::Markdown => format!("**{text}**  \n"),
-            _ => wrapped(&text),
-        }
-    });
-    let lines: String = lines.collect();
-    if lines.is_empty() { lines } else { format!("\n{lines}") }
 }
 
 /// Differences that confound the comparison. Long values (build options) are cut.
@@ -234,7 +227,7 @@ fn marks(point: &Point) -> Vec<&'static str> {
     marks.into_iter().filter_map(|(has, mark)| has.then_some(mark)).collect()
 }
 
-/// Legend of the columns and marks: every suspect or invalid trial with its reasons.
+/// Legend of the columns and marks: what made trials suspect or invalid, by cause.
 fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
     let mut lines = vec![format!("geometric mean and range{n}; {} is better", panel.figure.better)];
@@ -244,9 +237,23 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
     for (validity, mark, what) in
         [("suspect", SUSPECT, "suspect, used"), ("invalid", INVALID, "invalid, not used")]
     {
-        for (row, column, trial) in panel.trials().filter(|(_, _, trial)| trial.validity == validity) {
-            let at = location(row, &view.columns[column]);
-            lines.push(format!("{mark} {what}: {at}, repeat {}: {}", trial.repeat, reasons(trial)));
+        let trials = || panel.trials().filter(|(.., trial)| trial.validity == validity);
+        let counts = |finding: &Finding| finding.validity != "valid";
+        let findings = trials().flat_map(|(.., trial)| trial.findings());
+        for FindingGroup { gate, evidence, trials: ids, .. } in
+            by_cause(findings.filter(|(_, finding)| counts(finding)))
+        {
+            let only = trials().find(|(.., trial)| *ids == [trial.id.as_str()]);
+            let place = match only {
+                Some((row, column, trial)) => place(row, &view.columns[column], trial),
+                None => counted(ids.len(), "trial"),
+            };
+            lines.push(format!("{mark} {what}: {place}: {gate}: {evidence}"));
+        }
+        let has_none = |trial: &Trial| !trial.findings.iter().any(counts);
+        for (row, column, trial) in trials().filter(|(.., trial)| has_none(trial)) {
+            let place = place(row, &view.columns[column], trial);
+            lines.push(format!("{mark} {what}: {place}: no reason recorded"));
         }
     }
     for row in &panel.rows {
@@ -271,6 +278,11 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
 fn location(row: &Row, column: &Column) -> String {
     let clients = row.clients.map(|clients| counted(clients as usize, "client") + ", ");
     format!("{}{}", clients.unwrap_or_default(), column.label)
+}
+
+/// `8 clients, PostgreSQL 18.1, repeat 2`.
+fn place(row: &Row, column: &Column, trial: &Trial) -> String {
+    format!("{}, repeat {}", location(row, column), trial.repeat)
 }
 
 /// Lines that explain the table above them.

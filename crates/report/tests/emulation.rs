@@ -94,7 +94,7 @@ fn a_report_gives_no_verdict_on_what_was_emulated_in_real_time_and_says_why() {
     let names: Vec<&str> = verdicts.iter().map(|verdict| verdict.verdict).collect();
     assert_eq!(names, ["REGRESSION", "NO VERDICT", "REGRESSION"]);
     assert_eq!((verdicts[1].change, verdicts[1].ci95_low, verdicts[1].p_holm), (None, None, None));
-    let sentence = &view.comparisons[0].sentence;
+    let sentence = &view.answers[0].sentence;
     assert!(sentence.starts_with("tps: 2 of 4 cells regressed, 2 no verdict"), "{sentence}");
 
     let tables = tables(&view, Format::Table);

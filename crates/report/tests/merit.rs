@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use analysis::compare::{Compared, Request, compare};
 use analysis::overview;
-use analysis::overview::view::{Panel, Verdict};
+use analysis::overview::view::{AnswerKind, Panel, Verdict};
 use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, emulated, on, record, with_metric, with_validity};
 use model::cell::Cell;
@@ -286,8 +286,12 @@ fn without_a_verdict_the_first_line_says_what_to_do() {
         }
     }
     let view = overview::read(&bundles.reader(), &RunSelection::Latest).unwrap();
-    let sentence = &view.comparisons[0].sentence;
-    assert!(sentence.starts_with("no verdict in 2 of 2 cells: too noisy (2 unstable). "), "{sentence}");
+    let [answer] = view.answers.as_slice() else { unreachable!("one comparison") };
+    assert_eq!(answer.kind, AnswerKind::Open);
+    assert_eq!(answer.sentence, "no verdict in 2 of 2 cells: too noisy (2 unstable)");
+    assert_eq!(answer.confidence, None);
+    let [next] = answer.next.as_slice() else { unreachable!("{answer:?}") };
+    let sentence = next.to_string();
     let wanted: usize = sentence.split("repeats=").nth(1).unwrap().parse().unwrap();
     assert!((50..300).contains(&wanted), "{sentence}");
     // Four cells lack as many trials of half a minute.
@@ -356,7 +360,7 @@ fn a_report_has_the_verdict_of_compare_on_each_script() {
         assert_eq!(verdict.change, row.ratio().map(|ratio| ratio - 1.0));
     }
     // The script that changed is the first sentence, the other one is not mentioned.
-    let sentence = &view.comparisons[0].sentence;
+    let sentence = &view.answers[0].sentence;
     assert!(sentence.starts_with("script.latency.mean{write.sql}: REGRESSION: +40.0%"), "{sentence}");
     assert!(sentence.ends_with(". tps: EQUIVALENT: 0.0% (-0.6% to +0.6%)"), "{sentence}");
     assert!(!sentence.contains("read.sql"), "{sentence}");
@@ -377,8 +381,9 @@ fn a_report_does_not_mention_scripts_that_did_not_change() {
     let point = view.panels[0].rows[0].points[1].as_ref().unwrap();
     let verdicts = point.scripts.iter().map(|script| script.verdict.as_ref().unwrap().verdict);
     assert_eq!(verdicts.collect::<Vec<_>>(), ["EQUIVALENT"; 2]);
-    assert!(view.comparisons[0].sentence.starts_with("EQUIVALENT"), "{}", view.comparisons[0].sentence);
-    assert!(!view.comparisons[0].sentence.contains("script"), "{}", view.comparisons[0].sentence);
+    let [answer] = view.answers.as_slice() else { unreachable!("one comparison") };
+    assert!(answer.sentence.starts_with("EQUIVALENT"), "{answer:?}");
+    assert!(!answer.sentence.contains("script"), "{answer:?}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use analysis::compare::{Compared, Gates, Request, compare};
 use analysis::judgement::Row;
 use analysis::overview;
-use analysis::overview::view::{PairedComparison, View};
+use analysis::overview::view::{Answer, AnswerKind, PairedComparison, View};
 use analysis::power::expected_sessions;
 use analysis::select::RunSelection;
 use bundles::{Bundles, with_validity};
@@ -50,6 +50,11 @@ fn compared(bundles: &Bundles, selectors: [&str; 2], metrics: &[&str], gates: &[
         margins: Vec::new(),
     };
     compare(&bundles.reader(), &request).unwrap()
+}
+
+/// The answer on a column.
+fn on_column(view: &View, column: usize) -> &Answer {
+    view.answers.iter().find(|answer| answer.column == Some(column)).unwrap()
 }
 
 /// The verdict by each figure.
@@ -147,7 +152,11 @@ fn cpu_time_decides_next_to_throughput_where_the_campaign_says_so() {
         "the verdict is by server CPU time per transaction; EQUIVALENT by transactions per second: ";
     assert!(verdict.cautions.iter().any(|of| of.starts_with(caution)), "{:?}", verdict.cautions);
     assert_eq!(of_point(1).verdict.as_ref().unwrap().by, None);
-    assert!(of_view.comparisons[1].sentence.contains("cpu_per_transaction: "), "{:?}", of_view.comparisons);
+    let answer = on_column(&of_view, 2);
+    assert_eq!(answer.kind, AnswerKind::Worse);
+    assert!(answer.sentence.starts_with("cpu_per_transaction: REGRESSION: +"), "{answer:?}");
+    assert!(!answer.sentence.contains("tps"), "it does not decide: {answer:?}");
+    assert_eq!(on_column(&of_view, 1).kind, AnswerKind::Same);
 
     let outcomes = |bundles: &Bundles| {
         let all = compared(bundles, ["server=16", "server=18"], &[], &[]);
@@ -180,10 +189,13 @@ fn few_sessions_do_not_decide_and_say_how_many_would() {
     );
     let more = format!("8 sessions; about {left} more would decide it, ");
     assert!(comparison.sentence.contains(&more), "{}", comparison.sentence);
-    let of_column = &open.comparisons[1].sentence;
+    let answer = on_column(&open, 2);
     let run = &open.runs[0].id;
-    assert!(of_column.contains(&format!("About {left} more sessions (")), "{of_column}");
-    assert!(of_column.contains(&format!("would decide: pgdyno resume --run {run}")), "{of_column}");
+    assert_eq!(answer.kind, AnswerKind::Open);
+    let [next] = answer.next.as_slice() else { unreachable!("{answer:?}") };
+    assert!(next.text.starts_with(&format!("About {left} more sessions (")), "{next}");
+    assert!(next.text.ends_with(") would decide"), "{next}");
+    assert_eq!(next.commands, [format!("pgdyno resume --run {run}")]);
 }
 
 #[test]
@@ -193,7 +205,8 @@ fn limits_that_are_reached_are_raised_by_the_advice() {
     let left = view.paired[1].figures[0].sessions_left.unwrap();
     let longer = 40 + (left as f64 * 2.5).ceil() as usize + 1;
     let command = format!("--set repeats={} --set max_time={longer}s", 8 + left);
-    assert!(view.comparisons[1].sentence.ends_with(&command), "{}", view.comparisons[1].sentence);
+    let answer = on_column(&view, 2);
+    assert!(answer.next[0].commands[0].ends_with(&command), "{answer:?}");
 }
 
 #[test]

@@ -282,8 +282,9 @@ fn a_verdict_needs_both_sides() {
     assert!((verdict.change.unwrap() - ((tps(new) - tps(old)).exp() - 1.0)).abs() < 1e-12, "{verdict:?}");
     assert!(verdict.ci95_low < verdict.change && verdict.change < verdict.ci95_high);
     assert_eq!(point(&view, "tpcb-like", 16, 1), None);
-    assert_eq!(view.comparisons.len(), 1);
-    assert_eq!((view.comparisons[0].column, view.comparisons[0].unshared), (1, 1));
+    assert_eq!(view.answers.iter().map(|answer| answer.column).collect::<Vec<_>>(), [Some(1)]);
+    let unshared = "1 cell not on both sides, and not compared";
+    assert!(view.answers[0].risks.iter().any(|risk| risk == unshared), "{:?}", view.answers);
 
     let (mut trials, _) = fixture::trials();
     let baseline = |trial: &&mut Trial| trial.cell.server == "13" && trial.cell.clients == 1;

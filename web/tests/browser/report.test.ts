@@ -117,18 +117,35 @@ test('behind every chart is a table with its figures', async () => {
   }
 });
 
-test('the head summarizes the columns', async () => {
+test('the head answers first: the result, its confidence, its risks and what decides the rest', async () => {
   const page = await open();
   const head = await page.locator('header').innerText();
-  expect(view.comparisons.length).toBeGreaterThan(0);
-  for (const { sentence } of view.comparisons) expect(head).toContain(sentence);
+  expect(view.answers.length).toBeGreaterThan(0);
+  for (const { subject, sentence, confidence, why, risks, next } of view.answers) {
+    for (const text of [`${subject}: ${sentence}`, confidence ?? '', ...why, ...risks, ...next.flatMap(({ text, commands }) => [text, ...commands])]) expect(head).toContain(text);
+  }
+  // It is above everything else of the page but its name.
+  const [answers, fields] = await Promise.all(['.answers', '.fields'].map((part) => page.locator(part).boundingBox()));
+  expect((answers?.y ?? 0) + (answers?.height ?? 0)).toBeLessThanOrEqual(fields?.y ?? 0);
+  const [answer] = view.answers;
+  expect(answer?.cell).not.toBeNull();
+  const link = page.getByRole('link', { name: 'The trials of both sides' });
+  expect(await link.getAttribute('href')).toMatch(/page=trial.*trial=.*against=/);
 });
 
-test('every trial that is not valid is listed with its reason', async () => {
+test('trials that are not valid are listed by cause, each with its own evidence when it is opened', async () => {
   const page = await open();
-  const section = await page.locator('section.validity').innerText();
+  const section = page.locator('section.validity');
+  const causes = view.findings.filter(({ validity }) => validity !== 'valid');
+  expect(causes.length).toBeGreaterThan(0);
+  expect(await section.locator('tbody tr').count()).toBe(causes.length);
+  const closed = await section.innerText();
+  for (const { gate, evidence } of causes) for (const part of [gate, evidence]) expect(closed).toContain(part);
+  for (const summary of await section.locator('summary').all()) await summary.click();
+  const opened = await section.innerText();
   for (const trial of trials.filter((trial) => trial.validity !== 'valid')) {
-    for (const finding of trial.findings) expect(section).toContain(finding.evidence);
+    for (const finding of trial.findings) expect(opened).toContain(finding.evidence);
+    expect(opened).toMatch(new RegExp(`no\\.\\s${trial.position}\\b`));
   }
 });
 

@@ -1,9 +1,11 @@
 //! What would decide the cells that a comparison leaves undecided: a number of runs, with its command and its time.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{self, Display, Formatter};
 
 use model::record::Trial;
 use plaintext::figures::{counted, duration};
+use serde::Serialize;
 use stats::{Blocks, Layout, MIN_RUNS, PairedSequence};
 
 use crate::design::Campaigns;
@@ -13,18 +15,56 @@ use crate::power::{MAX_NEEDED, SEQUENTIAL_RUNS, sequential_runs_needed};
 /// The most runs that are named.
 const MAX_NAMED: usize = 2;
 
-/// Advice on the undecided cells among some rows; `None` if all are decided, or no number of runs is missing. `trials` are all
-/// that are known: those of the rows' runs tell how long a trial takes, and how many there are.
-pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial]) -> Option<String> {
-    let is_undecided = |row: &&Row| {
-        matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
-            && !is_of_sessions(row)
-    };
+/// What would decide undecided cells.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct Advice {
+    /// What it takes, with its time if that is known.
+    pub text: String,
+    /// The commands that do it, one for each run; empty if none does.
+    pub commands: Vec<String>,
+}
+
+impl Display for Advice {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)?;
+        for (at, command) in self.named().iter().enumerate() {
+            write!(f, "{}{command}", if at == 0 { ": " } else { "; " })?;
+        }
+        if self.named().len() < self.commands.len() { f.write_str("; …") } else { Ok(()) }
+    }
+}
+
+impl Advice {
+    /// The commands to show: the first ones, as those of the other runs differ only in the run.
+    pub fn named(&self) -> &[String] {
+        &self.commands[..self.commands.len().min(MAX_NAMED)]
+    }
+}
+
+/// Advice on the undecided cells among some rows, which are judged by these; empty if all are decided, or no number of runs is
+/// missing. `trials` are all that are known: those of the rows' runs tell how long a trial takes, and how many there are.
+pub(crate) fn advice<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial]) -> Vec<Advice> {
     let (paired, undecided): (Vec<&Row>, Vec<&Row>) =
-        rows.filter(is_undecided).partition(|row| row.judged.paired.is_some());
-    let advice: Vec<String> =
-        of_sessions(&paired, trials).into_iter().chain(of_runs(&undecided, trials)).collect();
-    (!advice.is_empty()).then(|| advice.join(". "))
+        rows.filter(|row| lacks_runs(row)).partition(|row| row.judged.paired.is_some());
+    of_sessions(&paired, trials).into_iter().chain(of_runs(&undecided, trials)).collect()
+}
+
+/// As [`advice`], on the rows of one metric, which may not be the one that its cells are judged by: where CPU time decides, too,
+/// another figure may have decided the comparison.
+pub(crate) fn advice_on_metric<'r>(rows: impl Iterator<Item = &'r Row>, trials: &[&Trial]) -> Vec<Advice> {
+    let rows: Vec<&Row> = rows.collect();
+    let paired: Vec<&Row> =
+        rows.iter().copied().filter(|row| lacks_runs(row) && row.judged.paired.is_some()).collect();
+    let of_rows = trials_of(&paired, trials);
+    let with_cpu = Campaigns::default().cpu_decides(of_rows.iter().map(|trial| &trial.run));
+    advice(rows.into_iter().filter(|row| !with_cpu || row.judged.paired.is_none()), trials)
+}
+
+/// Whether a row is undecided, and more runs or sessions would decide it.
+fn lacks_runs(row: &Row) -> bool {
+    matches!(row.judged.outcome, Outcome::Unstable | Outcome::Inconclusive | Outcome::Insufficient)
+        && !is_of_sessions(row)
 }
 
 /// The trials of some rows that pgdyno measured.
@@ -36,7 +76,7 @@ fn trials_of<'t>(rows: &[&Row], trials: &[&'t Trial]) -> Vec<&'t Trial> {
 }
 
 /// The sessions that undecided rows lack.
-fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
+fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<Advice> {
     let comparisons = || undecided.iter().filter_map(|row| row.judged.paired.as_ref());
     let sequences = || comparisons().map(|paired| &paired.sequence);
     if undecided.is_empty() {
@@ -44,13 +84,9 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
     }
     let of_rows = trials_of(undecided, trials);
     let mut campaigns = Campaigns::default();
-    // Another figure may have decided the comparison.
-    if campaigns.cpu_decides(of_rows.iter().map(|trial| &trial.run)) {
-        return None;
-    }
     let left = sequences().map(PairedSequence::sessions_left).sum::<Option<usize>>();
     let seconds = comparisons().map(PairedComparison::seconds_left).sum::<Option<f64>>();
-    let advice = match left {
+    let text = match left {
         None => "The sessions are too few to tell how many more a decision takes".to_owned(),
         Some(left) => {
             let time = seconds.map(|seconds| format!(" ({})", duration(seconds))).unwrap_or_default();
@@ -59,7 +95,7 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
     };
     // A run ends when what it is judged by is decided.
     if !comparisons().all(|paired| paired.decides) {
-        return Some(advice);
+        return Some(Advice { text, commands: Vec::new() });
     }
     let wanted = |sequence: &PairedSequence| sequence.sessions() + sequence.sessions_left().unwrap_or(1);
     let wanted = sequences().map(wanted).max().unwrap_or_default();
@@ -75,18 +111,11 @@ fn of_sessions(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
         }
         runs.insert(&trial.run.id, command);
     }
-    let commands = commands(runs.into_values());
-    Some(if commands.is_empty() { advice } else { format!("{advice}: {commands}") })
-}
-
-/// Some commands, of which the first are named.
-fn commands(all: impl ExactSizeIterator<Item = String>) -> String {
-    let more = (all.len() > MAX_NAMED).then(|| "…".to_owned());
-    all.take(MAX_NAMED).chain(more).collect::<Vec<_>>().join("; ")
+    Some(Advice { text, commands: runs.into_values().collect() })
 }
 
 /// The runs that undecided rows lack.
-fn of_runs(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
+fn of_runs(undecided: &[&Row], trials: &[&Trial]) -> Option<Advice> {
     let of_rows = trials_of(undecided, trials);
     let runs: BTreeSet<&str> = of_rows.iter().map(|trial| trial.run.id.as_str()).collect();
     let in_blocks = Campaigns::default().are_in_blocks(of_rows.iter().map(|trial| &trial.run));
@@ -98,20 +127,25 @@ fn of_runs(undecided: &[&Row], trials: &[&Trial]) -> Option<String> {
     let effect = format!("{}%", ((margin? - 1.0) * 1e4).round() / 1e2);
     let wanted = undecided.iter().filter_map(|row| wanted(row, in_blocks)).max()?;
     if wanted > MAX_NEEDED {
-        return Some(format!(
+        let text = format!(
             "At this noise, more than {MAX_NEEDED} runs a side would decide whether it changed by {effect}: see what disturbs the \
              machine (pgdyno doctor), or set a wider --margin"
-        ));
+        );
+        return Some(Advice { text, commands: Vec::new() });
     }
     let seconds = seconds_to_reach(wanted, &runs, trials);
     let time = seconds.map(|seconds| format!(", about {} more", duration(seconds))).unwrap_or_default();
-    let commands =
-        commands(runs.iter().map(|run| format!("pgdyno resume --run {run} --set repeats={wanted}")));
-    Some(format!("{wanted} runs a side would decide whether it changed by {effect}{time}: {commands}"))
+    Some(Advice {
+        text: format!("{wanted} runs a side would decide whether it changed by {effect}{time}"),
+        commands: runs
+            .iter()
+            .map(|run| format!("pgdyno resume --run {run} --set repeats={wanted}"))
+            .collect(),
+    })
 }
 
 /// Whether it is undecided by how much sessions differ: more runs of the same ones do not tell that.
-fn is_of_sessions(row: &Row) -> bool {
+pub(crate) fn is_of_sessions(row: &Row) -> bool {
     let estimate = row.judged.comparison.as_ref().and_then(|comparison| comparison.estimate);
     estimate.zip(row.sessions).is_some_and(|(estimate, Sessions { a, b, spread })| {
         spread.is_some_and(|spread| spread.of_difference(a, b) >= estimate.standard_error.powi(2))

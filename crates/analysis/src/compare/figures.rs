@@ -7,7 +7,7 @@ use model::metrics::Kind;
 use model::record::Trial;
 use store::StoreReader;
 
-use super::advice::advice;
+use super::advice::advice_on_metric;
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
 use crate::design::{Campaigns, Sessions};
@@ -153,7 +153,7 @@ impl<'r> FiguresCache<'r> {
         let mut judged = judge_cells(cells.into_iter().flatten().collect()).into_iter();
         let rows = |(metric, n): (Metric, usize)| {
             let rows: Vec<Row> = judged.by_ref().take(n).collect();
-            let of_pair = |pair| advice(rows.iter().filter(|row| row.pair == pair), trials);
+            let of_pair = |pair| advice_on_metric(rows.iter().filter(|row| row.pair == pair), trials);
             MetricRows {
                 kind: self.figures.values().find_map(|figures| figures.get(&metric)?.1),
                 advice: (0..pairs).map(of_pair).collect(),

@@ -3,24 +3,23 @@
 use model::metrics::Better;
 use plaintext::figures::{change, counted};
 
+use super::advice::Advice;
 use super::{Compared, GateOutcome, MetricRows, Pair};
 use crate::judgement::{Outcome, Refusal, Row};
 use crate::levels::{in_words, part, varied};
 
 /// The largest share of undecided cells that is named after the equivalent ones.
-const MAX_SMALL_SHARE: f64 = 0.1;
+pub(crate) const MAX_SMALL_SHARE: f64 = 0.1;
 
 /// `3 of 12 cells regressed, 9 equivalent; worst: clients 16, -14.9% (-20.0% to -9.4%)`, for one pair and metric, and what would
 /// decide the undecided cells.
 pub fn sentence(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
-    let result = result(of, pair, pairs);
-    match of.advice.get(pair).and_then(Option::as_ref) {
-        Some(advice) => format!("{result}. {advice}"),
-        None => result,
-    }
+    let advice = of.advice.get(pair).into_iter().flatten().map(Advice::to_string);
+    std::iter::once(result(of, pair, pairs)).chain(advice).collect::<Vec<_>>().join(". ")
 }
 
-fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
+/// As [`sentence`], without what would decide the others.
+pub(crate) fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     let better = of.metric.better();
     let rows: Vec<&Row> = of.rows.iter().filter(|row| row.pair == pair).collect();
     let is_refused = |refusal: &Refusal| {
@@ -31,7 +30,9 @@ fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     }
     if let [only] = rows.as_slice() {
         let change = change_in_words(only).map(|change| format!(": {change}")).unwrap_or_default();
-        return format!("{}{change}", only.judged.outcome.name(better));
+        // Its metric has one cell, but the pair has others.
+        let cell = (pairs[pair].cells.len() > 1).then(|| format!(" at {}", cell_of(only, &pairs[pair])));
+        return format!("{}{}{change}", only.judged.outcome.name(better), cell.unwrap_or_default());
     }
     let count = |is: &dyn Fn(Outcome) -> bool| rows.iter().filter(|row| is(row.judged.outcome)).count();
     let changed = match better {
@@ -97,15 +98,20 @@ fn result(of: &MetricRows, pair: usize, pairs: &[Pair]) -> String {
     text
 }
 
-/// The cell with the largest loss; if the metric has no better direction, the one with the largest change.
-fn extreme<'r>(rows: &[&'r Row], better: Better) -> Option<(&'static str, &'r Row)> {
+/// The cell with the largest loss, or else with the largest gain; if the metric has no better direction, the one with the largest
+/// change.
+pub(crate) fn extreme<'r>(rows: &[&'r Row], better: Better) -> Option<(&'static str, &'r Row)> {
     let size = |row: &&&Row| row.ratio().map_or(0.0, |ratio| ratio.ln().abs());
     let most = |is: &dyn Fn(Outcome) -> bool| {
         rows.iter().filter(|row| is(row.judged.outcome)).max_by(|a, b| size(a).total_cmp(&size(b))).copied()
     };
     match better {
         Better::Neither => most(&|outcome| outcome.direction().is_some()).map(|row| ("largest change", row)),
-        _ => most(&|outcome| outcome.is_worse(better) == Some(true)).map(|row| ("worst", row)),
+        _ => {
+            let worst = most(&|outcome| outcome.is_worse(better) == Some(true)).map(|row| ("worst", row));
+            let best = || most(&|outcome| outcome.is_worse(better) == Some(false)).map(|row| ("best", row));
+            worst.or_else(best)
+        }
     }
 }
 

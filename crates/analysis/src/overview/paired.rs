@@ -9,6 +9,7 @@ use model::paired::Side;
 use model::record::Trial;
 use plaintext::figures::{change, counted, duration};
 
+use super::answers::answer_on_pair;
 use super::view;
 use crate::compare::interval;
 use crate::design::{Campaigns, Design};
@@ -65,12 +66,14 @@ impl<'a> PairedCells<'a> {
     }
 }
 
-/// The comparisons of these cells; `columns` are the labels of the layout's.
+/// The comparisons of these cells, with answers on those whose sides are no columns; `columns` are those of the layout,
+/// `trials` all that are shown.
 pub(super) fn paired_comparisons<'a>(
     cells: &[PairedCells<'a>],
     layout: &Layout,
     columns: &[view::Column],
-) -> Vec<view::PairedComparison> {
+    trials: &[&Trial],
+) -> (Vec<view::PairedComparison>, Vec<view::Answer>) {
     let mut campaigns = Campaigns::default();
     let all = cells.iter().flat_map(|cells| cells.trials.iter().flatten());
     let effect = campaigns.smallest_effect(all.map(|trial| &trial.run));
@@ -93,7 +96,8 @@ pub(super) fn paired_comparisons<'a>(
     };
     let comparisons = rows(0).into_iter().zip(rows(1)).zip(rows(2)).zip(cells);
     let varied = Factor::varied(cells.iter().flat_map(|cells| &cells.trials).map(|trials| &trials[0].cell));
-    comparisons
+    let mut answers = Vec::new();
+    let comparisons = comparisons
         .map(|(((merit, cpu), instructions), cells)| {
             let is_counted = !instructions.0.a.values.is_empty();
             let rows = [merit, cpu].into_iter().chain(Some(instructions).filter(|_| is_counted));
@@ -101,9 +105,20 @@ pub(super) fn paired_comparisons<'a>(
             let decides = |(row, _): &&(Row, Metric)| decides(row);
             let at = deciding_row(rows.iter().take_while(decides).map(|(row, metric)| (row, metric)));
             rows[..=at].rotate_right(1);
-            comparison(&rows, cells, &varied, layout, columns)
+            let comparison = comparison(&rows, cells, &varied, layout, columns);
+            let [a, b] = cells.trials.each_ref().map(|trials| &trials[0].cell);
+            if !are_columns(&Factor::varied([a, b])) {
+                answers.push(answer_on_pair(&comparison, &rows[0].0, &rows[0].1, trials));
+            }
+            comparison
         })
-        .collect()
+        .collect();
+    (comparisons, answers)
+}
+
+/// Whether two sides that differ in these factors are columns of the report.
+fn are_columns(compared: &[Factor]) -> bool {
+    compared.iter().all(|factor| factor.place() == Place::Column)
 }
 
 fn decides(row: &Row) -> bool {
@@ -121,7 +136,7 @@ fn comparison(
     let cell_of = |side: Side| &cells.trials[side.index()][0].cell;
     let (a, b) = (cell_of(Side::A), cell_of(Side::B));
     let compared = Factor::varied([a, b]);
-    let are_columns = compared.iter().all(|factor| factor.place() == Place::Column);
+    let are_columns = are_columns(&compared);
     let is_in_label = |factor: &Factor| are_columns && factor.place() == Place::Column;
     let label = |side: Side| {
         let cell = cell_of(side);

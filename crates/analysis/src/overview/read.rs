@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use model::record::Trial;
 use store::{StoreError, StoreReader};
 
-use super::overview;
 use super::view::View;
+use super::{explain_answers, overview};
 use crate::context::{TrialContext, contexts, read_kernel_options};
 use crate::left_out::left_out;
 use crate::select::{ReadError, RunSelection, select_run};
@@ -50,5 +50,7 @@ pub fn read_trials(
     if let Some(first) = of_run.first().filter(|_| trials.is_empty()) {
         return Err(reader.error(&first.id));
     }
-    Ok(View { left_out: left_out(reader.left_out()), ..overview(&trials, known) })
+    let mut view = overview(&trials, known);
+    explain_answers(&mut view, reader);
+    Ok(View { left_out: left_out(reader.left_out()), ..view })
 }

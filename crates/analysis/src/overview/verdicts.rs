@@ -8,19 +8,19 @@ use model::merit::Merit;
 use model::record::Trial;
 use stats::MARGIN;
 
+use super::answers::JudgedColumns;
 use super::paired::{PairedCells, decided_together, in_pairs};
 use super::scripts::script_figure;
 use super::view;
-use crate::compare::advice::advice;
-use crate::compare::{Differences, MetricRows, Pair, sentence};
+use crate::compare::{Differences, MetricRows, Pair};
 use crate::context::TrialContext;
 use crate::design::Campaigns;
-use crate::judgement::{Caution, CellPair, CommonSessions, Outcome, Row, deciding_row, judge_cells, runs};
+use crate::judgement::{Caution, CellPair, CommonSessions, Row, deciding_row, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
-/// Adds a verdict on its panel's figure to each point, and returns a summary of each column. `cells` are the panels', with
+/// Adds a verdict on its panel's figure to each point, and returns the comparisons of each column. `cells` are the panels', with
 /// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts of
 /// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. `paired` are the
 /// comparisons of the report that are decided by sessions.
@@ -31,7 +31,7 @@ pub(super) fn judge_columns<'a>(
     trials: &[&'a Trial],
     contexts: &BTreeMap<String, TrialContext>,
     paired: &[PairedCells<'a>],
-) -> Vec<view::Comparison> {
+) -> JudgedColumns {
     let mut campaigns = Campaigns::default();
     let effect = campaigns.smallest_effect(trials.iter().map(|trial| &trial.run));
     let together = decided_together(paired, &mut campaigns);
@@ -116,11 +116,15 @@ pub(super) fn judge_columns<'a>(
     }
     let wholes: Vec<(Row, Metric, At)> = judged(wholes).collect();
     let scripts: Vec<(Row, Metric, At)> = judged(scripts).collect();
+    let mut judging: Vec<(Row, Metric)> = Vec::new();
+    let mut cells = HashMap::new();
     for of_cell in wholes.chunk_by(|(.., a), (.., b)| a == b) {
         let [panel, at, column] = of_cell[0].2;
         let Some(point) = &mut panels[panel].rows[at].points[column] else { continue };
         let deciding = deciding_row(of_cell.iter().map(|(row, metric, _)| (row, metric)));
         let (row, metric, _) = &of_cell[deciding];
+        judging.push((row.clone(), metric.clone()));
+        cells.insert([row.pair, row.cell], view::AnswerCell { panel, row: at });
         let mut of_point = verdict(row, metric);
         if deciding > 0 {
             let (first, of_panel, _) = &of_cell[0];
@@ -141,7 +145,8 @@ pub(super) fn judge_columns<'a>(
         }
     }
     let mut by_metric: Vec<MetricRows> = Vec::new();
-    for (row, metric, _) in wholes.into_iter().chain(scripts) {
+    let scripts = scripts.into_iter().map(|(row, metric, _)| (row, metric));
+    for (row, metric) in judging.into_iter().chain(scripts) {
         match by_metric.iter_mut().find(|rows| rows.metric == metric) {
             Some(rows) => rows.rows.push(row),
             None => {
@@ -149,20 +154,7 @@ pub(super) fn judge_columns<'a>(
             }
         }
     }
-    for of in &mut by_metric {
-        let of_pair = |pair| advice(of.rows.iter().filter(|row| row.pair == pair), trials);
-        of.advice = (0..pairs.len()).map(of_pair).collect();
-    }
-    pairs
-        .iter()
-        .enumerate()
-        .filter(|(_, pair)| !pair.cells.is_empty())
-        .map(|(at, pair)| view::Comparison {
-            column: pair.variant,
-            sentence: sentences(&by_metric, at, &pairs),
-            unshared: pair.only_baseline.len() + pair.only_variant.len(),
-        })
-        .collect()
+    JudgedColumns { pairs, by_metric, cells }
 }
 
 /// The figure of a trial that is compared.
@@ -176,25 +168,6 @@ fn judged(cells: Vec<(CellPair, At)>) -> impl Iterator<Item = (Row, Metric, At)>
     let (cells, places): (Vec<CellPair>, Vec<At>) = cells.into_iter().unzip();
     let metrics: Vec<Metric> = cells.iter().map(|cell| cell.metric.clone()).collect();
     judge_cells(cells).into_iter().zip(metrics).zip(places).map(|((row, metric), place)| (row, metric, place))
-}
-
-/// The sentences of a pair's metrics, those that changed first, with their names unless throughput is the only one. Scripts
-/// are mentioned if they changed.
-fn sentences(by_metric: &[MetricRows], pair: usize, pairs: &[Pair]) -> String {
-    let any = |of: &MetricRows, is: &dyn Fn(Outcome) -> bool| {
-        of.rows.iter().any(|row| row.pair == pair && is(row.judged.outcome))
-    };
-    let has_changed = |of: &MetricRows| any(of, &|outcome| matches!(outcome, Outcome::Change { .. }));
-    let (changed, others): (Vec<&MetricRows>, Vec<&MetricRows>) =
-        by_metric.iter().filter(|of| any(of, &|_| true)).partition(|of| has_changed(of));
-    let others = others.into_iter().filter(|of| !matches!(of.metric, Metric::Script { .. }));
-    let mentioned: Vec<&MetricRows> = changed.into_iter().chain(others).collect();
-    let is_throughput = matches!(mentioned.as_slice(), [MetricRows { metric: Metric::Tps, .. }]);
-    let sentences = mentioned.into_iter().map(|of| match is_throughput {
-        true => sentence(of, pair, pairs),
-        false => format!("{}: {}", of.metric, sentence(of, pair, pairs)),
-    });
-    sentences.collect::<Vec<_>>().join(". ")
 }
 
 fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {

@@ -2,6 +2,8 @@
 //!
 //! Missing is null, never zero. The page's types (`web/src/data/generated/view.ts`) are generated from these.
 
+mod answer;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -13,8 +15,10 @@ use crate::metric::{ScriptSummary, script_summaries};
 use crate::profile::Frame;
 use crate::spans::Spans;
 
+pub use answer::{Answer, AnswerCell, AnswerKind};
+
 /// Version of this schema: increases when a field changes its meaning or is removed.
-pub const SCHEMA: u32 = 4;
+pub const SCHEMA: u32 = 5;
 
 /// Contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -26,32 +30,23 @@ pub struct View {
     pub runs: Vec<Run>,
     /// The compared columns, in the campaign's order; the first is the baseline.
     pub columns: Vec<Column>,
-    /// Results of each other column compared with the first one, except for those that share no cell with it.
-    pub comparisons: Vec<Comparison>,
+    /// The answers of the trials, the most important first: one for each comparison, or one on what is missing for any. Empty
+    /// without trials.
+    pub answers: Vec<Answer>,
     /// Comparisons of cells that were measured in pairs, by their sessions: empty without any.
     pub paired: Vec<PairedComparison>,
     /// One panel per combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
     /// Profiles by cell, in order of panel, clients and column.
     pub profiles: Vec<Profile>,
+    /// What the validity gates found, by cause: the worst first.
+    pub findings: Vec<FindingGroup>,
     /// Notes on figures of emulated kernels, one sentence each.
     pub notes: Vec<&'static str>,
     /// Environment of the measurements.
     pub environment: Environment,
     /// Bundles that can't be read, of any run: their trials, or the detail of these, are missing.
     pub left_out: Vec<LeftOut>,
-}
-
-/// Result of comparing a column with the first one.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
-pub struct Comparison {
-    /// Index in [`View::columns`].
-    pub column: usize,
-    /// The result in one sentence.
-    pub sentence: String,
-    /// Number of cells that only one of the two has: they are not compared.
-    pub unshared: usize,
 }
 
 /// Comparison of two cells that were measured in pairs.
@@ -263,6 +258,11 @@ pub struct Step {
 }
 
 impl Panel {
+    /// All findings, each with its trial's id.
+    pub(super) fn findings(&self) -> impl Iterator<Item = (&str, &Finding)> {
+        self.trials().flat_map(|(.., trial)| trial.findings())
+    }
+
     /// All trials with their rows and the indices of their columns: by row, then by column, then by repeat.
     pub fn trials(&self) -> impl Iterator<Item = (&Row, usize, &Trial)> {
         self.rows.iter().flat_map(|row| {
@@ -428,6 +428,13 @@ pub struct Trial {
     pub spans: Option<Spans>,
 }
 
+impl Trial {
+    /// Its findings, each with its id.
+    pub fn findings(&self) -> impl Iterator<Item = (&str, &Finding)> {
+        self.findings.iter().map(|finding| (self.id.as_str(), finding))
+    }
+}
+
 /// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
@@ -568,6 +575,25 @@ impl Finding {
             advice: finding.advice.clone(),
         }
     }
+}
+
+/// Findings of a gate that differ in their figures at most.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+pub struct FindingGroup {
+    /// The gate's name.
+    pub gate: String,
+    /// Their status: `valid`, `suspect` or `invalid`.
+    #[cfg_attr(test, ts(type = "'valid' | 'suspect' | 'invalid'"))]
+    pub validity: &'static str,
+    /// Ids of the trials with such a finding.
+    pub trials: Vec<String>,
+    /// The evidence, in figures; where these differ, the smallest and the largest: `10–83%`.
+    pub evidence: String,
+    /// The bound up to which the gate finds nothing.
+    pub threshold: Option<String>,
+    /// What to do.
+    pub advice: Option<String>,
 }
 
 /// Profile of a cell's usable trials: the functions that used CPU, or in which threads waited.

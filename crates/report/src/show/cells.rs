@@ -8,6 +8,7 @@ use store::StoreReader;
 
 use analysis::context::{contexts, has_figures_beyond_head};
 use analysis::overview;
+use analysis::overview::explain_answers;
 use analysis::overview::view::{Point, ScriptPoint, View};
 use plaintext::figures::counted;
 
@@ -16,7 +17,7 @@ use plaintext::figures::counted;
 pub(super) struct CellsReport {
     pub(super) view: View,
     pub(super) lines: Vec<CellLine>,
-    /// Summary, one sentence per line.
+    /// What is to be known of the trials, one sentence per line.
     pub(super) sentences: Vec<String>,
 }
 
@@ -100,7 +101,8 @@ impl CellsReport {
             trials.iter().copied().filter(|trial| has_figures_beyond_head(&trial.cell)).collect();
         let contexts = contexts(reader, &beyond_heads);
         let trials: Vec<Trial> = trials.iter().copied().cloned().collect();
-        let view = overview(&trials, &contexts);
+        let mut view = overview(&trials, &contexts);
+        explain_answers(&mut view, reader);
         let mut lines = Vec::new();
         for (at, panel) in view.panels.iter().enumerate() {
             for row in &panel.rows {
@@ -158,26 +160,9 @@ fn trials_of(point: &Point) -> Vec<TrialLine> {
     point.runs.iter().map(trial).collect()
 }
 
-/// Comparisons of each server with the first, or the stability of a single one; then invalid and suspect trials.
+/// Numbers of invalid and suspect trials with their gates, and notes.
 fn sentences(view: &View, lines: &[CellLine]) -> Vec<String> {
-    let against = |comparison: &analysis::overview::view::Comparison| {
-        let (column, first) = (&view.columns[comparison.column].label, &view.columns[0].label);
-        format!("{column} against {first}: {}", comparison.sentence)
-    };
-    let mut sentences: Vec<String> = view.comparisons.iter().map(against).collect();
-    if let [only] = lines
-        && sentences.is_empty()
-    {
-        let class = only.class.as_deref().unwrap_or("too few runs to classify");
-        sentences.push(format!("{}: {class}", counted(only.n, "run")));
-    } else if sentences.is_empty() {
-        let mut classes: BTreeMap<&str, usize> = BTreeMap::new();
-        for line in lines {
-            *classes.entry(line.class.as_deref().unwrap_or("with fewer than 3 runs")).or_default() += 1;
-        }
-        let classes: Vec<String> = classes.into_iter().map(|(class, n)| format!("{n} {class}")).collect();
-        sentences.push(format!("{}: {}", counted(lines.len(), "cell"), classes.join(", ")));
-    }
+    let mut sentences: Vec<String> = Vec::new();
     for (validity, what) in [("invalid", "invalid, not used"), ("suspect", "suspect, used")] {
         let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
         let with_validity =

@@ -1,6 +1,7 @@
 //! Several cells as text: one line each, with a bar of its mean on a terminal.
 
 use super::cells::{CellLine, CellsReport};
+use crate::answers::answers;
 use crate::chart::{Terminal, bar, ranged_bar};
 use crate::paired::paired_tables;
 use crate::scripts;
@@ -15,13 +16,8 @@ const WIDTH: usize = 100;
 pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
     let width = terminal.map_or(WIDTH, |terminal| terminal.width.min(WIDTH));
     let mut out: String = cells.view.runs.iter().map(|run| wrap(&run_line(run), width)).collect();
-    for (at, sentence) in cells.sentences.iter().enumerate() {
-        let text = wrap(sentence, width);
-        out += &match (terminal, at) {
-            (Some(terminal), 0) => terminal.painted(text.trim_end(), "1") + "\n",
-            _ => text,
-        };
-    }
+    out += &answers(&cells.view.answers, width, terminal);
+    out += &cells.sentences.iter().map(|sentence| wrap(sentence, width)).collect::<String>();
     for table in paired_tables(&cells.view.paired) {
         out += &format!("\n{}{}", wrap(&table.title, width), table.render(Format::Table, terminal));
         out += &table.notes.iter().map(|note| wrap(&format!("  {note}"), width)).collect::<String>();
