@@ -16,6 +16,11 @@ export function count(value: number | null): string {
   return value === null ? MISSING : fixed(value, 0);
 }
 
+/** A round figure at the tick of an axis, with the decimals that it needs. */
+export function tick(value: number): string {
+  return value.toLocaleString(LOCALE, { maximumSignificantDigits: 6 });
+}
+
 /** `1 trial`, `2 trials`. */
 export function counted(n: number, what: string): string {
   return `${count(n)} ${what}${n === 1 ? '' : 's'}`;

@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
-import { change, fixed, LOCALE } from '../data/format';
+import { change, fixed, tick } from '../data/format';
 import type { History, HistoryCell, HistoryChange } from '../data/generated/history';
 
 const MARGIN_RIGHT = 12;
@@ -80,7 +80,7 @@ export function historyChart(history: History, cell: HistoryCell, width: number,
       domain: least < most ? [least - 0.08 * (most - least), most + 0.12 * (most - least)] : [least * 0.9, least * 1.1 || 1],
       nice: true,
       ticks: 4,
-      tickFormat: (value: number) => value.toLocaleString(LOCALE),
+      tickFormat: tick,
       tickSize: 0,
       label: axisLabel(history),
       labelArrow: 'none',

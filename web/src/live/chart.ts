@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
-import { LOCALE } from '../data/format';
+import { tick } from '../data/format';
 import type { Interval, TrialBegins } from '../data/live';
 
 export interface Line {
@@ -44,7 +44,7 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
       ...(log ? {} : { domain: [0, Math.max(1e-9, ...points.map(({ value }) => value ?? 0)) || 1] }),
       nice: true,
       ticks: 4,
-      tickFormat: (figure: number) => figure.toLocaleString(LOCALE),
+      tickFormat: tick,
       tickSize: 0,
       label,
       labelArrow: 'none',

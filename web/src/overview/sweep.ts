@@ -2,7 +2,7 @@
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
-import { count, LOCALE, tps } from '../data/format';
+import { count, tick, tps } from '../data/format';
 import { title, trialsOf, type Placed } from '../data/trials';
 import { colour, dash, symbol } from '../parts/series';
 import type { Column, Panel, Point } from '../data/generated/view';
@@ -41,6 +41,8 @@ interface Summary {
   max: number | null;
 }
 
+/** Most columns whose ranges are areas: those of more would hide each other. */
+const AREAS = 2;
 /** Largest distance in pixels between neighbouring columns, and between marks that would overlap. */
 const APART = 16;
 const ASIDE = 4.5;
@@ -92,7 +94,7 @@ export function sweep({ levels, shown, point, trials, axis, figure }: Sweep, wid
     const unused = own.filter(({ trial }) => trial.validity === 'invalid');
     const where = { x: 'level', y: (one: Placed) => one.trial.figure, dx, clip: false };
     return [
-      Plot.areaY(summary, { x: 'level', y1: 'min', y2: 'max', fill: stroke, fillOpacity: 0.13, dx }),
+      ...(shown.length > AREAS ? [] : [Plot.areaY(summary, { x: 'level', y1: 'min', y2: 'max', fill: stroke, fillOpacity: 0.13, dx })]),
       Plot.ruleX(known, { x: 'level', y1: 'min', y2: 'max', stroke, strokeWidth: 1, dx }),
       Plot.lineY(summary, { x: 'level', y: 'mean', stroke, strokeWidth: 1.5, strokeDasharray: dash(at), dx }),
       Plot.dot(used, {
@@ -139,7 +141,7 @@ export function sweep({ levels, shown, point, trials, axis, figure }: Sweep, wid
       domain: [0, most || 1],
       nice: true,
       ticks: most ? 5 : [],
-      tickFormat: (value: number) => value.toLocaleString(LOCALE),
+      tickFormat: tick,
       tickSize: 0,
       label: `↑ ${figure.label}, ${figure.better} is better`,
       labelArrow: 'none',

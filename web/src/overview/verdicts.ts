@@ -22,8 +22,8 @@ export interface Judged {
   profiles: { of: number; against: number } | null;
 }
 
-/** By importance. */
-export const KINDS = ['regression', 'improvement', 'unstable', 'inconclusive', 'insufficient', 'no verdict', 'equivalent'] as const;
+/** By importance: what is not decided is last, however large its change. */
+export const KINDS = ['regression', 'improvement', 'equivalent', 'unstable', 'inconclusive', 'insufficient', 'no verdict'] as const;
 export type Kind = (typeof KINDS)[number];
 
 /** Orders of the rows; by importance is the default. */
@@ -96,6 +96,11 @@ export function ordered(rows: Judged[], order: string | undefined): Judged[] {
     if (left === null || right === null) return Number(left === null) - Number(right === null);
     return descending ? right - left : left - right;
   });
+}
+
+/** Whether a verdict is one: a change, or equivalence. */
+export function isDecided({ kind }: Judged): boolean {
+  return kind === 'regression' || kind === 'improvement' || kind === 'equivalent';
 }
 
 function byImportance(a: Judged, b: Judged): number {

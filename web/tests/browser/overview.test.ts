@@ -10,6 +10,7 @@ import { columnKey } from '../../src/data/url';
 import { emulated } from '../../test-results/emulated';
 import { kernels } from '../../test-results/kernels';
 import { mix } from '../../test-results/mix';
+import { scans } from '../../test-results/scans';
 import { view } from '../../test-results/view';
 import { launch, type Browser } from '../launch';
 
@@ -166,6 +167,72 @@ test('a trial chosen in a sweep links to its page', async () => {
 test.each([390, 3840])('at %i pixels nothing of many columns is wider than the page', async (width) => {
   const page = await open('kernels', '', width);
   expect(await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth)).toBeLessThanOrEqual(0);
+});
+
+/** The parts of an element's cells that are beyond the window's right edge, in pixels. */
+const beyond = (page: Page, selector: string) =>
+  page.locator(selector).evaluateAll((cells) => cells.map((cell) => Math.max(0, cell.getBoundingClientRect().right - innerWidth)));
+
+test.each(['report', 'kernels', 'pairs'])('on a phone the change and the verdict of each cell are within the window: %s', async (file) => {
+  const page = await open(file, '', 390);
+  const verdicts = await beyond(page, '.verdicts tbody td:has(.verdict)');
+  const changes = await beyond(page, '.panel td.change:has(.verdict)');
+  expect(verdicts.length).toBeGreaterThan(1);
+  expect(changes.length).toBeGreaterThan(1);
+  expect([...verdicts, ...changes].filter((out) => out > 0)).toEqual([]);
+});
+
+test('the figures of four columns are next to each other without scrolling, and their ranges do not hide each other', async () => {
+  const keys = kernels.columns.filter((_, at) => at >= 4).map((column) => ['hide', columnKey(column)]);
+  const page = await open('kernels', new URLSearchParams(keys).toString());
+  await page.locator('.panel .chart svg').first().waitFor();
+  const tables = await page.locator('.panel .noted .table').evaluateAll((all) => all.map((table) => table.scrollWidth - table.clientWidth));
+  expect(tables).toEqual([0, 0]);
+  expect(await page.locator('.panel .chart svg [aria-label="area"]').count()).toBe(0);
+  const two = await open('report');
+  expect(await two.locator('.panel .chart svg [aria-label="area"]').count()).toBeGreaterThan(0);
+});
+
+test('what is not decided is muted, and after all that is', async () => {
+  const page = await open('report');
+  const decided = await rowsOf(page).evaluateAll((rows) => rows.map((row) => !row.classList.contains('undecided')));
+  const n = decided.filter(Boolean).length;
+  expect(n).toBeGreaterThan(0);
+  expect(n).toBeLessThan(decided.length);
+  expect(decided.slice(0, n)).not.toContain(false);
+  const colours = await rowsOf(page).locator('.median').evaluateAll((all) => all.map((one) => getComputedStyle(one).color));
+  expect(colours[0]).not.toBe(colours.at(-1));
+});
+
+test('an open answer says so, why, and which command would decide it', async () => {
+  const [answer] = scans.answers;
+  expect(answer?.kind).toBe('open');
+  const page = await open('scans');
+  const text = await page.locator('.answer').innerText();
+  expect(text).toContain(`No answer on ${answer?.subject ?? ''}: ${answer?.sentence ?? ''}`);
+  expect(answer?.next[0]?.commands.length).toBe(1);
+  expect(await page.locator('.answer code').innerText()).toBe(answer?.next[0]?.commands[0]);
+});
+
+test('a long page has a list of its sections, each leading to its heading', async () => {
+  const page = await open('kernels');
+  const list = page.getByRole('navigation', { name: 'Sections' }).getByRole('button');
+  await list.first().waitFor();
+  expect(await list.count()).toBe(await page.locator('main section h2').count());
+  await page.getByRole('navigation', { name: 'Sections' }).getByRole('button', { name: 'Validity' }).click();
+  expect(await page.evaluate(() => document.activeElement?.id)).toBe('validity');
+  expect(await page.locator('#validity').evaluate((heading) => heading.getBoundingClientRect().top)).toBeLessThan(900);
+  expect(await (await open('mix')).getByRole('navigation', { name: 'Sections' }).count()).toBe(0);
+});
+
+test('an empty history says in the navigation what it needs', async () => {
+  const link = (page: Page) => page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'History' });
+  const empty = link(await open('mix'));
+  await empty.getByText('needs 4 steps').waitFor();
+  expect(await empty.getAttribute('title')).toContain('four steps');
+  const page = await open('kernels');
+  await page.waitForFunction(() => document.querySelector('.pages a[title]') === null);
+  expect(await link(page).innerText()).toBe('History');
 });
 
 test('figures of emulated kernels have one note, and instructions in place of throughput', async () => {

@@ -7,6 +7,11 @@ describe('figures', () => {
     expect(shown).toEqual(['0.00', '0.0612', '0.123', '1.23', '10.0', '47.1', '100', '1,000', '12,346', '1,234,567']);
   });
 
+  test('ticks of an axis differ however small its figures are', () => {
+    expect([0, 0.0001, 0.0002, 0.0003].map(format.tick)).toEqual(['0', '0.0001', '0.0002', '0.0003']);
+    expect([0, 0.1 + 0.2, 1.5, 40_000, 1_250_000].map(format.tick)).toEqual(['0', '0.3', '1.5', '40,000', '1,250,000']);
+  });
+
   test('missing values are never zero', () => {
     for (const show of [format.tps, format.change, format.count, format.latency]) expect(show(null)).toBe('–');
   });
