@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use analysis::explain::explain_cell;
 use analysis::select::{RunSelection, Selector};
-use bundles::{Bundles, cell, record, ten_minutes, with_validity};
+use bundles::{Bundles, RUN, cell, record, ten_minutes, with_validity};
 use model::record::Status;
 use plaintext::table::Format;
 use report::Terminal;
@@ -58,6 +58,28 @@ fn sweep() -> Bundles {
 #[test]
 fn cells_on_a_terminal() {
     insta::assert_snapshot!(on(&shown(&sweep(), ""), 80));
+}
+
+/// Without an answer, the reason and the command that would decide it come first; the command can be copied.
+#[test]
+fn an_open_answer_says_so_and_what_to_do() {
+    let mut bundles = Bundles::new();
+    for server in ["17", "18"] {
+        bundles.runs(&cell(server, 1), &[1000.0, 1220.0, 840.0, 1110.0, 930.0]);
+    }
+    let shown = shown(&bundles, "");
+    let page = on(&shown, 80);
+    let lines: Vec<&str> = page.lines().collect();
+    let answer =
+        lines.iter().position(|line| line.starts_with("No answer on PostgreSQL 18 against ")).unwrap();
+    let next = lines.iter().position(|line| line.starts_with("  next: ")).unwrap();
+    let table = lines.iter().position(|line| line.starts_with("clients ")).unwrap();
+    assert!(answer < next && next < table, "{page}");
+    let command = lines.iter().find(|line| line.contains("pgdyno resume")).unwrap();
+    assert!(command.starts_with(&format!("    pgdyno resume --run {RUN} --set repeats=")), "{page}");
+    let document = serde_json::to_value(shown.document()).unwrap();
+    assert_eq!(document["answers"][0]["kind"], "open");
+    assert_eq!(document["answers"][0]["next"][0]["commands"][0], command.trim());
 }
 
 #[test]

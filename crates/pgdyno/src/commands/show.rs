@@ -13,8 +13,9 @@ use crate::store_arg::{RunArg, StoreArg};
 /// Show the results of a trial or of several cells: the report's page for a terminal
 ///
 /// For one trial: validity, throughput over the window with stalls, checkpoints and vacuums below, latency, where the time
-/// goes, wait events of the clients' sessions, the most informative metrics, and events. For several trials: a summary in a
-/// sentence, and a line for each cell with its median, range, change and verdict.
+/// goes, wait events of the clients' sessions, the most informative metrics, and events. For several trials: the
+/// answer (what changed by how much, with what confidence, why and at what risk, or what would decide it), and a line for each cell with
+/// its mean, range, change and verdict.
 ///
 /// On a terminal, charts have its width. If several seconds share a column of a chart, their smallest and largest values are
 /// shown, or the more unusual one: no spike is lost. Elsewhere, figures replace the charts. `pgdyno store show` prints a
