@@ -111,14 +111,17 @@ impl InitArgs {
     /// The campaign that options, answers and the machine give.
     fn draft(&self, path: &Path) -> anyhow::Result<Draft> {
         let asks = !self.yes && io::stdin().is_terminal() && io::stderr().is_terminal();
-        let scripts = scripts::in_directory(directory(path))
-            .with_context(|| format!("could not list {}", directory(path).display()))?;
+        let parent = directory(path);
+        let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+        let scripts =
+            scripts::in_directory(parent).with_context(|| format!("could not list {}", parent.display()))?;
+        let foreign = pin::foreign_use(SAMPLE);
         let machine = DraftMachine {
             cpus: usable_cpus(),
             memory_bytes: collect::Host::read().environment(None).memory_bytes,
-            foreign_use: pin::foreign_use(SAMPLE),
+            is_shared: foreign.is_some(),
         };
-        if let Some(foreign) = machine.foreign_use.as_ref().filter(|_| asks) {
+        if let Some(foreign) = foreign {
             note(&format!("other processes use {foreign}: without them, results take less time\n"));
         }
 

@@ -9,10 +9,10 @@ use std::process::Command;
 use model::factor::Factor;
 use model::metrics::{Better, GROUPS, Group, Metric};
 use report::export_tables::{Kind, Table};
+use report::monitoring::all_live;
 use serde_json::Value;
 
 use super::golden::{self, RUN, SIDES};
-use report::monitoring::all_live;
 
 fn path(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file)

@@ -147,7 +147,7 @@ fn write_line(
     };
     let metric =
         Metric { name: family.dotted_name(), description: &family.help, unit: ucum(family.unit()), data };
-    let scope = Scope { name: "pgdyno", version: env!("CARGO_PKG_VERSION") };
+    let scope = Scope { name: "pgdyno", version: model::release::VERSION };
     let request = Request {
         resource_metrics: [ResourceMetrics {
             resource: Resource { attributes },

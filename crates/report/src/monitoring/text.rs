@@ -48,7 +48,7 @@ pub fn running<'r>(syntax: Syntax, runs: impl Iterator<Item = &'r LiveRun>, now:
         count += 1.0;
     }
     add(None, &RUNNING, Stream::now(Vec::new(), count));
-    let version = env!("CARGO_PKG_VERSION");
+    let version = model::release::VERSION;
     add(None, &BUILD, Stream::now(vec![("version", version.into())], 1.0));
 
     let mut text = Text::new(syntax);

@@ -114,7 +114,7 @@ async fn without_a_running_campaign_the_document_is_valid() {
         text.header("content-type".parse::<HeaderName>().unwrap()),
         "text/plain; version=0.0.4; charset=utf-8"
     );
-    let version = env!("CARGO_PKG_VERSION");
+    let version = model::release::VERSION;
     let expected = [
         (format!("pgdyno_build_info{{version=\"{version}\"}}"), 1.0),
         ("pgdyno_running_runs".to_owned(), 0.0),
@@ -159,7 +159,7 @@ async fn running_campaigns_are_in_the_formats_of_prometheus() {
     check_by_promtool(&text);
     let hidden = |text: &str| {
         let remaining = text.replace(&run, "RUN").replace(&other, "OTHER");
-        remaining.replace(env!("CARGO_PKG_VERSION"), "VERSION")
+        remaining.replace(model::release::VERSION, "VERSION")
     };
     insta::assert_snapshot!("metrics_in_prometheus_text", hidden(&text));
     let openmetrics = server.metrics(OPENMETRICS).await;

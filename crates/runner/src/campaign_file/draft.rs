@@ -58,8 +58,8 @@ pub struct DraftMachine {
     pub cpus: Option<u32>,
     /// Main memory in bytes.
     pub memory_bytes: Option<u64>,
-    /// Use of the CPUs by other processes, in words, if it is too much for pins.
-    pub foreign_use: Option<String>,
+    /// Whether other processes use too much of the CPUs for pins.
+    pub is_shared: bool,
 }
 
 /// Shortest and longest load of a trial of a single server, in seconds.
@@ -126,7 +126,7 @@ impl Draft {
             ),
             (format!("clients  = [{}]", clients.join(", ")), "sessions at the same time".to_owned()),
         ];
-        if self.is_paired() && self.machine.foreign_use.is_none() {
+        if self.is_paired() && !self.machine.is_shared {
             lines.push((
                 "pin      = [\"separate\"]".to_owned(),
                 "half of the CPUs for the driver, half for the servers".to_owned(),
@@ -163,11 +163,9 @@ impl Draft {
                 ),
             ),
         ];
-        if let Some(foreign) = &self.machine.foreign_use {
-            lines.push((
-                "cpu_decides = true".to_owned(),
-                format!("server CPU time decides, too: other processes used {foreign}"),
-            ));
+        if self.machine.is_shared {
+            let comment = "server CPU time decides, too: other processes use the CPUs";
+            lines.push(("cpu_decides = true".to_owned(), comment.to_owned()));
         }
         commented("[run]", "", &lines)
     }

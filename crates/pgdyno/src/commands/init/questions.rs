@@ -19,23 +19,23 @@ pub(super) fn ask<T, E: Display>(
     parse: impl Fn(&str) -> Result<T, E>,
 ) -> anyhow::Result<T> {
     let parsed = |text: &str| parse(text).map_err(|error| anyhow::anyhow!("{error}"));
-    while asks {
+    if !asks {
+        return parsed(suggestion);
+    }
+    loop {
         note(&format!("{question} [{suggestion}]: "));
         let mut answer = String::new();
         let length = io::stdin().read_line(&mut answer).context("could not read the answer")?;
-        let answer = answer.trim();
         if length == 0 {
             note("\n");
         }
-        if answer.is_empty() {
-            break;
-        }
-        match parsed(answer) {
+        let answer = answer.trim();
+        match parsed(if answer.is_empty() { suggestion } else { answer }) {
             Ok(value) => return Ok(value),
+            Err(error) if answer.is_empty() => return Err(error),
             Err(error) => note(&format!("{error}\n")),
         }
     }
-    parsed(suggestion)
 }
 
 /// A list separated by commas or spaces.

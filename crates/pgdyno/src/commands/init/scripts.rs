@@ -17,11 +17,9 @@ pub(super) fn in_directory(directory: &Path) -> io::Result<Vec<DraftWorkload>> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         // Names that are not UTF-8 can't be in a campaign.
-        if let Some(name) = entry.file_name().to_str().filter(|name| name.ends_with(".sql")) {
-            if entry.path().is_file() {
-                files.push(name.to_owned());
-            }
-        }
+        let name = entry.file_name();
+        let name = name.to_str().filter(|name| name.ends_with(".sql") && entry.path().is_file());
+        files.extend(name.map(str::to_owned));
     }
     files.sort();
     let setup: Vec<String> =
