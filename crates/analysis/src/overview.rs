@@ -77,6 +77,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
             ..environment::describe(&layout.columns, &trials, contexts)
         },
         left_out: Vec::new(),
+        made_by: None,
     }
 }
 

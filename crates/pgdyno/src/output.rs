@@ -83,3 +83,17 @@ pub(crate) fn terminal() -> Option<Terminal> {
 pub(crate) fn in_colour() -> bool {
     terminal().is_some_and(|terminal| terminal.colours)
 }
+
+/// The command line of this process as for a shell, without some options: with its paths it measures or shows the same again.
+pub(crate) fn command_line(without: &[&str]) -> String {
+    let quoted = |word: String| {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=@%+:,~".contains(c);
+        match !word.is_empty() && word.chars().all(is_plain) {
+            true => word,
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words = words.filter(|word| !without.contains(&word.as_str())).map(quoted);
+    std::iter::once("pgdyno".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}

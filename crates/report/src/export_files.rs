@@ -1,6 +1,7 @@
-//! Trials in files: as tables in Parquet, CSV or JSON, or as [metrics](MetricsExport). Files have temporary names and are
+//! Trials in files: as tables in Parquet, CSV or JSON, as [metrics](MetricsExport), or as [bundles](BundleExport). Files have temporary names and are
 //! renamed when all are complete.
 
+mod bundles;
 mod csv;
 mod file;
 mod jsonl;
@@ -15,6 +16,7 @@ use model::record::Trial;
 use store::{StoreError, StoreReader};
 
 use crate::export_tables::{Table, Value};
+pub use bundles::{BundleExport, WrittenBundles};
 use file::PendingFile;
 pub use metrics::{MetricsExport, MetricsFormat, WrittenMetrics};
 
@@ -33,7 +35,7 @@ pub enum ExportError {
     #[error("{} exists and is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// The file is a directory.
-    #[error("{} is a directory, and metrics are one file: name it", .0.display())]
+    #[error("{} is a directory, and this export is one file: name it", .0.display())]
     IsADirectory(PathBuf),
     /// The directory could not be created.
     #[error("could not create the directory {}", directory.display())]

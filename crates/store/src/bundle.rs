@@ -29,14 +29,19 @@ const WRITERS: &str = ".writers";
 pub(crate) fn write(trials: &Path, record: &TrialRecord) -> Result<PathBuf, StoreError> {
     let id = &record.trial.id;
     let not_written = |source| StoreError::NotWritten { id: id.clone(), source: Box::new(source) };
-    let mut files = content::encode(record).map_err(not_written)?;
+    write_files(trials, id, content::encode(record).map_err(not_written)?)
+}
+
+/// As [`write`], for the files of a bundle without their list.
+pub(crate) fn write_files(trials: &Path, id: &str, mut files: Files) -> Result<PathBuf, StoreError> {
+    let not_written = |source| StoreError::NotWritten { id: id.to_owned(), source: Box::new(source) };
     files.insert(sums::FILE.to_owned(), sums::list(&files).into_bytes());
 
     sweep(trials);
     let _writer = WriterLock::acquire(trials).map_err(not_written)?;
     let bundle = trials.join(id);
     if bundle.exists() {
-        return Err(StoreError::Exists { id: id.clone(), path: trials.to_owned() });
+        return Err(StoreError::Exists { id: id.to_owned(), path: trials.to_owned() });
     }
     let partial = trials.join(format!("{PARTIAL}{id}"));
     make_directory(&partial).map_err(not_written)?;
@@ -253,7 +258,8 @@ fn walk(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
     }
 }
 
-fn all_files(bundle: &Path) -> Result<Files, Defect> {
+/// All files of a bundle, each of which matches its checksum.
+pub(crate) fn all_files(bundle: &Path) -> Result<Files, Defect> {
     list_of_files(bundle)?
         .into_iter()
         .map(|(name, sum)| file(bundle, &name, &sum).map(|content| (name, content)))

@@ -39,6 +39,12 @@ pub enum StoreError {
         /// The store's directory of trials.
         path: PathBuf,
     },
+    /// An archive of bundles can't be written, or read into the store.
+    #[error("the archive can't be used: {what}")]
+    Archive {
+        /// The reason, and the remedy.
+        what: String,
+    },
     /// There is no store in this directory.
     #[error(
         "there is no store in {}: `pgdyno run` creates one next to its campaign; specify it with --store or PGDYNO_STORE",

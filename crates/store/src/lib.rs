@@ -8,6 +8,7 @@
 //! their load), `claim` the right to execute one.
 
 mod acceptances;
+mod archive;
 mod bundle;
 mod check;
 mod claim;
@@ -24,6 +25,7 @@ mod live;
 mod metrics;
 mod parts;
 mod reader;
+mod redact;
 mod series;
 mod spans;
 mod stacks;
@@ -33,6 +35,7 @@ mod sums;
 mod totals;
 mod waits;
 
+pub use archive::{BundleArchive, ImportedBundles};
 pub use check::Check;
 pub use claim::Claim;
 pub use content::StoredContext;
@@ -42,5 +45,6 @@ pub use index::{Listing, Reindexed};
 pub use live::{LiveReader, LiveUpdate, LiveWriter};
 pub use parts::Part;
 pub use reader::StoreReader;
+pub use redact::Redacted;
 pub use store::{Stamp, Store};
 pub use totals::{LATENCY_BOUNDS_US, PhaseTotals, Totals};

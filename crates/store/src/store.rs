@@ -14,6 +14,7 @@ use crate::bundle;
 use crate::check::{self, Check};
 use crate::claim::{self, Claim};
 use crate::error::{Defect, StoreError};
+use crate::files::Files;
 use crate::format::{self, live::Run};
 use crate::id;
 use crate::index::{self, Listing, Reindexed};
@@ -137,6 +138,17 @@ impl Store {
             record.to_mut().mask_secrets();
         }
         bundle::write(&self.trials, &record)
+    }
+
+    /// Writes the files of a bundle, as [`Store::write`] does those of a record.
+    pub(crate) fn write_files(&self, id: &str, files: Files) -> Result<PathBuf, StoreError> {
+        bundle::write_files(&self.trials, id, files)
+    }
+
+    /// The files of a bundle, by its complete id.
+    pub(crate) fn files(&self, id: &str) -> Result<Files, StoreError> {
+        let files = bundle::all_files(&self.trials.join(id));
+        files.map_err(|defect| StoreError::Unreadable(Box::new(defect.in_bundle(id))))
     }
 
     /// Reads the trial whose id is `prefix`, or the only one whose id begins with it; case is ignored.

@@ -47,6 +47,8 @@ pub struct View {
     pub environment: Environment,
     /// Bundles that can't be read, of any run: their trials, or the detail of these, are missing.
     pub left_out: Vec<LeftOut>,
+    /// The command that wrote the file of the report; null where it is no file.
+    pub made_by: Option<String>,
 }
 
 /// Comparison of two cells that were measured in pairs.

@@ -34,7 +34,7 @@ use crate::commands::bench::ProtocolName;
 use crate::comparison::comparison;
 use crate::completion;
 use crate::exit::{Exit, Undecided, Usage};
-use crate::output::{note, print};
+use crate::output::{command_line, note, print};
 use crate::reading::Reading;
 use crate::result_output::{ResultFormat, ResultOutput};
 use crate::store_arg::StoreArg;
@@ -297,7 +297,8 @@ impl AbArgs {
         let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
         let max_time = self.count.is_paired().then(|| self.max_time());
         let gates = compared.gates_in_words();
-        let subject = report::ab::Subject { facts, command: command_line(), gates, max_time };
+        let subject =
+            report::ab::Subject { facts, command: command_line(&["--print-campaign"]), gates, max_time };
         let table = report::ab::text(&view, counted, &subject);
         self.output.print(|format, terminal| match format {
             ResultFormat::Table => Ok(table.clone()),
@@ -445,18 +446,4 @@ fn is_decided(compared: &Compared) -> bool {
 /// Whether more sessions would not give a verdict.
 fn is_refused(compared: &Compared) -> bool {
     compared.outcomes().any(|outcome| matches!(outcome, Outcome::Refused(_)))
-}
-
-/// The command that repeats this one, for a shell.
-fn command_line() -> String {
-    let quoted = |word: String| {
-        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=@%+:,~".contains(c);
-        match !word.is_empty() && word.chars().all(is_plain) {
-            true => word,
-            false => format!("'{}'", word.replace('\'', r"'\''")),
-        }
-    };
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let words = words.filter(|word| word != "--print-campaign").map(quoted);
-    std::iter::once("pgdyno".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use analysis::select::{Selector, trials_of_any};
 use clap::{Args, ValueEnum};
-use report::export_files::{Export, ExportOutcome, FileFormat, MetricsExport, MetricsFormat};
+use report::export_files::{BundleExport, Export, ExportOutcome, FileFormat, MetricsExport, MetricsFormat};
 use report::export_tables::Table;
 
 use crate::completion;
@@ -23,7 +23,8 @@ use crate::store_arg::StoreArg;
 /// Without a selector, all trials are exported; `latest` is the latest run. Invalid trials are included: filter by the
 /// column `validity`. Files are written under temporary names and renamed when all are complete.
 ///
-/// The formats openmetrics and otlp are one file with the metrics of all trials over time, with their original times.
+/// The formats openmetrics and otlp are one file with the metrics of all trials over time, with their original times. --bundle
+/// writes everything that the store has of the trials.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +33,7 @@ Examples:
   pgdyno export campaign:upgrade --table cells --table intervals --format csv -o upgrade
   pgdyno export latest --table trials --format json -o - | jq .tps
   pgdyno export latest --format openmetrics -o latest.om
+  pgdyno export latest --bundle run.tar.zst --redact  the bundles, for another store
 
 Exit codes: 0 all is written, 1 error, 130 interrupted; no incomplete file is left.")]
 pub(crate) struct ExportArgs {
@@ -41,8 +43,8 @@ pub(crate) struct ExportArgs {
     selectors: Vec<Selector>,
 
     /// Directory for the tables, created if needed; with one --table, or for metrics, the file (- is standard output)
-    #[arg(short, long, value_name = "DIR|FILE")]
-    output: PathBuf,
+    #[arg(short, long, value_name = "DIR|FILE", required_unless_present = "bundle")]
+    output: Option<PathBuf>,
 
     /// Format of the files [default: by the file's extension, else parquet]
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -51,6 +53,14 @@ pub(crate) struct ExportArgs {
     /// Table to write; may be repeated [default: all]
     #[arg(long = "table", value_enum, value_name = "TABLE")]
     tables: Vec<TableName>,
+
+    /// Write the whole bundles to this file (run.tar.zst; - is standard output), for `pgdyno import bundle`
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["output", "format", "tables"])]
+    bundle: Option<PathBuf>,
+
+    /// With --bundle: replace the names of hosts and users, and list what was replaced
+    #[arg(long, requires = "bundle")]
+    redact: bool,
 
     #[command(flatten)]
     store: StoreArg,
@@ -124,12 +134,17 @@ impl ExportArgs {
         let trials = trials_of_any(&reading, &self.selectors)?;
         let interrupt = interrupt::flag()?;
         let is_interrupted = || interrupt.load(Ordering::Relaxed);
-        let written = match self.format.and_then(FormatName::of_metrics) {
-            Some(format) => {
+        let written = match (&self.bundle, self.format.and_then(FormatName::of_metrics)) {
+            (Some(output), _) => {
+                let export = BundleExport { output: output.clone(), redacts: self.redact };
+                let written = export.write(&reading, &trials, &is_interrupted);
+                written.map(|written| written.map(|written| vec![written.to_string()]))
+            }
+            (None, Some(format)) => {
                 let written = self.metrics(format)?.write(&reading, &trials, &is_interrupted);
                 written.map(|written| written.map(|written| vec![written.to_string()]))
             }
-            None => {
+            (None, None) => {
                 let written = self.export()?.write(&reading, &trials, &is_interrupted);
                 written.map(|outcome| match outcome {
                     ExportOutcome::Complete(files) => Some(files.iter().map(ToString::to_string).collect()),
@@ -154,6 +169,11 @@ impl ExportArgs {
         }
     }
 
+    /// The file or directory of tables or metrics.
+    fn output(&self) -> &Path {
+        self.output.as_deref().unwrap_or(Path::new("-"))
+    }
+
     /// Format and destination of an export of metrics.
     fn metrics(&self, format: MetricsFormat) -> Result<MetricsExport, Usage> {
         if !self.tables.is_empty() {
@@ -161,7 +181,7 @@ impl ExportArgs {
                 "error: --table is for the formats of tables: openmetrics and otlp have the metrics of all of them".to_owned(),
             ));
         }
-        Ok(MetricsExport { format, output: self.output.clone() })
+        Ok(MetricsExport { format, output: self.output().to_owned() })
     }
 
     /// Tables, format and destination of the export.
@@ -172,19 +192,20 @@ impl ExportArgs {
         if tables.is_empty() {
             tables = Table::ALL.to_vec();
         }
-        let from_extension = FileFormat::from_extension(&self.output);
+        let output = self.output();
+        let from_extension = FileFormat::from_extension(output);
         let format =
             self.format.and_then(FormatName::of_tables).or(from_extension).unwrap_or(FileFormat::Parquet);
-        let is_file = self.output == Path::new("-")
-            || (!self.output.is_dir() && (from_extension.is_some() || self.output.exists()));
+        let is_file =
+            output == Path::new("-") || (!output.is_dir() && (from_extension.is_some() || output.exists()));
         if let (true, [first, second, ..]) = (is_file, tables.as_slice()) {
             return Err(Usage(format!(
                 "error: {} is one file, and there are several tables ({}, {}, …): name one with --table, or a directory",
-                self.output.display(),
+                output.display(),
                 first.name(),
                 second.name()
             )));
         }
-        Ok(Export { tables, format, output: self.output.clone(), is_file })
+        Ok(Export { tables, format, output: output.to_owned(), is_file })
     }
 }

@@ -1,5 +1,6 @@
 //! `pgdyno import`: results of other tools as trials in the store.
 
+mod bundle;
 mod csv;
 mod pgbench;
 mod pgbench_tools;
@@ -20,17 +21,18 @@ use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json};
 use crate::store_arg::StoreArg;
 
-/// Import results of other tools: pgbench's output and logs, tables, pgbench-tools' exports
+/// Import results: of other stores, of pgbench (output and logs), tables, pgbench-tools' exports
 ///
-/// Each import is a run in the store, and each output or row a trial in it, for reports and comparisons. An imported
+/// Each import of other tools' results is a run in the store, and each output or row a trial in it, for reports and comparisons. An imported
 /// trial has what the files contain; everything else stays unknown unless --set adds it. The same files are not imported
-/// twice; repeat an interrupted import to continue it.
+/// twice; repeat an interrupted import to continue it. Bundles of another store stay what they are.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno import csv sweep.csv --factor kernel --factor clients --repeat run\n  \
                         pgdyno import pgbench run1.out run2.out run3.out --set server=14 --name before\n  \
                         pgdyno import pgbench run.out --progress run.err --log pgbench_log.4711*\n  \
-                        pgdyno import pgbench-tools tests.csv --testset testset.csv\n\n\
+                        pgdyno import pgbench-tools tests.csv --testset testset.csv\n  \
+                        pgdyno import bundle run.tar.zst\n\n\
                         Then: pgdyno report -o report.html")]
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
@@ -39,6 +41,7 @@ pub(crate) struct ImportArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    Bundle(bundle::BundleArgs),
     Pgbench(pgbench::PgbenchArgs),
     Csv(csv::CsvArgs),
     PgbenchTools(pgbench_tools::PgbenchToolsArgs),
@@ -73,6 +76,7 @@ struct TargetArgs {
 impl ImportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         match self.command {
+            Command::Bundle(args) => args.run(),
             Command::Pgbench(args) => args.run(),
             Command::Csv(args) => args.run(),
             Command::PgbenchTools(args) => args.run(),

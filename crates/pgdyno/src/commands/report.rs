@@ -7,7 +7,7 @@ use clap::Args;
 use report::ReportFile;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print};
+use crate::output::{FormatArg, command_line, note, print};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Show the results of a run: tables, data, or a page for the browser
@@ -45,12 +45,13 @@ pub(crate) struct ReportArgs {
 impl ReportArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let reading = self.store.read()?;
-        let view = analysis::overview::read(&reading, &self.run.get())?;
+        let mut view = analysis::overview::read(&reading, &self.run.get())?;
         note(&headline(&view));
         let Some(path) = self.output.as_deref() else {
             print(&report::tables(&view, self.format.get()))?;
             return Ok(Exit::Ok);
         };
+        view.made_by = Some(command_line(&[]));
         let file = report::file(&reading, view, report::MAX_DETAIL_BYTES)?;
         if path == Path::new("-") {
             print(&file.html)?;

@@ -20,4 +20,5 @@ mod init;
 mod power;
 mod process_limits;
 mod schema;
+mod share;
 mod show;

@@ -1,0 +1,194 @@
+//! Bundles in one file, to be shared: a tar archive compressed with Zstandard, with the paths of a store. Its bundles have their
+//! checksums, and are checked before they are stored elsewhere.
+
+use std::io::{self, Read, Write};
+use std::path::{Component, Path};
+
+use model::record::TrialRecord;
+use tar::{Archive, Builder, EntryType, Header};
+
+use crate::error::StoreError;
+use crate::files::{self, Files};
+use crate::redact::{Redacted, Redaction};
+use crate::store::Store;
+use crate::{content, id, sums};
+
+/// Directory of the bundles, as in a store.
+const TRIALS: &str = "trials";
+/// Most bytes of the files of one bundle, which are in memory until they are checked.
+const MAX_BUNDLE_BYTES: u64 = 2 << 30;
+/// A text of bundles hardly shrinks further: most files are compressed already.
+const LEVEL: i32 = 3;
+
+/// Bundles that were read from an archive, by id.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImportedBundles {
+    /// Stored now.
+    pub added: Vec<String>,
+    /// In the store before, with the same content.
+    pub present: Vec<String>,
+}
+
+/// An archive that is being written.
+pub struct BundleArchive<W: Write> {
+    archive: Builder<zstd::Encoder<'static, W>>,
+    redacts: bool,
+    redacted: Redacted,
+}
+
+impl<W: Write> BundleArchive<W> {
+    /// An archive without bundles; `redacts` replaces the names of hosts and users in them.
+    ///
+    /// # Errors
+    /// The compression can't begin.
+    pub fn new(out: W, redacts: bool) -> io::Result<Self> {
+        let archive = Builder::new(zstd::Encoder::new(out, LEVEL)?);
+        Ok(Self { archive, redacts, redacted: Redacted::default() })
+    }
+
+    /// Adds the bundle of a trial whose record was read from the store. Its files are those of the store, unless they have
+    /// secrets, as bundles of earlier releases may have.
+    ///
+    /// # Errors
+    /// The bundle can't be read or redacted, or the archive can't be written.
+    pub fn add(&mut self, store: &Store, record: &TrialRecord) -> Result<(), StoreError> {
+        let id = &record.trial.id;
+        let mut files = store.files(id)?;
+        if content::decode(files.clone()).ok().as_ref() != Some(record) {
+            files = content::encode(record)?;
+        }
+        if self.redacts {
+            Redaction::new(record).apply(&mut files, &mut self.redacted).map_err(|what| {
+                StoreError::Archive { what: format!("trial {id} can't be redacted: {what}") }
+            })?;
+        }
+        files.insert(sums::FILE.to_owned(), sums::list(&files).into_bytes());
+        for (name, content) in &files {
+            append(&mut self.archive, &format!("{TRIALS}/{id}/{name}"), content)
+                .map_err(StoreError::io("write", Path::new("the archive")))?;
+        }
+        Ok(())
+    }
+
+    /// Completes the archive, and returns what was replaced in it.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub fn finish(self) -> io::Result<Redacted> {
+        self.archive.into_inner()?.finish()?.flush()?;
+        Ok(self.redacted)
+    }
+}
+
+impl Store {
+    /// Stores the bundles of an archive that the store does not have. Each is complete and checked before it appears; an
+    /// error leaves those before it.
+    ///
+    /// # Errors
+    /// It is no archive of bundles, a bundle is damaged, differs from the store's bundle of the same trial, or can't be written.
+    pub fn import_bundles(&self, archive: &mut dyn Read) -> Result<ImportedBundles, StoreError> {
+        let unreadable = |source: io::Error| StoreError::Archive {
+            what: format!("it can't be read: {source}; copy or download it again"),
+        };
+        let mut archive = Archive::new(zstd::Decoder::new(archive).map_err(unreadable)?);
+        let mut imported = ImportedBundles::default();
+        let mut current: Option<(String, Files)> = None;
+        for entry in archive.entries().map_err(unreadable)? {
+            let mut entry = entry.map_err(unreadable)?;
+            let path = entry.path().map_err(unreadable)?.into_owned();
+            if entry.header().entry_type() == EntryType::Directory {
+                continue;
+            }
+            let (id, name) = place(&path, entry.header().entry_type())?;
+            if current.as_ref().is_some_and(|(known, _)| *known != id) {
+                self.import_bundle(current.take(), &mut imported)?;
+            }
+            let (_, files) = current.get_or_insert_with(|| (id.clone(), Files::new()));
+            let held: u64 = files.values().map(|content| content.len() as u64).sum();
+            let max = files::max_bytes(&name).min(MAX_BUNDLE_BYTES.saturating_sub(held));
+            let mut content = Vec::new();
+            entry.by_ref().take(max + 1).read_to_end(&mut content).map_err(unreadable)?;
+            if content.len() as u64 > max {
+                return Err(StoreError::Archive { what: format!("{} is too large", path.display()) });
+            }
+            files.insert(name, content);
+        }
+        self.import_bundle(current, &mut imported)?;
+        if imported == ImportedBundles::default() {
+            return Err(StoreError::Archive { what: "it has no trials".to_owned() });
+        }
+        Ok(imported)
+    }
+
+    fn import_bundle(
+        &self,
+        bundle: Option<(String, Files)>,
+        imported: &mut ImportedBundles,
+    ) -> Result<(), StoreError> {
+        let Some((id, mut files)) = bundle else { return Ok(()) };
+        let damaged = |what: String| StoreError::Archive {
+            what: format!("bundle {id} is damaged: {what}; copy or download it again"),
+        };
+        let defect = |defect: crate::error::Defect| damaged(format!("{}: {}", defect.file, defect.reason));
+        let list = files.remove(sums::FILE).ok_or_else(|| damaged(format!("it has no {}", sums::FILE)))?;
+        let list = String::from_utf8_lossy(&list).into_owned();
+        let listed = sums::parse(&list).map_err(defect)?;
+        if !listed.keys().eq(files.keys()) {
+            return Err(damaged(format!("its files are not those of its {}", sums::FILE)));
+        }
+        for (name, sum) in &listed {
+            sums::verify(name, &files[name], sum).map_err(defect)?;
+        }
+        let record = content::decode(files.clone()).map_err(defect)?;
+        if record.trial.id != id {
+            return Err(damaged(format!("its trial is {}", record.trial.id)));
+        }
+        if self.ids()?.contains(&id) {
+            if self.files(&id)? != files {
+                return Err(StoreError::Archive {
+                    what: format!(
+                        "trial {id} is in {} with another content, as before or after a redaction; import it into another \
+                         store (--store)",
+                        self.root().display()
+                    ),
+                });
+            }
+            imported.present.push(id);
+            return Ok(());
+        }
+        self.write_files(&id, files)?;
+        imported.added.push(id);
+        Ok(())
+    }
+}
+
+fn append(archive: &mut Builder<impl Write>, path: &str, content: &[u8]) -> io::Result<()> {
+    let mut header = Header::new_gnu();
+    header.set_size(content.len() as u64);
+    header.set_mode(0o644);
+    header.set_mtime(0);
+    archive.append_data(&mut header, path, content)
+}
+
+/// The trial and the file of an entry.
+fn place(path: &Path, kind: EntryType) -> Result<(String, String), StoreError> {
+    let parts: Option<Vec<&str>> = path
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .map(|part| match part {
+            Component::Normal(part) => part.to_str(),
+            _ => None,
+        })
+        .collect();
+    match parts.as_deref() {
+        Some([TRIALS, trial, name @ ..]) if kind.is_file() && id::is_id(trial) && !name.is_empty() => {
+            Ok(((*trial).to_owned(), name.join("/")))
+        }
+        _ => Err(StoreError::Archive {
+            what: format!(
+                "{} is no file of a bundle: pgdyno export --bundle writes no such archive",
+                path.display()
+            ),
+        }),
+    }
+}
