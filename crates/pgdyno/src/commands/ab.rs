@@ -298,7 +298,7 @@ impl AbArgs {
         let max_time = self.count.is_paired().then(|| self.max_time());
         let gates = compared.gates_in_words();
         let subject =
-            report::ab::Subject { facts, command: command_line(&["--print-campaign"]), gates, max_time };
+            report::ab::Subject { facts, command: command_line(&[]), gates, max_time };
         let table = report::ab::text(&view, counted, &subject);
         self.output.print(|format, terminal| match format {
             ResultFormat::Table => Ok(table.clone()),
@@ -348,7 +348,7 @@ impl AbArgs {
         };
         Ok(Comparison {
             name: self.name.clone(),
-            description: command_line(),
+            description: command_line(&["--print-campaign"]),
             tags: self.tag.clone(),
             notes: self.notes.clone(),
             sides,
