@@ -170,7 +170,7 @@ kernels:
 
 # Programs that tests compare with: psql, openssl, pgbench without its server, and promtool without Prometheus.
 clients:
-	@setup/packages psql:postgresql-client openssl:openssl
+	@setup/packages psql:postgresql-client openssl:openssl cmark-gfm:cmark-gfm
 	@setup/pgbench target/test-programs
 	@setup/unpacked target/test-programs promtool prometheus
 

@@ -17,6 +17,7 @@ mod generated;
 mod golden;
 mod history;
 mod init;
+mod markdown;
 mod power;
 mod process_limits;
 mod schema;
