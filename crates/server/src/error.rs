@@ -508,6 +508,10 @@ fn initdb_advice(options: &str, output: &str) -> &'static str {
     let unknown = ["unrecognized option", "invalid option", "illegal option"];
     if !options.is_empty() && unknown.iter().any(|words| output.contains(words)) {
         ": this version has no such option; leave it out"
+    } else if output.contains("error while loading shared libraries: libstdc++.so.6") {
+        ": downloaded servers need the C++ library; install it (Debian: libstdc++6, Fedora: libstdc++)"
+    } else if output.contains("error while loading shared libraries") {
+        ": install the library that is missing"
     } else {
         ""
     }
@@ -529,6 +533,14 @@ mod tests {
         ] {
             assert_eq!(exhaustion_in(harmless), None);
         }
+    }
+
+    #[test]
+    fn a_missing_library_is_to_be_installed() {
+        let missing = "initdb: error while loading shared libraries: libstdc++.so.6: cannot open shared object file";
+        assert!(initdb_advice("", missing).contains("libstdc++6"));
+        assert!(initdb_advice("", &missing.replace("stdc++", "icuuc")).contains("install"));
+        assert_eq!(initdb_advice("", "initdb: error: directory exists but is not empty"), "");
     }
 
     #[test]
