@@ -537,7 +537,8 @@ mod tests {
 
     #[test]
     fn a_missing_library_is_to_be_installed() {
-        let missing = "initdb: error while loading shared libraries: libstdc++.so.6: cannot open shared object file";
+        let missing =
+            "initdb: error while loading shared libraries: libstdc++.so.6: cannot open shared object file";
         assert!(initdb_advice("", missing).contains("libstdc++6"));
         assert!(initdb_advice("", &missing.replace("stdc++", "icuuc")).contains("install"));
         assert_eq!(initdb_advice("", "initdb: error: directory exists but is not empty"), "");

@@ -297,8 +297,7 @@ impl AbArgs {
         let Some(view) = analysis::overview::read_run(reading, run)? else { return Ok(()) };
         let max_time = self.count.is_paired().then(|| self.max_time());
         let gates = compared.gates_in_words();
-        let subject =
-            report::ab::Subject { facts, command: command_line(&[]), gates, max_time };
+        let subject = report::ab::Subject { facts, command: command_line(&[]), gates, max_time };
         let table = report::ab::text(&view, counted, &subject);
         self.output.print(|format, terminal| match format {
             ResultFormat::Table => Ok(table.clone()),

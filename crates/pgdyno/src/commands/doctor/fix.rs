@@ -45,11 +45,7 @@ impl Proposal {
     /// `huge-pages: /sys/…/enabled from always to madvise`.
     fn in_words(&self) -> String {
         let KernelSetting { path, before, set } = &self.settings[0];
-        let others = match self.settings.len() - 1 {
-            0 => String::new(),
-            n => format!(" and {n} more"),
-        };
-        format!("{}: {}{others} from {before} to {set}", self.check, path.display())
+        format!("{}: {}{} from {before} to {set}", self.check, path.display(), and_more(self.settings.len()))
     }
 
     /// Command lines that set it.
@@ -165,14 +161,13 @@ fn is_yes() -> anyhow::Result<bool> {
     Ok(!answer.is_empty() && !answer.trim().to_ascii_lowercase().starts_with('n'))
 }
 
-/// Reports what could not be restored.
+/// Reports what was restored, and what could not be.
 fn report(restored: &[Restored]) -> Exit {
     let mut exit = Exit::Ok;
+    let mut done: Vec<&KernelSetting> = Vec::new();
     for outcome in restored {
         match outcome {
-            Restored::Yes(KernelSetting { path, before, .. }) => {
-                note(&format!("restored {} to {before}\n", path.display()))
-            }
+            Restored::Yes(setting) => done.push(setting),
             Restored::ChangedBy(KernelSetting { path, .. }, now) => {
                 note(&format!("{} was changed to {now} meanwhile: left so\n", path.display()));
             }
@@ -182,5 +177,13 @@ fn report(restored: &[Restored]) -> Exit {
             }
         }
     }
+    if let Some(KernelSetting { path, before, .. }) = done.first() {
+        note(&format!("restored {} to {before}{}\n", path.display(), and_more(done.len())));
+    }
     exit
+}
+
+/// The number of those that are not named; nothing if there is none.
+fn and_more(all: usize) -> String {
+    if all > 1 { format!(" and {} more", all - 1) } else { String::new() }
 }
