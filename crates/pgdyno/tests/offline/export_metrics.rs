@@ -349,7 +349,7 @@ fn metrics_are_one_file_without_tables() {
     let directory = pgdyno(&bundles, &["--format", "openmetrics", "-o", "."]);
     assert_eq!(directory.status.code(), Some(1));
     assert!(
-        String::from_utf8_lossy(&directory.stderr).contains("metrics are one file: name it"),
+        String::from_utf8_lossy(&directory.stderr).contains("this export is one file: name it"),
         "{directory:?}"
     );
     let one = pgdyno(&bundles, &["server=17", "--format", "openmetrics", "-o", "-"]);

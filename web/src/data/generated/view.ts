@@ -1191,4 +1191,8 @@ environment: Environment,
 /**
  * Bundles that can't be read, of any run: their trials, or the detail of these, are missing.
  */
-left_out: Array<LeftOut>, };
+left_out: Array<LeftOut>, 
+/**
+ * The command that wrote the file of the report; null where it is no file.
+ */
+made_by: string | null, };
