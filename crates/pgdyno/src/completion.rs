@@ -98,10 +98,11 @@ pub(crate) fn selectors() -> ArgValueCompleter {
         let Some(text) = current.to_str() else { return Vec::new() };
         let term = text.rsplit(',').next().unwrap_or(text);
         let before = &text[..text.len() - term.len()];
-        let mut candidates = term_candidates(term, &stored_trials());
+        let trials = stored_trials();
+        let mut candidates = term_candidates(term, &trials);
         // Ids can't be combined with other terms; without a first character, hundreds of them would hide those.
         if before.is_empty() && !term.is_empty() {
-            candidates.extend(newest_first(current, &stored_trials(), |trial| trial.id.clone()));
+            candidates.extend(newest_first(current, &trials, |trial| trial.id.clone()));
         }
         candidates.into_iter().map(|candidate| candidate.add_prefix(before)).collect()
     })

@@ -6,5 +6,5 @@ mod eviction;
 pub(crate) mod fill;
 pub(crate) mod filling;
 pub(crate) mod pgbench_tables;
-mod size;
+pub(crate) mod size;
 pub(crate) mod template;

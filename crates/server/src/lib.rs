@@ -34,6 +34,7 @@ pub use data::copy::Copied;
 pub use dataset::content::{Content, Setup};
 pub use dataset::disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use dataset::filling::template;
+pub use dataset::size::BYTES_PER_SCALE;
 pub use dataset::template::{Facts, Template, templates};
 pub use error::{DISK_FULL, Error, LimitError, exhaustion_in};
 pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settings, transport};

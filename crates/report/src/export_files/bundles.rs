@@ -1,7 +1,7 @@
 //! Bundles of trials in one file.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model::record::Trial;
 use store::{BundleArchive, Redacted, StoreReader};
@@ -58,13 +58,7 @@ impl BundleExport {
         trials: &[&Trial],
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<WrittenBundles>, ExportError> {
-        if self.output.is_dir() {
-            return Err(ExportError::IsADirectory(self.output.clone()));
-        }
-        let pending = match self.output == Path::new("-") {
-            true => PendingFile::stdout(),
-            false => PendingFile::file(&self.output)?,
-        };
+        let pending = PendingFile::single(&self.output)?;
         let failed = |source| pending.failed(source);
         let mut archive = BundleArchive::new(pending.writer()?, self.redacts).map_err(failed)?;
         let mut written = 0;

@@ -22,6 +22,15 @@ impl PendingFile {
         Self { path: None, temporary: None }
     }
 
+    /// The only file of an export, `-` for standard output.
+    pub(super) fn single(path: &Path) -> Result<Self, ExportError> {
+        match path {
+            path if path.is_dir() => Err(ExportError::IsADirectory(path.to_owned())),
+            path if path == Path::new("-") => Ok(Self::stdout()),
+            path => Self::file(path),
+        }
+    }
+
     pub(super) fn file(path: &Path) -> Result<Self, ExportError> {
         // A symbolic link is kept: its target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Read as _, Seek as _, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use model::record::{Trial, TrialRecord};
 use store::StoreReader;
@@ -61,13 +61,7 @@ impl MetricsExport {
         trials: &[&Trial],
         is_interrupted: &dyn Fn() -> bool,
     ) -> Result<Option<WrittenMetrics>, ExportError> {
-        if self.output.is_dir() {
-            return Err(ExportError::IsADirectory(self.output.clone()));
-        }
-        let pending = match self.output == Path::new("-") {
-            true => PendingFile::stdout(),
-            false => PendingFile::file(&self.output)?,
-        };
+        let pending = PendingFile::single(&self.output)?;
         let mut out = pending.writer()?;
         let failed = |source| pending.failed(source);
         let mut document = match self.format {

@@ -17,7 +17,7 @@ use plaintext::figures::counted;
 pub(super) struct CellsReport {
     pub(super) view: View,
     pub(super) lines: Vec<CellLine>,
-    /// What is to be known of the trials, one sentence per line.
+    /// Notes on the trials, one sentence per line.
     pub(super) sentences: Vec<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use model::units::{Share, Span};
 use plaintext::figures::{bytes, counted};
+use server::BYTES_PER_SCALE;
 
 use super::toml_text::{key, string, strings};
 
@@ -66,10 +67,8 @@ pub struct DraftMachine {
 const DURATIONS_S: std::ops::RangeInclusive<u64> = 5..=60;
 /// Repeats of a single server's cells: enough to show how much they spread.
 const REPEATS: usize = 3;
-/// Time of a trial besides its load, in seconds: starting, warming up, stopping.
+/// Time of a trial without its load, in seconds: starting, warming up, stopping.
 const OVERHEAD_S: u64 = 10;
-/// Bytes of pgbench's tables and indexes for each unit of scale.
-const BYTES_PER_SCALE: u64 = 15_700_000;
 
 impl Draft {
     /// The campaign's text.

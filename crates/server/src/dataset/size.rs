@@ -5,8 +5,8 @@ use crate::dataset::content::Content;
 
 /// Size of `initdb`'s files and the tested database, without tables and WAL.
 const BASE_BYTES: u64 = 34_000_000;
-/// 1640 pages of accounts and 274 of their key.
-const BYTES_PER_SCALE: u64 = 15_700_000;
+/// Size of pgbench's tables and keys for each unit of scale: 1640 pages of accounts and 274 of their key.
+pub const BYTES_PER_SCALE: u64 = 15_700_000;
 /// Maximum number of WAL segments that remain in a template.
 const WAL_SEGMENTS: u64 = 2;
 
