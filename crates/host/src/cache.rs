@@ -11,6 +11,7 @@
 //!                             lists its control groups
 //! servers/18/                 the same for an instance
 //! journals/<server>.json      settings to restore on a server that pgdyno does not own
+//! contents/<hash>             the hash of a large dump or base backup, by the state of its files
 //! scratch/<id>/                temporary files of a process, which holds owner.lock
 //! locks/                      lock files, never deleted
 //! ```
@@ -76,6 +77,7 @@ impl Cache {
             "clusters",
             "servers",
             "journals",
+            "contents",
             "scratch",
             "locks",
         ] {
@@ -139,6 +141,11 @@ impl Cache {
     /// Directory of journals.
     pub fn journals(&self) -> PathBuf {
         self.root.join("journals")
+    }
+
+    /// Directory of hashes of large files.
+    pub(crate) fn contents(&self) -> PathBuf {
+        self.root.join("contents")
     }
 
     /// Directory of temporary directories.

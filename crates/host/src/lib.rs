@@ -2,6 +2,7 @@
 //! settings, the user that servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
 
 mod cache;
+mod contents;
 mod cpus;
 mod error;
 pub mod files;
@@ -16,6 +17,7 @@ mod turn;
 mod user;
 
 pub use cache::Cache;
+pub use contents::Contents;
 pub use cpus::{halves_of_cpus, usable_cpus};
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
