@@ -74,6 +74,7 @@ pub use script::Script;
 pub use seeds::{Seeds, ThreadSeeds};
 pub use shell::{ShellWord, ShellWords};
 pub use sleep::{Amount, Sleep, TimeUnit};
+pub use split::{First, first_command};
 pub use sql::{Fetch, MAX_PARAMS, Sql, SqlPart};
 pub use value::Value;
 pub use variables::Variables;

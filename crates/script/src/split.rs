@@ -334,3 +334,52 @@ impl FunctionBody {
         }
     }
 }
+
+/// Beginning of a text with SQL commands.
+#[derive(Debug, PartialEq, Eq)]
+pub enum First {
+    /// A command with its semicolon, and the length of the text up to there.
+    Command(String, usize),
+    /// A backslash command comes first.
+    Backslash,
+    /// No command ends in this text.
+    Open,
+}
+
+/// The first SQL command of a text, for readers of files that are larger than memory.
+pub fn first_command(text: &str) -> First {
+    let mut splitter = Splitter::new(text);
+    loop {
+        match splitter.next() {
+            (Some(statement), Stop::Semicolon) if statement.text != ";" => {
+                return First::Command(statement.text, splitter.at);
+            }
+            (_, Stop::Semicolon) => {}
+            (_, Stop::Backslash(_)) => return First::Backslash,
+            (_, Stop::End) => return First::Open,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_command_ends_at_its_own_semicolon() {
+        for (text, command) in [
+            ("select ';', $a$ ; $a$ /* ; */; select 2;", "select ';', $a$ ; $a$ /* ; */;"),
+            ("-- ;\n;\nselect 1;\n", "select 1;"),
+            (
+                "create function f() returns int begin atomic select 1; end; x",
+                "create function f() returns int begin atomic select 1; end;",
+            ),
+        ] {
+            let First::Command(found, end) = first_command(text) else { panic!("{text}") };
+            assert_eq!((found.as_str(), text[..end].ends_with(command)), (command, true));
+        }
+        assert_eq!(first_command("select 'a;\n"), First::Open);
+        assert_eq!(first_command("\n-- nothing;\n"), First::Open);
+        assert_eq!(first_command("select 1 \\! x\n;"), First::Backslash);
+    }
+}
