@@ -53,8 +53,14 @@ impl Round {
         let tables = setup.tables()?;
         let begun = Instant::now();
         let initdb = [NEUTRAL_OPTION.to_owned()];
-        let template =
-            server::template(setup.cache, setup.installation, &initdb, &setup.scale.into(), setup.console)?;
+        let template = server::template(
+            setup.cache,
+            setup.installation,
+            &initdb,
+            &setup.scale.into(),
+            None,
+            setup.console,
+        )?;
         let whole = begun.elapsed().as_secs_f64();
         let copies = setup.copies(&template);
         template.remove(setup.cache)?;

@@ -76,7 +76,7 @@ fn real(version: &str, scale: u32, max_clients: u32, interrupt: &Interrupt) -> R
     server::sweep(&cache)?;
     let progress = Console { interrupt, last: Mutex::default() };
     let installation = server::install(&cache, version, &progress)?;
-    let template = server::template(&cache, &installation, &[], &scale.into(), &progress)?;
+    let template = server::template(&cache, &installation, &[], &scale.into(), None, &progress)?;
     let settings = [
         ("max_connections", (max_clients + 20).to_string()),
         // The data set of the default scale fits, and no maintenance runs during the load.

@@ -1,12 +1,13 @@
 //! Checks a campaign apart from its levels: tables, run settings, and cells that can't run.
 
+mod dataset;
 mod machine;
 pub(crate) mod memory;
 mod pairs;
 mod run;
 mod server;
 
-use crate::definitions::Definitions;
+use crate::definitions::{Dataset, Definitions};
 use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
 use crate::paired;
@@ -69,6 +70,10 @@ impl<'a> CheckedCampaign<'a> {
         for (name, table) in &campaign.servers {
             check_name(name, "name of a server")?;
             server::parse_table(name.get_ref(), table)?;
+        }
+        for (name, table) in &campaign.datasets {
+            check_name(name, "name of a data set")?;
+            Dataset::source(name.get_ref(), table)?;
         }
         for name in campaign.settings.keys() {
             check_name(name, "name of settings")?;

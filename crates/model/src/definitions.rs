@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
+use crate::dataset::DatasetSource;
 use crate::merit::Merit;
 use crate::units::{Rate, Span, Throughput};
 use crate::value::{Spanned, SpecError, parse};
@@ -83,6 +85,22 @@ pub struct Build {
     pub cflags: Option<String>,
 }
 
+/// A database of the user's own: exactly one of `dump`, `base_backup` and `template`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("oneOf" = crate::schema::one_of(&["dump", "base_backup", "template"]))))]
+pub struct Dataset {
+    /// Output of `pg_dump`: a file of SQL, also compressed by gzip or zstd, or an archive in one of its other formats;
+    /// relative to the campaign's directory.
+    pub dump: Option<Spanned<String>>,
+    /// Directory that `pg_basebackup` wrote, for servers of the same major; relative to the campaign's directory.
+    pub base_backup: Option<Spanned<String>>,
+    /// Name of a database of a server that is given by `dsn`. It is copied, and not changed.
+    pub template: Option<Spanned<String>>,
+    /// With `base_backup`: the tested one of its databases.
+    pub database: Option<Spanned<String>>,
+}
+
 /// A named workload: `builtin` or `directory`, or else `script` or `scripts`; with both, the scripts replace those of
 /// the workload.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -111,6 +129,8 @@ pub struct Workload {
     /// Tables of the data set in addition to those of the setup (default `pgbench`).
     #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "none"])))]
     pub tables: Option<Spanned<String>>,
+    /// Name of a `[datasets.…]` table: the database that it runs on instead of pgbench's tables.
+    pub dataset: Option<Spanned<String>>,
     /// Whether it changes the data set (default true).
     pub writes: Option<Spanned<bool>>,
     /// Whether each transaction opens a connection (default false).
@@ -185,6 +205,57 @@ pub struct Disk {
     /// Write requests per second.
     #[cfg_attr(test, schemars(range(min = 1, max = MAX_IOPS)))]
     pub write_iops: Option<Spanned<i64>>,
+}
+
+impl Dataset {
+    /// Where the database of a table `[datasets.NAME]` is: one kind of source, and only the keys of that kind.
+    ///
+    /// # Errors
+    /// It has no source, several, or a key of another one.
+    pub fn source(name: &str, table: &Spanned<Self>) -> Result<DatasetSource, SpecError> {
+        let Self { dump, base_backup, template, database } = table.get_ref();
+        let source = match (dump, base_backup, template, database) {
+            (Some(dump), None, None, None) => DatasetSource::Dump(PathBuf::from(dump.get_ref())),
+            (None, Some(directory), None, Some(database)) => DatasetSource::BaseBackup {
+                directory: PathBuf::from(directory.get_ref()),
+                database: database.get_ref().clone(),
+            },
+            (None, None, Some(template), None) => DatasetSource::Template(template.get_ref().clone()),
+            (None, Some(directory), None, None) => {
+                return Err(SpecError::at(
+                    directory,
+                    format!("the base backup of the data set \"{name}\" may have several databases"),
+                    "name the tested one: `database = \"…\"`",
+                ));
+            }
+            (dump, _, template, Some(database)) if dump.is_some() != template.is_some() => {
+                return Err(SpecError::at(
+                    database,
+                    "`database` requires `base_backup`",
+                    "leave it out: a dump has one database, and `template` names one",
+                ));
+            }
+            _ => {
+                return Err(SpecError::at(
+                    table,
+                    format!("the data set \"{name}\" has no source, or several"),
+                    "expected exactly one of `dump`, `base_backup` and `template`",
+                ));
+            }
+        };
+        match source.database() {
+            Some(name)
+                if ["", "template0", "template1"].contains(&name) || name.contains(char::is_control) =>
+            {
+                Err(SpecError::at(
+                    table,
+                    format!("the data set \"{name}\" is not a database with data"),
+                    "expected the name of a database other than template0 and template1",
+                ))
+            }
+            _ => Ok(source),
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for Files {

@@ -355,6 +355,10 @@ fn resolve(
         draft.settings = Some(factor::settings::default_settings(definitions)?);
     }
     restrict_to_machine(&mut draft);
+    // Scales are of pgbench's tables: a database of the user's own has none.
+    if draft.workload.as_ref().is_some_and(|workload| workload.own_database().is_some()) {
+        draft.scale = factor::scale::Scale::default();
+    }
     // A number of the run's settings is limited to the CPUs of a virtual machine.
     let at_most = |threads: u32| draft.cpus.flatten().map_or(threads, |cpus| threads.min(cpus));
     draft.threads.get_or_insert(defaults.threads.map(at_most));

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::cell::Cell;
 use crate::check::CheckedCampaign;
+use crate::dataset::{DatasetSource, DatasetSpec};
 use crate::factor::Factor;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::merit::Merit;
@@ -40,6 +41,8 @@ pub struct Plan {
     pub hooks: Hooks,
     /// The servers of the cells, in that order.
     pub servers: Vec<ServerSpec>,
+    /// The databases of the user's own that cells run on, in that order.
+    pub datasets: Vec<DatasetSpec>,
     /// The kernels of the cells, in that order.
     pub kernels: Vec<KernelSpec>,
     /// Every combination of factor levels, in the order of the file.
@@ -85,6 +88,7 @@ impl Plan {
         let run = checked.run_settings(&cells, basis)?;
         let servers = checked.servers(&cells)?;
         checked.check_server_support(&cells, &servers)?;
+        checked.check_datasets(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;
         let comparisons = comparisons(&cells, run.compare);
         if run.order == Order::Paired {
@@ -99,6 +103,7 @@ impl Plan {
             validity: checked.validity()?,
             hooks: checked.hooks(),
             servers,
+            datasets: checked.datasets(&cells)?,
             kernels: checked.kernels(&cells),
             trials: trials(cells.len(), &comparisons, &run),
             run,
@@ -106,7 +111,7 @@ impl Plan {
         })
     }
 
-    /// Resolves relative paths of servers and kernels against this directory, the campaign's own.
+    /// Resolves relative paths of servers, data sets and kernels against this directory, the campaign's own.
     pub fn relative_to(&mut self, directory: &Path) {
         for server in &mut self.servers {
             match &mut server.source {
@@ -116,6 +121,14 @@ impl Plan {
                     build.patches.iter_mut().for_each(|patch| *patch = directory.join(&*patch));
                 }
                 Source::Embedded(_) | Source::Installed(_) | Source::Dsn(_) => {}
+            }
+        }
+        for dataset in &mut self.datasets {
+            match &mut dataset.source {
+                DatasetSource::Dump(path) | DatasetSource::BaseBackup { directory: path, .. } => {
+                    *path = directory.join(&*path);
+                }
+                DatasetSource::Template(_) => {}
             }
         }
         for path in self.kernels.iter_mut().filter_map(|kernel| kernel.path.as_mut()) {
@@ -137,6 +150,12 @@ impl Plan {
     /// The server of a cell.
     pub fn server(&self, cell: &Cell) -> Option<&ServerSpec> {
         self.servers.iter().find(|server| server.name == cell.server)
+    }
+
+    /// Where the database of a cell is, if its workload has one of its own.
+    pub fn dataset(&self, cell: &Cell) -> Option<&DatasetSource> {
+        let own = cell.workload.own_database()?;
+        self.datasets.iter().find(|known| known.name == own.name).map(|known| &known.source)
     }
 
     /// The kernel of a cell; none for the machine's running kernel.

@@ -24,7 +24,7 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 pub use crate::definitions::{
-    Background, Build, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
+    Background, Build, Dataset, Definitions, Disk, Files, Pin, Server, Settings, Sysctls, Tables, Workload,
 };
 use crate::factor::{self, Axis, Factor};
 use crate::factors;
@@ -88,6 +88,9 @@ pub struct Campaign {
     /// Servers, for the factor `server`.
     #[serde(default)]
     pub servers: Tables<Spanned<Server>>,
+    /// Databases of the user's own, for the key `dataset` of workloads.
+    #[serde(default)]
+    pub datasets: Tables<Spanned<Dataset>>,
     /// Named sets of server settings, for the factor `settings`.
     #[cfg_attr(test, schemars(with = "Tables<crate::schema::Settings>"))]
     #[serde(default)]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
+use crate::dataset::OwnDatabase;
 use crate::merit::NamedFigure;
 use crate::secret::{MASK, MaskSecrets, lines_with_secrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
@@ -48,6 +49,9 @@ pub struct Custom {
     pub teardown: Vec<ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
+    /// The database that it runs on; none for one that pgdyno fills.
+    #[serde(default)]
+    pub dataset: Option<OwnDatabase>,
     /// Whether it changes the data set.
     pub writes: bool,
     /// Whether each transaction opens a connection.
@@ -159,6 +163,7 @@ impl Custom {
             setup: Vec::new(),
             teardown: Vec::new(),
             pgbench_tables: true,
+            dataset: None,
             writes: true,
             reconnect: false,
             raw_read: None,
@@ -248,6 +253,11 @@ impl Workload {
             Self::Custom(custom) => Some(custom),
             _ => None,
         }
+    }
+
+    /// The database of the user's own that it runs on.
+    pub fn own_database(&self) -> Option<&OwnDatabase> {
+        self.custom()?.dataset.as_ref()
     }
 
     /// Hash of its content, which distinguishes workloads with the same name within a run of pgdyno; none for

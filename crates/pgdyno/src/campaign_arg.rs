@@ -9,6 +9,7 @@ use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
 
 use crate::completion;
 use crate::output::note;
+use crate::progress::PreparationProgress;
 
 /// A campaign file and overrides of it.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +45,7 @@ impl CampaignArg {
     /// Plans the campaign; secrets in scripts are noted on standard error.
     fn parse(&self, text: String) -> Result<CampaignFile, CampaignFileError> {
         let file = CampaignFile::parse(&self.path, text, None)?;
+        file.check_datasets(&PreparationProgress::new())?;
         for workload in file.plan.custom_workloads() {
             for place in workload.secret_places() {
                 note_secret(&format!("{}: workload {}: {place}", self.path.display(), workload.name));

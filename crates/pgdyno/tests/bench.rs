@@ -50,7 +50,7 @@ impl Bench {
         let server = shared.upgrade().unwrap_or_else(|| {
             let cache = Cache::open().unwrap();
             let installation = server::install(&cache, "18", &Quiet).unwrap();
-            let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+            let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
             let settings = [("fsync", "off"), ("autovacuum", "off")];
             let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
             let cluster = template.clone_cluster(&cache, &Quiet).unwrap();

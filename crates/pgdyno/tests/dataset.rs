@@ -23,7 +23,7 @@ fn data_sets_are_listed_and_removed_by_name_server_and_scale() {
     let installation = server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
     let make = |initdb: &[&str], scale: u32| {
         let initdb: Vec<String> = initdb.iter().map(|&option| option.to_owned()).collect();
-        server::template(&cache, &installation, &initdb, &scale.into(), &Quiet).unwrap()
+        server::template(&cache, &installation, &initdb, &scale.into(), None, &Quiet).unwrap()
     };
     let dataset = |args: &[&str]| -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));

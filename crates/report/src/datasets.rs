@@ -3,6 +3,7 @@
 use host::Cache;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use model::dataset::OwnDatabase;
 use plaintext::table::Table;
 use serde::Serialize;
 use server::{Facts, Template};
@@ -21,7 +22,10 @@ struct DatasetEntry {
     server: String,
     version: String,
     initdb: Vec<String>,
+    /// pgbench's scale factor; 1 if it was made from a database of the user's own.
     scale: u32,
+    /// The database of the user's own that it was made from; null for generated tables.
+    own: Option<OwnDatabase>,
     /// Workload whose setup created it; null if it has only pgbench's tables.
     workload: Option<String>,
     bytes: u64,
@@ -49,15 +53,30 @@ impl List {
 
     /// One row per data set.
     pub fn table(&self) -> Table {
-        let columns =
-            ["name", "server", "initdb options", "#scale", "workload", "#size", "made", "last used", "state"];
+        let columns = [
+            "name",
+            "server",
+            "initdb options",
+            "#scale",
+            "database",
+            "workload",
+            "#size",
+            "made",
+            "last used",
+            "state",
+        ];
         let mut table = Table::new(columns);
         for entry in &self.datasets {
             table.push(vec![
                 entry.name.clone(),
                 entry.server.clone(),
                 entry.initdb.join(" "),
-                entry.scale.to_string(),
+                if entry.own.is_some() { String::new() } else { entry.scale.to_string() },
+                entry
+                    .own
+                    .as_ref()
+                    .map(|own| format!("{} {}", own.kind.in_words(), own.name))
+                    .unwrap_or_default(),
                 entry.workload.clone().unwrap_or_default(),
                 size(entry.bytes),
                 minute(entry.made),
@@ -77,6 +96,7 @@ impl DatasetEntry {
             version: template.version().to_string(),
             initdb: template.initdb().to_owned(),
             scale: template.scale(),
+            own: template.own().cloned(),
             workload: template.workload().map(str::to_owned),
             bytes: template.bytes(),
             made: template.made(),

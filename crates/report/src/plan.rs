@@ -3,6 +3,7 @@
 use analysis::power::PowerCheck;
 use diagnose::Confound;
 use model::cell::Cell;
+use model::dataset::OwnDatabase;
 use model::factor::Factor;
 use model::plan::{Order, Plan, PlannedTrial, RunSettings};
 use model::server::ServerSpec;
@@ -11,9 +12,14 @@ use plaintext::figures::{counted, duration};
 use plaintext::table::{Format, Table};
 use serde::Serialize;
 
+use crate::datasets::size;
+
 /// Factors that the table shows even if all cells have the same level.
 const ALWAYS_SHOWN: [Factor; 5] =
     [Factor::Server, Factor::Settings, Factor::Workload, Factor::Scale, Factor::Clients];
+
+/// Digits of a hash that tell databases apart.
+const HASH_DIGITS: usize = 12;
 
 /// `plan --format json`, schema 2.
 #[derive(Serialize)]
@@ -117,7 +123,15 @@ fn durations(plan: &Plan) -> String {
     durations.join(", ")
 }
 
-/// The workloads other than pgbench's that have a description or background workloads, a line each.
+/// `on the dump shop (1a2b3c4d5e6f, 34 MB)`.
+fn on_database(own: &OwnDatabase) -> String {
+    let hash = own.content.iter().map(|hash| hash.chars().take(HASH_DIGITS).collect());
+    let facts: Vec<String> = hash.chain(own.bytes.map(size)).collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
+    format!("on the {} {}{facts}", own.kind.in_words(), own.name)
+}
+
+/// The workloads other than pgbench's that have a description, a database or background workloads, a line each.
 fn workloads(plan: &Plan) -> String {
     let line = |custom: &Custom| {
         let background = custom.background.iter().map(|background| {
@@ -128,7 +142,9 @@ fn workloads(plan: &Plan) -> String {
         });
         let background = background.collect::<Vec<_>>().join(", ");
         let background = (!background.is_empty()).then(|| format!("in the background {background}"));
-        let parts: Vec<String> = custom.description.clone().into_iter().chain(background).collect();
+        let own = custom.dataset.as_ref().map(on_database);
+        let parts: Vec<String> =
+            custom.description.clone().into_iter().chain(own).chain(background).collect();
         (!parts.is_empty()).then(|| format!("{}: {}\n", custom.name, parts.join("; ")))
     };
     let lines: String = plan.custom_workloads().into_iter().filter_map(line).collect();

@@ -12,12 +12,14 @@ mod transport;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use host::{Cache, usable_cpus};
+use host::{Cache, Progress, usable_cpus};
 use model::plan::{Basis, Plan};
 use model::record::{Run, Trial};
 use model::server::Source;
 use model::spec::{Campaign, Matrix, Point, SpecError};
+use model::version::Major;
 use model::workload::Workloads;
+use server::Installation;
 use workload::WorkloadError;
 
 pub use error::CampaignFileError;
@@ -107,6 +109,46 @@ impl CampaignFile {
         Ok(())
     }
 
+    /// Checks that the databases of the user's own can be made for the servers of their cells, as far as their files show.
+    ///
+    /// # Errors
+    /// A file is no dump, or can't be read here; a base backup is none, or of another major than a server.
+    pub fn check_datasets(&self, progress: &dyn Progress) -> Result<(), CampaignFileError> {
+        if self.plan.datasets.is_empty() {
+            return Ok(());
+        }
+        let cache = Cache::open().ok();
+        let mut checked = Vec::new();
+        for cell in &self.plan.cells {
+            let (Some(source), Some(server)) = (self.plan.dataset(cell), self.plan.server(cell)) else {
+                continue;
+            };
+            if checked.contains(&(source, server)) {
+                continue;
+            }
+            checked.push((source, server));
+            let programs = cache.as_ref().and_then(|cache| installed(cache, &server.source, progress));
+            let major = match (&programs, &server.source) {
+                (Some(programs), _) => Some(programs.version().major()),
+                (None, Source::Embedded(version) | Source::Installed(version)) => {
+                    Major::from_reported(version)
+                }
+                (None, Source::Bin(_) | Source::Build(_) | Source::Dsn(_)) => None,
+            };
+            server::check_source(source, major, programs.as_ref()).map_err(|error| {
+                let own = cell.workload.own_database();
+                let mut tables = self.campaign.datasets.keys();
+                let table = tables.find(|name| own.is_some_and(|own| own.name == *name.get_ref()));
+                self.invalid(SpecError {
+                    message: error.to_string(),
+                    at: table.map(|name| name.span()),
+                    help: Some(format!("the workload \"{}\" runs on it", cell.workload.name())),
+                })
+            })?;
+        }
+        Ok(())
+    }
+
     /// A new run of the campaign, with tags in addition to its own.
     pub fn new_run(&self, tags: &[String]) -> Run {
         Run {
@@ -148,6 +190,15 @@ impl CampaignFile {
             .filter_map(|matrix| matrix.server.as_ref())
             .flat_map(|levels| levels.get_ref());
         levels.find(|level| level.get_ref() == name).map(|level| level.span())
+    }
+}
+
+/// The programs of a server that is in place or was built before.
+fn installed(cache: &Cache, source: &Source, progress: &dyn Progress) -> Option<Installation> {
+    match source {
+        Source::Installed(name) => server::find(cache, name).ok()?,
+        Source::Bin(_) => server::installation(cache, source, progress).ok(),
+        Source::Embedded(_) | Source::Build(_) | Source::Dsn(_) => None,
     }
 }
 

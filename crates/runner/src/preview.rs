@@ -6,6 +6,7 @@ use collect::Perf;
 use diagnose::{Confound, Facts, confounds};
 use host::{Cache, Progress};
 use model::cell::Cell;
+use model::dataset::DatasetSource;
 use model::limits::Limits;
 use model::machine::Acceleration;
 use model::plan::Plan;
@@ -65,6 +66,7 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
         .collect();
     if let Some(cache) = &cache {
         reasons.extend(unusable_sources(cache, plan, progress));
+        reasons.extend(missing_templates(plan));
         reasons.extend(unknown_settings(cache, plan, progress)?);
     }
     Ok(reasons)
@@ -102,6 +104,25 @@ fn unusable_sources(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Vec<
     };
     let reason = |server: &ServerSpec| Some(format!("the server \"{}\": {}", server.name, error(server)?));
     plan.servers.iter().filter_map(reason).collect()
+}
+
+/// Databases to be copied that running servers do not have; of a server that can't be reached now, nothing is known.
+fn missing_templates(plan: &Plan) -> Vec<String> {
+    let mut reasons = Vec::new();
+    for cell in &plan.cells {
+        let (Some(DatasetSource::Template(database)), Some(server)) = (plan.dataset(cell), plan.server(cell))
+        else {
+            continue;
+        };
+        let Source::Dsn(dsn) = &server.source else { continue };
+        if let Err(error @ server::Error::NoDatabase { .. }) =
+            server::check_template(&server.name, dsn, database)
+        {
+            reasons.push(error.to_string());
+        }
+    }
+    reasons.dedup();
+    reasons
 }
 
 /// Settings that servers in the cache or in place do not have, a sentence for each server and its settings.

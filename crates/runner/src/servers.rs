@@ -142,15 +142,17 @@ impl<'a> Servers<'a> {
             let origin = origin(cell);
             if let Some(external) = servers.externals.get(&cell.server) {
                 external.connection(cell.transport)?;
-                external.prepare(&origin.1, progress)?;
+                external.prepare(&origin.1, plan.dataset(cell), progress)?;
             } else if let (false, Some(installation), Some(server)) = (
                 servers.templates.contains_key(&origin),
                 servers.installations.get(&cell.server),
                 plan.server(cell),
             ) {
                 let progress = OfServer { name: &server.name, progress };
-                let template = server::template(cache, installation, &server.initdb, &origin.1, &progress)
-                    .map_err(|error| named(&server.name, error))?;
+                let own = plan.dataset(cell);
+                let template =
+                    server::template(cache, installation, &server.initdb, &origin.1, own, &progress)
+                        .map_err(|error| named(&server.name, error))?;
                 servers.templates.insert(origin, template);
             }
         }
@@ -446,7 +448,8 @@ fn origin(cell: &Cell) -> Origin {
 /// The content of a cell's data set.
 pub(crate) fn content(cell: &Cell) -> Content {
     let custom = cell.workload.custom().filter(|custom| {
-        !custom.pgbench_tables || custom.with_background().any(|workload| !workload.setup.is_empty())
+        !custom.pgbench_tables && custom.dataset.is_none()
+            || custom.with_background().any(|workload| !workload.setup.is_empty())
     });
     let setup = custom.map(|custom| {
         // Checked with the plan.
@@ -454,7 +457,7 @@ pub(crate) fn content(cell: &Cell) -> Content {
         let pgbench_tables = custom.pgbench_tables;
         Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
     });
-    Content { scale: cell.scale, setup }
+    Content { scale: cell.scale, own: cell.workload.own_database().cloned().map(Arc::new), setup }
 }
 
 /// Build options of a server's programs, for the confound guard.

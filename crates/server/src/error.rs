@@ -243,6 +243,69 @@ pub enum Error {
         /// Message of the server.
         why: String,
     },
+    /// A dump can't be read.
+    #[error("the dump {path} can't be restored: {why}")]
+    Dump {
+        /// Its file or directory.
+        path: PathBuf,
+        /// Cause, with advice.
+        why: String,
+    },
+    /// The server refused a statement of a dump.
+    #[error("could not restore {place} on {server}: {why}")]
+    Restore {
+        /// File and line of the statement, with its beginning.
+        place: String,
+        /// The server.
+        server: String,
+        /// Message of the server, with advice.
+        why: String,
+    },
+    /// An archive of `pg_dump` can't be read here.
+    #[error(
+        "archives of pg_dump are read by `pg_restore`, which is neither next to the server's programs nor in PATH; install \
+         it (Debian: apt-get install postgresql-client), or dump as SQL (pg_dump without --format)"
+    )]
+    NoPgRestore,
+    /// A base backup can't be used.
+    #[error("the base backup {directory} can't be used: {why}")]
+    BaseBackup {
+        /// Its directory.
+        directory: PathBuf,
+        /// Cause, with advice.
+        why: String,
+    },
+    /// A base backup could not be recovered.
+    #[error(
+        "PostgreSQL {version} could not recover the base backup ({status}); it may be incomplete (take it with its WAL: \
+         pg_basebackup --wal-method=stream), or of another build. Last lines of its log:\n{log}"
+    )]
+    Recovery {
+        /// Version.
+        version: String,
+        /// Exit status.
+        status: String,
+        /// End of the log.
+        log: Box<str>,
+    },
+    /// The tested database is missing.
+    #[error("{server} has no database \"{database}\"; it has {}", known.join(", "))]
+    NoDatabase {
+        /// The base backup, or the server.
+        server: String,
+        /// The database.
+        database: String,
+        /// Databases that exist.
+        known: Vec<String>,
+    },
+    /// The files of a data set are no longer those that the trials are to run on.
+    #[error("the {what} can't be used: {why}; put the former one back, or start a new run")]
+    Changed {
+        /// Kind of data set, and its path.
+        what: String,
+        /// Cause.
+        why: String,
+    },
     /// pgbench does not have such a scale.
     #[error("scale {scale} can't be loaded: expected 1 to {max}")]
     Scale {

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use model::dataset::DatasetSource;
 use model::environment::ServerFacts;
 use model::message::Connection;
 use model::record::Setting;
@@ -201,13 +202,18 @@ impl ExternalServer {
     }
 
     /// Creates a template, the database `pgdyno_scale_<N>` (with a workload's setup `pgdyno_scale_<N>_<its key>`), if
-    /// missing.
+    /// missing; of a dump or another database, `own`, it is `pgdyno_dump_<key>` or `pgdyno_template_<key>`.
     ///
     /// # Errors
     /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
-    /// have.
-    pub fn prepare(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
-        self.route.control.make_template(content, progress)
+    /// have; `own` can't be restored or copied.
+    pub fn prepare(
+        &self,
+        content: &Content,
+        own: Option<&DatasetSource>,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
+        self.route.control.make_template(content, own, progress)
     }
 
     /// Makes the tested database a copy of a template, in its initial state: its former content is dropped, and its
@@ -332,6 +338,15 @@ impl Drop for ExternalServer {
             tracing::warn!("settings were not restored ({error}); `pgdyno server restore` tries again");
         }
     }
+}
+
+/// Checks that a server has a database to be copied.
+///
+/// # Errors
+/// It has not: [`Error::NoDatabase`]; it can't be reached.
+pub fn check_template(name: &str, dsn: &Dsn, database: &str) -> Result<(), Error> {
+    let route = Route::resolve(name, dsn)?;
+    route.control.check_exists(&mut route.control.session()?, database)
 }
 
 /// Checks that this server can be measured; returns its major.

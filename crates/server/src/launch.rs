@@ -34,7 +34,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(120);
 /// Attempts with other ports, if another process takes the free one first.
 const PORT_ATTEMPTS: u32 = 5;
 /// Mode of logs, as PostgreSQL's own default: they have statements, and thus passwords.
-const LOG_MODE: u32 = 0o600;
+pub(crate) const LOG_MODE: u32 = 0o600;
 
 /// Settings through which pgdyno reaches the server and its log.
 const OWN_SETTINGS: [&str; 10] = [

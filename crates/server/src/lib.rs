@@ -34,10 +34,13 @@ pub use data::copy::Copied;
 pub use dataset::content::{Content, Setup};
 pub use dataset::disk::{Dataset, DiskNeed, DiskPart, disk_need};
 pub use dataset::filling::template;
+pub use dataset::own::check_source;
 pub use dataset::size::BYTES_PER_SCALE;
 pub use dataset::template::{Facts, Template, templates};
 pub use error::{DISK_FULL, Error, LimitError, exhaustion_in};
-pub use external::{ExternalServer, Restoration, RestoredSettings, restore_settings, transport};
+pub use external::{
+    ExternalServer, Restoration, RestoredSettings, check_template, restore_settings, transport,
+};
 pub use limits::check_limits;
 pub use programs::archives::{allow_insecure_mirror, insecure_mirror_is_allowed};
 pub use programs::build_flags::BuildFlags;

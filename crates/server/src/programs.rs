@@ -11,3 +11,5 @@ mod releases;
 mod setting_names;
 pub(crate) mod source;
 mod stamp;
+
+pub(crate) use source::find_in_path;

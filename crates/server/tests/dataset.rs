@@ -59,7 +59,7 @@ fn every_repeat_starts_with_equal_tables_and_files() {
 fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() {
     let options = ["--data-checksums".to_owned()];
     let plain = template("13", 1);
-    let checked = server::template(&cache(), &installed("13"), &options, &1.into(), &Quiet).unwrap();
+    let checked = server::template(&cache(), &installed("13"), &options, &1.into(), None, &Quiet).unwrap();
     assert_ne!(plain.directory(), checked.directory());
     assert_eq!((plain.initdb(), checked.initdb()), (&[][..], &options[..]));
     let facts = |template: &server::Template| template.facts().unwrap().clone();
@@ -78,7 +78,7 @@ fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() 
 #[test]
 fn data_sets_can_have_large_wal_segments() {
     let options = ["--wal-segsize".to_owned(), "64".to_owned()];
-    let template = server::template(&cache(), &installed("18"), &options, &1.into(), &Quiet).unwrap();
+    let template = server::template(&cache(), &installed("18"), &options, &1.into(), None, &Quiet).unwrap();
     let cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
     let wal = fs::read_dir(cluster.data_directory().join("pg_wal")).unwrap().flatten();
     assert!(wal.map(|entry| entry.metadata().unwrap().len()).any(|bytes| bytes == 64 << 20));
@@ -88,7 +88,7 @@ fn data_sets_can_have_large_wal_segments() {
 #[test]
 fn an_invalid_initdb_option_is_reported_with_advice() {
     let error = |version, option: &str| {
-        server::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), &Quiet)
+        server::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), None, &Quiet)
             .unwrap_err()
             .to_string()
     };
@@ -145,7 +145,7 @@ fn an_interrupted_copy_leaves_nothing() {
 fn evicting() {
     let Some(directory) = role() else { return };
     let cache = Cache::at(Path::new(&directory)).unwrap();
-    match server::template(&cache, &installed("18"), &["--no-locale".to_owned()], &1.into(), &Quiet) {
+    match server::template(&cache, &installed("18"), &["--no-locale".to_owned()], &1.into(), None, &Quiet) {
         Ok(template) => println!("CREATED {}", template.name()),
         Err(error) => println!("ERROR {error}"),
     }
@@ -216,7 +216,7 @@ fn the_estimated_size_of_a_data_set_is_accurate() {
 fn a_full_disk_while_filling_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("130m") else { return };
     let place = TestCache::at(&small.directory);
-    let error = server::template(&place.cache, &installed("18"), &[], &10.into(), &Quiet).unwrap_err();
+    let error = server::template(&place.cache, &installed("18"), &[], &10.into(), None, &Quiet).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("No space left on device") && message.contains("pgdyno dataset"), "{message}");
     assert_eq!(place.clusters(), 0);
@@ -246,7 +246,7 @@ fn a_full_disk_while_filling_is_reported_with_the_reason_from_the_log() {
     let Some(small) = SmallDisk::mounted("110m") else { return };
     let place = TestCache::at(&small.directory);
     let fill = |content: &Content| {
-        let error = server::template(&place.cache, &installed("18"), &[], content, &Quiet).unwrap_err();
+        let error = server::template(&place.cache, &installed("18"), &[], content, None, &Quiet).unwrap_err();
         error.to_string()
     };
     let setup = Setup {
@@ -299,7 +299,7 @@ impl TestCache {
     }
 
     fn template(&self, version: &str) -> server::Template {
-        server::template(&self.cache, &installed(version), &[], &1.into(), &Quiet).unwrap()
+        server::template(&self.cache, &installed(version), &[], &1.into(), None, &Quiet).unwrap()
     }
 
     fn clusters(&self) -> usize {

@@ -119,7 +119,7 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         let before = fixture.databases();
         let external = fixture.connect("bench");
         assert!(external.version().unwrap().0.starts_with(version));
-        external.prepare(&1.into(), &Quiet).unwrap();
+        external.prepare(&1.into(), None, &Quiet).unwrap();
         let identity = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
                     where datname = 'pgdyno_scale_1'";
         let template = fixture.query(identity);
@@ -135,7 +135,7 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         // The transactions of two statements, and the connection's own.
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
-        external.prepare(&1.into(), &Quiet).unwrap();
+        external.prepare(&1.into(), None, &Quiet).unwrap();
         external.recreate_database(&1.into()).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert_eq!(fixture.query(identity), template, "the template is created once");
@@ -162,15 +162,15 @@ impl Progress for Interrupting {
 fn an_incomplete_template_is_recreated() {
     let fixture = Fixture::new("13");
     let external = fixture.connect("bench");
-    let error = external.prepare(&1.into(), &Interrupting).unwrap_err();
+    let error = external.prepare(&1.into(), None, &Interrupting).unwrap_err();
     assert!(error.is_interrupted(), "{error}");
-    external.prepare(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &Quiet).unwrap();
     external.recreate_database(&1.into()).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
 
     // State after a crash within DROP DATABASE.
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
-    external.prepare(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &Quiet).unwrap();
     external.recreate_database(&1.into()).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
@@ -186,7 +186,7 @@ fn databases_of_others_are_refused_and_left_alone() {
     let before = fixture.databases();
     let external = fixture.connect("postgres");
     for (error, name) in [
-        (external.prepare(&7.into(), &Quiet).unwrap_err(), "pgdyno_scale_7"),
+        (external.prepare(&7.into(), None, &Quiet).unwrap_err(), "pgdyno_scale_7"),
         (external.recreate_database(&1.into()).unwrap_err(), "pgdyno"),
     ] {
         let expected = format!("a database {name} that pgdyno did not create");
@@ -202,7 +202,7 @@ fn a_copy_that_fails_is_reported_with_its_cause() {
     let external = fixture.connect("bench");
     let error = external.recreate_database(&3.into()).unwrap_err().to_string();
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
-    external.prepare(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &Quiet).unwrap();
     external.recreate_database(&1.into()).unwrap();
     let staying = fixture.server.session("pgdyno").unwrap();
     let error = external.recreate_database(&1.into()).unwrap_err().to_string();
@@ -213,7 +213,7 @@ fn a_copy_that_fails_is_reported_with_its_cause() {
     drop(external);
 
     let plain = fixture.connect("plain");
-    let error = plain.prepare(&2.into(), &Quiet).unwrap_err().to_string();
+    let error = plain.prepare(&2.into(), None, &Quiet).unwrap_err().to_string();
     assert!(error.contains("ALTER ROLE \"plain\" CREATEDB"), "{error}");
 }
 
@@ -441,7 +441,7 @@ fn a_password_is_used_and_not_written_to_disk() {
     let error = fixture.try_connect(&at(""), true).unwrap_err().to_string();
     assert!(error.contains("password"), "{error}");
     let external = fixture.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
-    external.prepare(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &Quiet).unwrap();
     assert!(!external.display_name().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
     let connection = external.connection(Transport::Tcp).unwrap();
     assert_eq!((connection.password.as_deref(), connection.database.as_str()), (Some(PASSWORD), "pgdyno"));

@@ -71,7 +71,7 @@ fn builds_and_runs(system: BuildSystem) {
 
     assert!(installation.build_flags().cflags.unwrap().contains("-O0"));
 
-    let template = server::template(&cache, &installation, &[], &1.into(), &Printed).unwrap();
+    let template = server::template(&cache, &installation, &[], &1.into(), None, &Printed).unwrap();
     assert_eq!(template.server(), installation.identity());
     let server = template.clone_cluster(&cache, &Printed).unwrap().start(&settings(&[])).unwrap();
     let (version, _) = server.version().unwrap();

@@ -474,6 +474,13 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         setup: vec![text("setup.sql")],
         teardown: vec![text("check.sql")],
         pgbench_tables: false,
+        dataset: Some(model::dataset::OwnDatabase {
+            name: "shop".to_owned(),
+            kind: model::dataset::DatabaseKind::Dump,
+            database: None,
+            content: Some("5e".repeat(32)),
+            bytes: Some(7),
+        }),
         writes: false,
         reconnect: true,
         raw_read: Some("rows".to_owned()),

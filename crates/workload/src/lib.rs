@@ -5,6 +5,7 @@
 //! starts. [`setup`] and [`teardown`] return the statements before and after a load, with their variables filled in;
 //! [`check`] reports those of a plan's cells that can't be computed.
 
+mod datasets;
 mod error;
 mod parameters;
 mod read;

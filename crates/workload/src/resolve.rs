@@ -5,13 +5,15 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use model::dataset::OwnDatabase;
 use model::merit::NamedFigure;
 use model::spec::Spanned;
-use model::spec::{Background, Campaign, Files, SpecError, Workload as Table};
+use model::spec::{Background, Campaign, Dataset, Files, SpecError, Tables, Workload as Table};
 use model::units::{Rate, Span};
 use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
 
+use crate::datasets::own_database;
 use crate::error::WorkloadError;
 use crate::read::Location;
 use crate::{parameters, setup, shipped, teardown};
@@ -47,6 +49,7 @@ pub fn workloads(
             name: name.get_ref(),
             at: name.span(),
             location: &location,
+            datasets: &campaign.datasets,
             file: None,
             overridden_by: None,
         };
@@ -61,8 +64,14 @@ pub fn workloads(
     for level in campaign.workload_levels().chain(background) {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
-            let reader =
-                TableReader { name, at: level.span(), location: &location, file: None, overridden_by: None };
+            let reader = TableReader {
+                name,
+                at: level.span(),
+                location: &location,
+                datasets: &campaign.datasets,
+                file: None,
+                overridden_by: None,
+            };
             let table = Table { script: Some(level.clone()), ..Table::default() };
             found.insert(name, Workload::Custom(Arc::new(reader.read_scripts(&table)?)));
         }
@@ -82,6 +91,7 @@ pub fn workloads(
                 name: name.get_ref(),
                 at: name.span(),
                 location: &location,
+                datasets: &campaign.datasets,
                 file: None,
                 overridden_by: None,
             };
@@ -102,7 +112,9 @@ fn read_shipped(
     overridden_by: Option<(&TableReader<'_>, &Table)>,
 ) -> Result<Option<Custom>, WorkloadError> {
     let Some(location) = shipped::location(name) else { return Ok(None) };
-    TableReader { name, at: 0..0, location: &location, file: None, overridden_by }
+    // A bundled workload has none.
+    let datasets = &Tables::new();
+    TableReader { name, at: 0..0, location: &location, datasets, file: None, overridden_by }
         .read_directory(0..0)
         .map(Some)
 }
@@ -115,6 +127,8 @@ struct TableReader<'a> {
     at: Range<usize>,
     /// Location of the files.
     location: &'a Location,
+    /// The campaign's `[datasets.…]`.
+    datasets: &'a Tables<Spanned<Dataset>>,
     /// Text of the `workload.toml` with the table; none for a table of the campaign.
     file: Option<&'a str>,
     /// The campaign's table that names the workload being read, and overrides parts of it.
@@ -167,6 +181,7 @@ impl TableReader<'_> {
                 name: self.name,
                 at: self.at.clone(),
                 location: &location,
+                datasets: self.datasets,
                 file: None,
                 overridden_by,
             };
@@ -189,6 +204,7 @@ impl TableReader<'_> {
             name: self.name,
             at: 0..0,
             location: self.location,
+            datasets: self.datasets,
             file: Some(&text),
             overridden_by: self.overridden_by,
         };
@@ -228,6 +244,7 @@ impl TableReader<'_> {
             ("setup", table.setup.as_ref().map(Spanned::span)),
             ("teardown", table.teardown.as_ref().map(Spanned::span)),
             ("tables", table.tables.as_ref().map(Spanned::span)),
+            ("dataset", table.dataset.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
@@ -261,8 +278,16 @@ impl TableReader<'_> {
             (None, Some(scripts)) => reader.weighted_scripts(scripts, &parameters)?,
             (None, None) => Vec::new(),
         };
+        let dataset = self.dataset(table)?;
         let pgbench_tables = match table.tables.as_ref().map(|tables| (tables.get_ref().as_str(), tables)) {
-            None | Some(("pgbench", _)) => true,
+            Some(("pgbench", at)) if dataset.is_some() => {
+                return Err(self.wrong(
+                    at.span(),
+                    "`dataset` replaces pgbench's tables".to_owned(),
+                    "leave one of them out",
+                ));
+            }
+            None | Some(("pgbench", _)) => dataset.is_none(),
             Some(("none", _)) => false,
             Some((other, at)) => {
                 return Err(self.wrong(
@@ -284,6 +309,7 @@ impl TableReader<'_> {
             setup: self.texts(table.setup.as_ref())?,
             teardown: self.texts(table.teardown.as_ref())?,
             pgbench_tables,
+            dataset,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
             reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
             raw_read: table.raw_read.as_ref().map(|relation| relation.get_ref().clone()),
@@ -306,6 +332,21 @@ impl TableReader<'_> {
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
         Ok(custom)
+    }
+
+    /// The database that the workload of a table runs on, if it is one of the user's own.
+    fn dataset(&self, table: &Table) -> Result<Option<OwnDatabase>, WorkloadError> {
+        let Some(name) = &table.dataset else { return Ok(None) };
+        match self.location {
+            Location::Directory(directory) if self.file.is_none() => {
+                own_database(name, self.datasets, directory).map(Some).map_err(|error| self.error(error))
+            }
+            _ => Err(self.wrong(
+                name.span(),
+                "this key is not allowed in a workload.toml".to_owned(),
+                "name the scripts in the campaign's table [workloads.…], with `dataset`",
+            )),
+        }
     }
 
     /// A number of at least 1.
@@ -340,6 +381,14 @@ impl TableReader<'_> {
                 return wrong(
                     format!("\"{name}\" has background workloads itself"),
                     "expected one without background workloads",
+                );
+            }
+            let has_tables = other.is_none_or(|other| other.pgbench_tables);
+            let own = workload.own_database();
+            if own != custom.dataset.as_ref() && (own.is_some() || has_tables) {
+                return wrong(
+                    format!("\"{name}\" runs on another data set than \"{}\"", self.name),
+                    "expected a workload with the same `dataset`, or with `tables = \"none\"`",
                 );
             }
             if all.iter().any(|known| known.workload.name() == name) {

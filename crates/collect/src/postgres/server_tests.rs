@@ -28,7 +28,7 @@ impl Progress for Quiet {
 fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
     let installation = server::install(&cache, version, &Quiet).unwrap();
-    let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+    let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
     let mut all =
         BTreeMap::from([("autovacuum", "off"), ("track_io_timing", "on"), ("max_connections", "100")]);
     if number(version) >= 14 {

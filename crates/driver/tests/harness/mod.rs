@@ -165,7 +165,7 @@ impl Bench {
 pub(crate) fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = server::install(&cache, major, &NoProgress).unwrap();
-    server::template(&cache, &installation, &[], &1.into(), &NoProgress)
+    server::template(&cache, &installation, &[], &1.into(), None, &NoProgress)
         .unwrap()
         .clone_cluster(&cache, &NoProgress)
         .unwrap()

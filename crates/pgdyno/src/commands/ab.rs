@@ -35,6 +35,7 @@ use crate::comparison::comparison;
 use crate::completion;
 use crate::exit::{Exit, Undecided, Usage};
 use crate::output::{command_line, note, print};
+use crate::progress::PreparationProgress;
 use crate::reading::Reading;
 use crate::result_output::{ResultFormat, ResultOutput};
 use crate::store_arg::StoreArg;
@@ -51,6 +52,7 @@ Examples:
   pgdyno ab 16 17 18 --margin 2% --max-time 1h         several, each with the first
   pgdyno ab 18 --b-set plan_cache_mode=force_custom_plan script.sql@3 other.sql
                                                        two settings of one server, with scripts of one's own
+  pgdyno ab 17 18 --dump shop.sql.gz app.sql           two versions, on a copy of one's own database
   pgdyno ab 18 18 -S                                   a server with itself: what this machine can show
   pgdyno ab 17 18 -S --driver-cpus 0-3 --server-cpus 4-15
                                                        other CPUs than half of them for the driver and half for the servers
@@ -192,6 +194,7 @@ impl AbArgs {
             print(&file.text)?;
             return Ok(Exit::Ok);
         }
+        file.check_datasets(&PreparationProgress::new())?;
         let cache = Cache::open()?;
         file.check_servers(&cache)?;
         let foreign = match self.count.is_paired() {

@@ -11,10 +11,10 @@ use report::datasets::List;
 
 /// List and remove data sets
 ///
-/// A data set is a data directory with pgbench's tables and those of a workload's setup, filled once for a server, its
-/// initdb options, a scale and that setup, and copied for each trial: by sharing blocks if the file system supports that
-/// (XFS, Btrfs), else block by block. `pgdyno run` and `pgdyno server start --scale` create the data sets that they need; a
-/// removed data set only costs the time of filling it again.
+/// A data set is a data directory with pgbench's tables or a database of your own, and the tables of a workload's setup. It is
+/// filled once for a server, its initdb options, a scale or that database, and that setup, and copied for each trial: by
+/// sharing blocks if the file system supports that (XFS, Btrfs), else block by block. `pgdyno run` and `pgdyno server start
+/// --scale` create the data sets that they need; a removed data set only costs the time of filling it again.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno dataset list\n  \
@@ -35,7 +35,7 @@ enum Command {
     Remove(RemoveArgs),
 }
 
-/// List data sets: server, initdb options, scale, workload, size, when made and last used
+/// List data sets: server, initdb options, scale or database, workload, size, when made and last used
 ///
 /// Sizes are of the files, in units of 1000. Outdated data sets were made by an older pgdyno and are no longer used.
 #[derive(Debug, Args)]
@@ -133,6 +133,6 @@ impl RemoveArgs {
             return self.names.iter().any(|name| name == template.name());
         }
         self.server.as_ref().is_none_or(|server| template.is_of(server))
-            && self.scale.is_none_or(|scale| template.scale() == scale)
+            && self.scale.is_none_or(|scale| template.own().is_none() && template.scale() == scale)
     }
 }

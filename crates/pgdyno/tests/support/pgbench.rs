@@ -70,7 +70,7 @@ impl Bench {
     pub(crate) fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
         let installation = server::install(&cache, major, &Quiet).unwrap();
-        let template = server::template(&cache, &installation, &[], &1.into(), &Quiet).unwrap();
+        let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
         let settings = [
             ("log_statement", "all"),
             ("log_line_prefix", "<%c> "),

@@ -85,8 +85,13 @@ pub enum AbWorkload {
         parameters: BTreeMap<String, String>,
         /// Whether it changes the data.
         writes: bool,
+        /// Dump of the database that it runs on; none for pgbench's tables.
+        dump: Option<String>,
     },
 }
+
+/// Name of the data set of a dump.
+const DUMP: &str = "dump";
 
 /// Name of the settings that all sides have.
 const COMMON: &str = "common";
@@ -131,9 +136,9 @@ impl Comparison {
             AbWorkload::Named(name) | AbWorkload::Scripts { name, .. } => name.as_str(),
         };
         text += &format!(
-            "workload = {}\nscale = [{}]\nclients = [{}]\nprotocol = {}\n",
+            "workload = {}\n{}clients = [{}]\nprotocol = {}\n",
             strings([workload]),
-            self.scale,
+            if self.has_dump() { String::new() } else { format!("scale = [{}]\n", self.scale) },
             self.clients,
             strings([self.protocol.as_str()])
         );
@@ -148,6 +153,11 @@ impl Comparison {
             text += &format!("kernel = {kernels}\nacceleration = [\"icount\"]\n");
         }
         text
+    }
+
+    /// Whether it runs on a dump, which has no scale.
+    fn has_dump(&self) -> bool {
+        matches!(&self.workload, AbWorkload::Scripts { dump: Some(_), .. })
     }
 
     fn run(&self) -> String {
@@ -209,11 +219,17 @@ impl Comparison {
             let lists = lists.filter_map(|(of, list)| Some((of.to_owned(), list.clone()?))).collect();
             text += &format!("\n[pins.{}]\n{}", key(name), values(&lists));
         }
-        if let AbWorkload::Scripts { name, scripts, parameters, writes } = &self.workload {
+        if let AbWorkload::Scripts { name, scripts, parameters, writes, dump } = &self.workload {
+            if let Some(dump) = dump {
+                text += &format!("\n[datasets.{DUMP}]\ndump = {}\n", string(dump));
+            }
             let scripts: Vec<String> =
                 scripts.iter().map(|(script, weight)| format!("{script}@{weight}")).collect();
             let scripts = strings(scripts.iter().map(String::as_str));
             text += &format!("\n[workloads.{}]\nscripts = {scripts}\n", key(name));
+            if dump.is_some() {
+                text += &format!("dataset = \"{DUMP}\"\n");
+            }
             if !writes {
                 text += "writes = false\n";
             }

@@ -16,7 +16,7 @@ use host::process::{LOG_TAIL_LINES, last_lines};
 /// File with the settings of a start, included by `postgresql.conf`.
 pub(crate) const SETTINGS_FILE: &str = "pgdyno.conf";
 /// Default of `--wal-segsize`.
-const WAL_SEGMENT_BYTES: u64 = 16 << 20;
+pub(crate) const WAL_SEGMENT_BYTES: u64 = 16 << 20;
 /// Options that determine the data directory and the access to the server, or with which `initdb` creates nothing.
 const OWN_LONG: [&str; 13] = [
     "auth",

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use model::dataset::DatabaseKind;
+
 use crate::dataset::content::Content;
 use crate::dataset::size::template_bytes;
 use crate::dataset::template;
@@ -61,7 +63,9 @@ pub fn disk_need(cache: &Cache, datasets: &[Dataset]) -> Result<DiskNeed, Error>
         let bytes = template_bytes(initdb, content);
         let dataset = format!("PostgreSQL {}, {content}", installation.version());
         if !template::exists(cache, installation, initdb, content) {
-            parts.push(DiskPart { what: format!("{dataset}: the data set"), bytes });
+            let is_dump = content.own.as_ref().is_some_and(|own| own.kind == DatabaseKind::Dump);
+            let least = if is_dump { ", at least" } else { "" };
+            parts.push(DiskPart { what: format!("{dataset}: the data set{least}"), bytes });
             if content.has_pgbench_tables() {
                 sorting = sorting.max(SORTING_BYTES_PER_SCALE * u64::from(content.scale));
             }

@@ -9,12 +9,15 @@ use wire::blocking::{Session, SessionError};
 
 use crate::control::Control;
 use crate::dataset::content::{Content, Setup};
+use crate::dataset::dump;
 use crate::dataset::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
 use crate::error::{Error, sql_text};
+use crate::programs::installation::Installation;
 use crate::server::Server;
 use host::{Progress, check_interrupted};
+use std::path::Path;
 
 /// Rows per message, some 200 kB.
 const CHUNK_ROWS: u64 = 10_000;
@@ -57,10 +60,20 @@ impl Server {
     /// A scale that pgbench does not have; the database exists; a statement of the setup is refused; the server fails,
     /// for example because its disk is full; the user wants to stop.
     pub fn fill(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        self.fill_from(content, None, progress)
+    }
+
+    /// As [`Server::fill`], with the dump of content of the user's own.
+    pub(crate) fn fill_from(
+        &self,
+        content: &Content,
+        dump: Option<Dump<'_>>,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
         let control = &self.control;
         check_scale(content.scale)?;
         control.execute(&mut control.session()?, &format!("create database {}", crate::DATABASE))?;
-        fill(control, crate::DATABASE, content, progress)
+        fill(control, crate::DATABASE, content, dump, progress)
     }
 }
 
@@ -69,11 +82,20 @@ pub(crate) fn fill(
     server: &Control,
     database: &str,
     content: &Content,
+    dump: Option<Dump<'_>>,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     check_scale(content.scale)?;
     if content.has_pgbench_tables() {
         fill_pgbench_tables(server, database, content.scale, progress)?;
+    }
+    if let Some(Dump { path, programs }) = dump {
+        let what = format!("{}, {content}: restoring", server.title);
+        dump::restore(server, database, path, programs, &what, progress)?;
+        if content.setup.is_none() {
+            progress.step(&format!("{}, {content}: vacuum", server.title), 0, None);
+            server.execute(&mut server.connect(database)?, "vacuum (analyze)")?;
+        }
     }
     match &content.setup {
         Some(setup) => set_up(server, database, content, setup, progress),
@@ -81,8 +103,17 @@ pub(crate) fn fill(
     }
 }
 
+/// A dump to restore.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dump<'a> {
+    /// Its file or directory.
+    pub(crate) path: &'a Path,
+    /// The programs of a server of pgdyno's own; none for another one.
+    pub(crate) programs: Option<&'a Installation>,
+}
+
 /// Runs a workload's setup in one session, and leaves all tables vacuumed and analyzed.
-fn set_up(
+pub(crate) fn set_up(
     server: &Control,
     database: &str,
     content: &Content,

@@ -7,21 +7,25 @@ use std::thread;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::dataset::DatasetSource;
 use model::secret::mask;
+use rustix::process::Signal;
 use wire::blocking::SessionError;
 
 use crate::cluster::{Cluster, sync_file_system};
 use crate::data::initdb::{check_options, wal_segment_bytes};
+use crate::dataset::base_backup;
 use crate::dataset::content::Content;
 use crate::dataset::eviction;
-use crate::dataset::fill::{check_scale, load_settings};
+use crate::dataset::fill::{Dump, check_scale, load_settings, set_up};
+use crate::dataset::own::check_unchanged;
 use crate::dataset::size::template_bytes;
 use crate::dataset::template::{FORMAT, Facts, RECORD, Record, Template, bytes_below, lock_file, name, read};
 use crate::error::{DISK_FULL_TEXTS, Error};
 use crate::programs::installation::Installation;
 use crate::server::{Server, StopMode};
 use host::files::write_regular;
-use host::process::{LOG_TAIL_LINES, last_lines};
+use host::process::{LOG_TAIL_LINES, last_lines, signal};
 use host::{Cache, IoContext, Lock, Progress};
 
 /// Interval between syncs of what is written while a template is filled.
@@ -32,17 +36,20 @@ const REASONS: [&str; 4] = ["PANIC: ", "FATAL: ", "File too large", "was termina
 /// Number of lines of the log in an error.
 const REASON_LINES: usize = 3;
 
-/// The template of a server's programs, `initdb` options and content; created if missing, after removing unused
-/// templates if `PGDYNO_DATASETS_MAX` requires it. Several processes may call this at once.
+/// The template of a server's programs, `initdb` options and content; a database of the user's own comes from `own`. It is
+/// created if missing, after removing unused templates if `PGDYNO_DATASETS_MAX` requires it. Several processes may call this
+/// at once.
 ///
 /// # Errors
 /// A scale that pgbench does not have; an `initdb` option that pgdyno sets itself or that this major does not have; the
-/// server does not start, or can't be filled; a workload's setup is refused.
+/// server does not start, or can't be filled; a workload's setup is refused; a database of the user's own has changed, or can't
+/// be restored.
 pub fn template(
     cache: &Cache,
     installation: &Installation,
     initdb: &[String],
     content: &Content,
+    own: Option<&DatasetSource>,
     progress: &dyn Progress,
 ) -> Result<Template, Error> {
     check_scale(content.scale)?;
@@ -63,7 +70,7 @@ pub fn template(
         if !place.is_dir() {
             progress.step(&format!("{what}: creating"), 0, None);
             eviction::free_space(cache, template_bytes(initdb, content), progress)?;
-            make(cache, installation, initdb, content, &place, progress)?;
+            make(cache, installation, initdb, (content, own), &place, progress)?;
         }
     }
 }
@@ -74,15 +81,34 @@ fn make(
     cache: &Cache,
     installation: &Installation,
     initdb: &[String],
-    content: &Content,
+    (content, own): (&Content, Option<&DatasetSource>),
     place: &Path,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
-    let settings = load_settings(wal_segment_bytes(initdb));
-    let mut server = Cluster::empty(cache, installation, initdb)?.start(&settings)?;
-    with_background_sync(server.data_directory(), || server.fill(content, progress))
-        .map_err(|error| with_log(error, &server, content, template_bytes(initdb, content)))?;
-    let mut facts = facts(&server)?;
+    check_unchanged(content, own)?;
+    let mut server = if let Some(DatasetSource::BaseBackup { directory, database }) = own {
+        let what = format!("PostgreSQL {}, {content}", installation.version());
+        let cluster = base_backup::cluster(cache, installation, (directory, database), &what, progress)?;
+        let segment_bytes = base_backup::wal_segment_bytes(&cluster.data_directory());
+        let server = cluster.start(&load_settings(segment_bytes.unwrap_or(wal_segment_bytes(initdb))))?;
+        base_backup::check_database(&server.control, directory, database)?;
+        server
+    } else {
+        Cluster::empty(cache, installation, initdb)?.start(&load_settings(wal_segment_bytes(initdb)))?
+    };
+    let filled = while_wanted(&server, progress, || match (own, &content.setup) {
+        // It stays as it is, with its bloat and its statistics; a setup is followed by a vacuum.
+        (Some(DatasetSource::BaseBackup { .. }), None) => Ok(()),
+        (Some(DatasetSource::BaseBackup { .. }), Some(setup)) => {
+            set_up(&server.control, crate::DATABASE, content, setup, progress)
+        }
+        (Some(DatasetSource::Dump(path)), _) => {
+            server.fill_from(content, Some(Dump { path, programs: Some(installation) }), progress)
+        }
+        (Some(DatasetSource::Template(_)) | None, _) => server.fill(content, progress),
+    });
+    filled.map_err(|error| with_log(error, &server, content, template_bytes(initdb, content)))?;
+    let mut facts = facts(&server, content)?;
     if !server.end(StopMode::Fast)? {
         return Err(Error::Start {
             version: installation.version().to_string(),
@@ -101,6 +127,7 @@ fn make(
         server: Some(installation.identity().to_owned()),
         initdb: initdb.to_owned(),
         scale: content.scale,
+        own: content.own.as_deref().cloned(),
         workload: content.setup.as_ref().map(|setup| setup.workload.clone()),
         made: Timestamp::now(),
         facts: Some(facts),
@@ -132,12 +159,21 @@ fn with_log(error: Error, server: &Server, content: &Content, need: u64) -> Erro
 }
 
 /// Runs work that writes, and concurrently syncs what it writes, so that little remains at the end. The server does not
-/// sync while it loads, and the kernel would wait until much memory is dirty.
-fn with_background_sync(data: &Path, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
-    thread::scope(|scope| {
+/// sync while it loads, and the kernel would wait until much memory is dirty. If the user wants to stop, the server is
+/// stopped: a single statement may take hours.
+fn while_wanted(
+    server: &Server,
+    progress: &dyn Progress,
+    work: impl FnOnce() -> Result<(), Error>,
+) -> Result<(), Error> {
+    let outcome = thread::scope(|scope| {
         let (done, is_done) = mpsc::channel::<()>();
+        let (data, pid) = (server.data_directory(), server.pid());
         let syncing = scope.spawn(move || {
             while let Err(RecvTimeoutError::Timeout) = is_done.recv_timeout(SYNC_INTERVAL) {
+                if progress.interrupted() {
+                    signal(pid, Signal::QUIT);
+                }
                 sync_file_system(data)?;
             }
             Ok(())
@@ -146,15 +182,19 @@ fn with_background_sync(data: &Path, work: impl FnOnce() -> Result<(), Error>) -
         drop(done);
         let synced = syncing.join().unwrap_or(Ok(()));
         outcome.and(synced)
-    })
+    });
+    match outcome {
+        Err(_) if progress.interrupted() => Err(host::Error::Interrupted.into()),
+        outcome => outcome,
+    }
 }
 
 /// Queries the server's facts, and creates `pg_prewarm` in the tested database if the server has it.
-fn facts(server: &Server) -> Result<Facts, Error> {
+fn facts(server: &Server, content: &Content) -> Result<Facts, Error> {
     let control = &server.control;
     let mut session = control.connect(crate::DATABASE)?;
     let sql = |error: SessionError| control.error("query its facts", &error);
-    let (checksums, prewarm): (String, bool) = session
+    let (checksums, mut prewarm): (String, bool) = session
         .query_one(
             "SELECT current_setting('data_checksums'),
                     exists (SELECT FROM pg_available_extensions WHERE name = 'pg_prewarm')",
@@ -162,7 +202,10 @@ fn facts(server: &Server) -> Result<Facts, Error> {
         .map_err(sql)?;
     let pg_config: Vec<(String, String)> =
         session.query("SELECT name, coalesce(setting, '') FROM pg_config").map_err(sql)?;
-    if prewarm {
+    if prewarm && content.own.is_some() {
+        // It may have the extension, or nothing that it can be created in.
+        prewarm = session.execute("create extension if not exists pg_prewarm").is_ok();
+    } else if prewarm {
         control.execute(&mut session, "create extension pg_prewarm")?;
     }
     Ok(Facts {

@@ -13,8 +13,12 @@ const WAL_SEGMENTS: u64 = 2;
 /// Bytes of a template, rather too many than too few: measured were 62 to 65 MB at scale 1 (9.6, 13, 18), 204 MB at
 /// scale 10 and 1615 MB at scale 100 (15), for which this returns 83, 225 and 1638 MB.
 ///
-/// The data of a workload's setup are unknown in advance, and not counted.
+/// The data of a workload's setup are unknown in advance, and not counted. Those of a dump are counted as its file.
 pub(crate) fn template_bytes(initdb: &[String], content: &Content) -> u64 {
+    if let Some(own) = &content.own {
+        // A base backup is copied, with the WAL in it; a dump has no indexes, and may be compressed.
+        return BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + own.bytes.unwrap_or_default();
+    }
     let scale = if content.has_pgbench_tables() { u64::from(content.scale) } else { 0 };
     BASE_BYTES + WAL_SEGMENTS * wal_segment_bytes(initdb) + BYTES_PER_SCALE * scale
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use model::dataset::OwnDatabase;
 use model::version::{Version, VersionRequest};
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +47,9 @@ pub(super) struct Record {
     #[serde(default)]
     pub(super) initdb: Vec<String>,
     pub(super) scale: u32,
+    /// The user's own database that it was made from; none for generated tables.
+    #[serde(default)]
+    pub(super) own: Option<OwnDatabase>,
     /// Workload whose setup was run; none without one.
     #[serde(default)]
     pub(super) workload: Option<String>,
@@ -164,6 +168,11 @@ impl Template {
         self.record.scale
     }
 
+    /// The user's own database that it was made from; none for generated tables.
+    pub fn own(&self) -> Option<&OwnDatabase> {
+        self.record.own.as_ref()
+    }
+
     /// Workload whose setup created it; none if it holds pgbench's tables alone.
     pub fn workload(&self) -> Option<&str> {
         self.record.workload.as_deref()
@@ -212,7 +221,11 @@ impl Template {
     /// A step of work on it, for messages.
     fn step(&self, doing: &str) -> String {
         let workload = self.workload().map(|workload| format!(", {workload}")).unwrap_or_default();
-        format!("PostgreSQL {}, scale {}{workload}: {doing}", self.version, self.record.scale)
+        let origin = match self.own() {
+            Some(own) => format!("data set {}", own.name),
+            None => format!("scale {}", self.record.scale),
+        };
+        format!("PostgreSQL {}, {origin}{workload}: {doing}", self.version)
     }
 }
 
@@ -237,7 +250,7 @@ pub(super) fn name(installation: &Installation, initdb: &[String], content: &Con
         options = format!("-initdb-{}", given.short());
     }
     let setup = content.key().map(|key| format!("-setup-{key}")).unwrap_or_default();
-    format!("{}-scale-{}{setup}{options}-v{FORMAT}", installation.identity(), content.scale)
+    format!("{}-{}{setup}{options}-v{FORMAT}", installation.identity(), content.origin())
 }
 
 pub(super) fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {

@@ -4,14 +4,16 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use model::dataset::DatasetSource;
 use model::version::Major;
 use serde::{Deserialize, Serialize};
 use wire::blocking::Session;
-use wire::quote_literal;
+use wire::{quote_identifier, quote_literal};
 
 use crate::control::{Control, INSUFFICIENT_PRIVILEGE, sqlstate};
 use crate::dataset::content::Content;
-use crate::dataset::fill::fill;
+use crate::dataset::fill::{Dump, fill};
+use crate::dataset::own::check_unchanged;
 use crate::error::{Error, sql_text};
 
 use crate::DATABASE;
@@ -41,7 +43,7 @@ struct Record {
 /// Name of the template of a content.
 pub(super) fn template(content: &Content) -> String {
     let setup = content.key().map(|key| format!("_{key}")).unwrap_or_default();
-    format!("{DATABASE}_scale_{}{setup}", content.scale)
+    format!("{DATABASE}_{}{setup}", content.origin().replace('-', "_"))
 }
 
 /// SQL condition: whether a row of `pg_database` is pgdyno's. A server that ended while it dropped a database leaves it
@@ -55,20 +57,46 @@ fn is_ours() -> String {
 
 impl Control {
     /// Creates the template of a content, if there is none.
-    pub(super) fn make_template(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+    pub(super) fn make_template(
+        &self,
+        content: &Content,
+        own: Option<&DatasetSource>,
+        progress: &dyn Progress,
+    ) -> Result<(), Error> {
         let scale = content.scale;
         let name = template(content);
         let mut session = self.session()?;
         if let Some(record) = self.own_database(&mut session, &name)? {
-            if record.is_some_and(|record| record.format == FORMAT && record.scale == scale) {
+            if let Some(record) = record.filter(|record| record.format == FORMAT && record.scale == scale) {
+                if let Some(DatasetSource::Template(database)) = own {
+                    progress.notice(&format!(
+                        "{}: trials run on the copy of the database {database} of {:.0}; to copy it again, drop that one: \
+                         DROP DATABASE {name}",
+                        self.title, record.made
+                    ));
+                }
                 return Ok(());
             }
             // It was never completed, or has another format.
             self.drop_database(&mut session, &name)?;
         }
         progress.step(&format!("{}, {content}: creating", self.title), 0, None);
-        self.create(&mut session, &name, "template0")?;
-        fill(self, &name, content, progress)?;
+        let (template, dump) = match own {
+            Some(DatasetSource::Template(database)) => {
+                self.check_exists(&mut session, database)?;
+                (database.as_str(), None)
+            }
+            Some(DatasetSource::Dump(path) | DatasetSource::BaseBackup { directory: path, .. }) => {
+                ("template0", Some(Dump { path, programs: None }))
+            }
+            None => ("template0", None),
+        };
+        check_unchanged(content, own)?;
+        self.create(&mut session, &name, template)?;
+        fill(self, &name, content, dump, progress).inspect_err(|_| {
+            // What remains if this fails, too, is dropped by the next attempt.
+            let _ = self.drop_database(&mut session, &name);
+        })?;
         self.comment(&mut session, &name, scale)?;
         // No session can change it, or prevent it from being copied.
         self.execute(&mut session, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
@@ -90,7 +118,7 @@ impl Control {
         let names: Vec<String> = session
             .query(&format!(
                 "SELECT datname FROM pg_database WHERE {} \
-                 AND datname ~ '^{DATABASE}(_scale_[0-9]+(_[0-9a-f]{{8}})?)?$' ORDER BY datname",
+                 AND datname ~ '^{DATABASE}((_scale_[0-9]+|_(dump|template)_[0-9a-f]{{8}})(_[0-9a-f]{{8}})?)?$' ORDER BY datname",
                 is_ours()
             ))
             .map_err(|error| self.error("query the databases", &error))?;
@@ -126,6 +154,18 @@ impl Control {
         Ok(Some(comment.filter(|_| is_complete).and_then(|comment| serde_json::from_str(&comment).ok())))
     }
 
+    /// Refuses to copy a database that does not exist.
+    pub(super) fn check_exists(&self, session: &mut Session, database: &str) -> Result<(), Error> {
+        let query = "SELECT datname FROM pg_database WHERE NOT datistemplate ORDER BY datname";
+        let known: Vec<String> =
+            session.query(query).map_err(|error| self.error("query the databases", &error))?;
+        if known.iter().any(|name| name == database) {
+            return Ok(());
+        }
+        let server = format!("the server {}", self.display_name);
+        Err(Error::NoDatabase { server, database: database.to_owned(), known })
+    }
+
     fn comment(&self, session: &mut Session, name: &str, scale: u32) -> Result<(), Error> {
         let record = Record { made_by: "pgdyno".to_owned(), format: FORMAT, scale, made: Timestamp::now() };
         let text = serde_json::to_string(&record)
@@ -137,7 +177,8 @@ impl Control {
         // From 15 on the default is to copy block by block through WAL; copying files is faster, and syncs them.
         let strategy = if self.major >= Major::new(15) { " STRATEGY file_copy" } else { "" };
         let statement = format!(
-            "CREATE DATABASE {name} TEMPLATE {template} CONNECTION LIMIT {CONNECTION_LIMIT_MARK}{strategy}"
+            "CREATE DATABASE {name} TEMPLATE {} CONNECTION LIMIT {CONNECTION_LIMIT_MARK}{strategy}",
+            quote_identifier(template)
         );
         self.run_when_unused(session, template, &statement, |session| {
             // The server may just have completed what a killed pgdyno started.
@@ -169,7 +210,8 @@ impl Control {
                 Some(OBJECT_IN_USE) if Instant::now() < end => {}
                 Some(OBJECT_IN_USE) => {
                     return Err(refuse(format!(
-                        "the database {database} is in use by {}; end these sessions, then try again",
+                        "the database {database} is in use by {}, and can be copied or dropped only without sessions; end \
+                         them, then try again",
                         self.sessions(session, database)?
                     )));
                 }
@@ -180,7 +222,7 @@ impl Control {
                     let role = self.user();
                     return Err(refuse(format!(
                         "could not run \"{statement}\": {}; the role must have the attribute CREATEDB and own \
-                         pgdyno's databases: ALTER ROLE \"{role}\" CREATEDB",
+                         pgdyno's databases and the one that is copied: ALTER ROLE \"{role}\" CREATEDB",
                         sql_text(&error)
                     )));
                 }

@@ -29,6 +29,7 @@ use host::{Progress, check_interrupted};
 use recipe::Recipe;
 use run::Runner;
 pub(super) use sync::are_equal;
+pub(crate) use tools::find as find_in_path;
 
 /// Default compiler flags: the same for all majors, with frame pointers for stack traces.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";

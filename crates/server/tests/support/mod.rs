@@ -27,7 +27,7 @@ pub(crate) fn installed(version: &str) -> Installation {
 }
 
 pub(crate) fn template(version: &str, scale: u32) -> Template {
-    server::template(&cache(), &installed(version), &[], &scale.into(), &Quiet).unwrap()
+    server::template(&cache(), &installed(version), &[], &scale.into(), None, &Quiet).unwrap()
 }
 
 pub(crate) fn server(version: &str, settings: &[(&str, &str)]) -> Server {

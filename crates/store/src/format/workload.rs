@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use model::dataset;
 use model::merit::NamedFigure;
 use model::units::{Rate, Span};
 use model::workload::{self, Workload};
@@ -23,6 +24,9 @@ pub struct WorkloadContent {
     pub teardown: Vec<ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
+    /// The database of the user's own that it ran on; null for generated tables.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub dataset: Option<OwnDatabase>,
     /// Whether the workload changes the data set.
     pub writes: bool,
     /// Whether each transaction opened its own connection.
@@ -50,6 +54,21 @@ pub struct WorkloadContent {
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
+}
+
+/// A database of the user's own, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OwnDatabase {
+    /// Name in the campaign.
+    pub name: String,
+    /// What it was made from: `dump`, `base-backup` or `template`.
+    pub kind: dataset::DatabaseKind,
+    /// The database of a base backup or of a running server.
+    pub database: Option<String>,
+    /// SHA-256 of its files; null for a database of a running server.
+    pub content: Option<String>,
+    /// Size of its files; null for a database of a running server.
+    pub bytes: Option<u64>,
 }
 
 /// A workload that ran concurrently with the measured one.
@@ -87,6 +106,7 @@ pub struct ScriptText {
     pub text: String,
 }
 
+mirrors!(OwnDatabase, dataset::OwnDatabase { name, kind, database, content, bytes });
 mirrors!(ScriptText, workload::ScriptText { name, text });
 mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
 
@@ -100,6 +120,7 @@ impl From<&workload::Custom> for WorkloadContent {
             setup: texts(&custom.setup),
             teardown: texts(&custom.teardown),
             pgbench_tables: custom.pgbench_tables,
+            dataset: custom.dataset.clone().map(OwnDatabase::from),
             writes: custom.writes,
             reconnect: custom.reconnect,
             raw_read: custom.raw_read.clone(),
@@ -150,6 +171,7 @@ impl WorkloadContent {
             setup: texts(self.setup),
             teardown: texts(self.teardown),
             pgbench_tables: self.pgbench_tables,
+            dataset: self.dataset.map(dataset::OwnDatabase::from),
             writes: self.writes,
             reconnect: self.reconnect,
             raw_read: self.raw_read,

@@ -229,7 +229,7 @@ fn write_file(cluster: &Cluster, name: &str, content: &[u8]) {
 fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
     let installation = server::install(&cache, major, &Quiet).unwrap();
-    server::template(&cache, &installation, &[], &1.into(), &Quiet)
+    server::template(&cache, &installation, &[], &1.into(), None, &Quiet)
         .unwrap()
         .clone_cluster(&cache, &Quiet)
         .unwrap()

@@ -97,7 +97,7 @@ fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-fn absolute(path: &Path) -> Result<PathBuf, Usage> {
+pub(super) fn absolute(path: &Path) -> Result<PathBuf, Usage> {
     path.canonicalize().map_err(|error| Usage(format!("error: {}: {error}", path.display())))
 }
 

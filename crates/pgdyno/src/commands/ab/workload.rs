@@ -1,12 +1,14 @@
 //! Options of the workload.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use bench::{Define, WeightedName};
 use clap::Args;
 use model::workload::Workload;
 use runner::campaign_file::ab::AbWorkload;
 
+use super::servers::absolute;
 use crate::completion;
 use crate::exit::Usage;
 
@@ -45,6 +47,10 @@ pub(super) struct WorkloadArgs {
     #[arg(long)]
     read_only: bool,
 
+    /// Dump of a database, on which the scripts run: output of pg_dump, in any format [default: pgbench's tables]
+    #[arg(long, value_name = "FILE", conflicts_with = "scale")]
+    dump: Option<PathBuf>,
+
     /// Scale factor of pgbench's tables
     #[arg(short, long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
     pub(super) scale: u32,
@@ -59,7 +65,8 @@ impl WorkloadArgs {
         let short = short.map(|(_, name)| WeightedName { name: name.to_owned(), weight: 1 });
         let builtin: Vec<WeightedName> = short.chain(self.builtin.iter().cloned()).collect();
         let files: Vec<(String, u64)> = files.map(|script| (script.name, script.weight)).collect();
-        if let ([only], true, true) = (builtin.as_slice(), files.is_empty(), self.define.is_empty())
+        let is_plain = files.is_empty() && self.define.is_empty() && self.dump.is_none();
+        if let ([only], true) = (builtin.as_slice(), is_plain)
             && let Some(bundled) = workload::shipped().find(|name| *name == only.name)
         {
             return Ok(AbWorkload::Named(bundled.to_owned()));
@@ -71,12 +78,23 @@ impl WorkloadArgs {
         }
         scripts.extend(files);
         if scripts.is_empty() {
+            if self.dump.is_some() {
+                return Err(Usage(
+                    "error: --dump needs scripts that run on that database: name them (FILE.sql, or -S and the like if it has \
+                     pgbench's tables)"
+                        .to_owned(),
+                ));
+            }
             scripts.push((DEFAULT_SCRIPT.to_owned(), 1));
         }
+        let dump = self.dump.as_deref().map(absolute).transpose()?;
+        let dump = dump.map(|dump| dump.to_string_lossy().into_owned());
         let parameters: BTreeMap<String, String> =
             self.define.iter().map(|define| (define.name.clone(), define.value.clone())).collect();
         Ok(match scripts.as_slice() {
-            [(only, _)] if Workload::builtin(only).is_some() && parameters.is_empty() => {
+            [(only, _)]
+                if Workload::builtin(only).is_some() && parameters.is_empty() && self.dump.is_none() =>
+            {
                 AbWorkload::Named(only.clone())
             }
             _ => AbWorkload::Scripts {
@@ -84,6 +102,7 @@ impl WorkloadArgs {
                 writes: !self.read_only && scripts.iter().any(|(name, _)| name != READ_ONLY_SCRIPT),
                 scripts,
                 parameters,
+                dump,
             },
         })
     }

@@ -77,7 +77,7 @@ fn start(version: &str, cpus: u32, progress: &PreparationProgress) -> Result<Ser
     let content = SCALE.into();
     let dataset = Dataset { installation: &installation, initdb: &[], content: &content, copies: 1 };
     server::disk_need(&cache, &[dataset])?.check(&cache)?;
-    let template = server::template(&cache, &installation, &[], &content, progress)?;
+    let template = server::template(&cache, &installation, &[], &content, None, progress)?;
     let most = CLIENTS_PER_CPU.into_iter().max().unwrap_or_default() * cpus;
     let settings = [
         ("max_connections", (most + 20).to_string()),

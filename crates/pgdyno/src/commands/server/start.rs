@@ -86,7 +86,7 @@ impl StartArgs {
         let copies = if exists { 0 } else { 1 };
         let dataset = Dataset { installation, initdb: &[], content: &content, copies };
         server::disk_need(cache, &[dataset])?.check(cache)?;
-        server::template(cache, installation, &[], &content, progress).map(Some)
+        server::template(cache, installation, &[], &content, None, progress).map(Some)
     }
 }
 

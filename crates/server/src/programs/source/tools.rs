@@ -30,7 +30,7 @@ pub(super) fn git(repository: &std::path::Path) -> Command {
 }
 
 /// Path of a tool; none if it is not in `PATH`.
-pub(super) fn find(tool: &str) -> Option<PathBuf> {
+pub(crate) fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|place| place.is_file())
 }
