@@ -18,6 +18,7 @@ use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary
 use model::validity::Thresholds;
 use model::waits::Waits;
 
+pub use load::{NO_SERVER, no_server};
 pub use machine::other_pgdynos;
 
 /// The gate of a trial that the user interrupted: it does not count against the cell.

@@ -6,6 +6,7 @@
 //! [`fitness()`] judges the facts of a machine, [`explain()`] a trial's record, [`run_statistics()`] the seconds of a
 //! load. [`profile`] breaks a profile down by functions and groups of functions.
 
+mod bisection;
 mod confound;
 mod cpu;
 mod explain;
@@ -17,6 +18,7 @@ mod run_statistics;
 mod settings;
 mod spread;
 
+pub use bisection::{Bisection, Finding as BisectionFinding, Position};
 pub use confound::{
     Confound, Facts, Undeclared, confounds, in_words, is_kernel_fact, kernel_differences, undeclared,
 };
@@ -26,7 +28,7 @@ pub use explain::{
     NotExplained, explain,
 };
 pub use fitness::{Check, Fix, State, fitness, fixes};
-pub use gates::{INTERRUPTED, Observation, judge, other_pgdynos};
+pub use gates::{INTERRUPTED, NO_SERVER, Observation, judge, no_server, other_pgdynos};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;

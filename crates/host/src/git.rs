@@ -1,5 +1,6 @@
 //! Git commands on untrusted repositories.
 
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -14,4 +15,26 @@ pub fn command(repository: &Path) -> Command {
     git.args(SAFE_OPTIONS).arg("-C").arg(repository).stdin(Stdio::null()).stderr(Stdio::null());
     git.env("GIT_ALLOW_PROTOCOL", "").env("GIT_NO_LAZY_FETCH", "1").env("GIT_CONFIG_NOSYSTEM", "1");
     git
+}
+
+/// What a command of git prints about a repository, whoever owns it, without the space at its end; none if it fails. `input` is
+/// its standard input. Nothing in the repository is changed.
+///
+/// # Errors
+/// git can't be run.
+pub fn read(repository: &Path, arguments: &[&str], input: &str) -> io::Result<Option<String>> {
+    let mut git = command(repository);
+    // Regardless of the repository's owner, and without refreshing its index.
+    git.args(["-c", "safe.directory=*"]).args(arguments).env("GIT_OPTIONAL_LOCKS", "0");
+    let mut git = git.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+    if let Some(mut stdin) = git.stdin.take() {
+        match stdin.write_all(input.as_bytes()) {
+            // It may not read all of it.
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+            _ => {}
+        }
+    }
+    let output = git.wait_with_output()?;
+    let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
+    Ok(output.status.success().then_some(text))
 }

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use crate::cell::Cell;
-use crate::plan::{Order, Plan, RunSettings};
+use crate::plan::{Plan, RunSettings};
 use crate::secret::MaskSecrets;
 
 /// The differences between two plans of one campaign.
@@ -48,6 +48,8 @@ impl Changes {
             effect,
             max_time,
             cpu_decides,
+            figure,
+            confidence,
             retries,
             vacuum,
             checkpoint,
@@ -55,8 +57,7 @@ impl Changes {
             processors: _,
         } = new.run;
         note_change(&mut changes.allowed, "repeats", &old.run.repeats, &repeats);
-        let is_paired = |order| order == Order::Paired;
-        let of_order = if is_paired(old.run.order) == is_paired(order) {
+        let of_order = if old.run.order.is_paired() == order.is_paired() {
             &mut changes.allowed
         } else {
             &mut changes.conflicting
@@ -67,6 +68,8 @@ impl Changes {
         note_change(&mut changes.allowed, "max_time", &old.run.max_time, &max_time);
         // Which figures decide must not follow from what they show.
         note_change(&mut changes.conflicting, "cpu_decides", &old.run.cpu_decides, &cpu_decides);
+        note_change(&mut changes.conflicting, "figure", &old.run.figure, &figure);
+        note_change(&mut changes.allowed, "confidence", &old.run.confidence, &confidence);
         note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
         note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);

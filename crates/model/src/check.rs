@@ -11,7 +11,6 @@ use crate::definitions::{Dataset, Definitions};
 use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
 use crate::paired;
-use crate::run::Order;
 use crate::spec::Campaign;
 use crate::units::Span;
 use crate::value::{Spanned, SpecError, check_name, integer};
@@ -51,7 +50,7 @@ impl<'a> CheckedCampaign<'a> {
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
         let duration = run.duration.as_ref().map(duration::check).transpose()?;
-        let is_paired = run::order(run)? == Order::Paired;
+        let is_paired = run::order(run)?.is_paired();
         let warmup = run.warmup.as_ref().map(|given| *given.get_ref());
         let threads =
             run.threads.as_ref().map(|given| integer(given, "threads", 1, factor::threads::MAX_THREADS));

@@ -91,7 +91,7 @@ impl Plan {
         checked.check_datasets(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;
         let comparisons = comparisons(&cells, run.compare);
-        if run.order == Order::Paired {
+        if run.order.is_paired() {
             checked.check_pairs(&cells, &servers, &comparisons)?;
         }
         Ok(Self {
@@ -281,8 +281,10 @@ fn trials(cells: usize, comparisons: &[(usize, usize)], run: &RunSettings) -> Ve
                 pairs.extend(block.into_iter().map(|cell| (cell, repeat)));
             }
         }
-        Order::Paired => {
-            let sessions = (0..run.repeats.min).flat_map(|_| comparisons);
+        Order::Paired | Order::Bisect => {
+            // A bisection begins with both ends.
+            let first = if run.order == Order::Bisect { comparisons.len().saturating_sub(1) } else { 0 };
+            let sessions = (0..run.repeats.min).flat_map(|_| &comparisons[first..]);
             pairs.extend((1..).zip(sessions).flat_map(|(session, &(a, b))| [(a, session), (b, session)]));
         }
     }

@@ -6,10 +6,14 @@ use serde::Serialize;
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::factor::Factor;
+use crate::paired::PairedFigure;
 use crate::units::Span;
 
 /// Default change that a comparison should detect: smaller ones count as equivalent (`stats::MARGIN`).
 pub const DEFAULT_EFFECT: f64 = 0.05;
+
+/// Default probability at which a bisection names a level.
+pub(crate) const DEFAULT_CONFIDENCE: f64 = 0.95;
 
 /// What a run's cells and trials follow from, in addition to its campaign's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +44,10 @@ pub struct RunSettings {
     pub max_time: Option<Span>,
     /// Whether the server's CPU time per transaction decides paired trials next to the figure of merit.
     pub cpu_decides: bool,
+    /// The figure whose change a bisection searches; none for the figure of merit.
+    pub figure: Option<PairedFigure>,
+    /// The probability at which a bisection names a level, as a share.
+    pub confidence: f64,
     /// Maximum repeats of an invalid trial.
     pub retries: u32,
     /// Maintenance before each trial.
@@ -104,6 +112,16 @@ pub enum Order {
     /// Sessions of two servers, a level and the baseline of the compared factor, whose load alternates in short slices
     /// ([`crate::paired`]), until every comparison is decided.
     Paired,
+    /// The same sessions, of the first level with one that is chosen after each session, until it is known at which of the levels, in
+    /// their order, the performance changed.
+    Bisect,
+}
+
+impl Order {
+    /// Whether trials are sides of sessions.
+    pub const fn is_paired(self) -> bool {
+        matches!(self, Self::Paired | Self::Bisect)
+    }
 }
 
 /// Maintenance of the tables before each trial.

@@ -101,6 +101,11 @@ pub struct Dsn {
 /// What users give for a server without a table of its own.
 pub(crate) const EXPECTED_SERVER: &str = "a major version such as \"18\", a full one such as \"16.4\", or the name of a build (`pgdyno server list`)";
 
+/// The table and the git ref of a level `NAME@REF` of the factor `server`; none for others.
+pub fn commit_of(level: &str) -> Option<(&str, &str)> {
+    level.split_once('@').filter(|(server, git_ref)| !server.is_empty() && !git_ref.is_empty())
+}
+
 impl Source {
     /// The server that a text names: a major (`9.6`, `18`), a full version (`9.6.24`, `16.4`), or a build
     /// (`VERSION-src-HASH`). The crate `server` determines whether it is available.

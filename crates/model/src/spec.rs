@@ -186,11 +186,16 @@ pub struct Run {
     pub compare: Option<Spanned<String>>,
     /// Change of throughput that the campaign should detect (default 5%); `plan` warns if it can't.
     pub effect: Option<Spanned<Share>>,
-    /// With `order = "paired"`: time for the sessions, after which none begins (default: no limit).
+    /// With `order = "paired"` or `"bisect"`: time for the sessions, after which none begins (default: no limit).
     pub max_time: Option<Spanned<Span>>,
     /// With `order = "paired"`: whether the server's CPU time per transaction decides next to throughput or latency (default
     /// false). A change of either is a verdict, and equivalence takes both: for machines whose CPUs others use, too.
     pub cpu_decides: Option<Spanned<bool>>,
+    /// With `order = "bisect"`: the figure whose change is searched (default: throughput, or mean latency at a rate).
+    #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::paired::PairedFigure>())))]
+    pub figure: Option<Spanned<String>>,
+    /// With `order = "bisect"`: the probability at which a level is named (default 95%).
+    pub confidence: Option<Spanned<Share>>,
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,

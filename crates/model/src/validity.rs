@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 31] = [
+pub const GATES: [&str; 32] = [
     "interrupted",
     "kernel",
+    "no-server",
     "imported",
     "load-failed",
     "client-died",

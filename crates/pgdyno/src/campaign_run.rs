@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use host::Cache;
-use model::plan::Plan;
+use model::plan::{Order, Plan};
 use model::record::{Run, Trial};
 use plaintext::table::Format;
 use runner::campaign::{Campaign, RunOutcome};
@@ -14,6 +14,7 @@ use runner::reboots::Reboots;
 use runner::{HostContext, Progress, RunError};
 use store::Store;
 
+use crate::bisection::{BisectionFormat, print_answer};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{note, print};
@@ -44,6 +45,11 @@ impl CampaignRun<'_> {
         let outcome = self.measure(store);
         let printed = match &outcome {
             Err(error) if says_all(error) => Ok(()),
+            _ if self.plan.run.order == Order::Bisect => {
+                let format =
+                    if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
+                print_answer(store, self.plan, self.run, format).map(drop)
+            }
             _ => print_tables(store, self.run, format),
         };
         let outcome = outcome?;

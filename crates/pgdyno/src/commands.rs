@@ -2,6 +2,7 @@
 
 mod ab;
 mod bench;
+mod bisect;
 mod compare;
 mod completions;
 mod dataset;
@@ -55,6 +56,7 @@ enum Command {
     Init(init::InitArgs),
     Run(run::RunArgs),
     Ab(Box<ab::AbArgs>),
+    Bisect(Box<bisect::BisectArgs>),
     Bench(Box<bench::BenchArgs>),
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
@@ -95,6 +97,7 @@ impl Cli {
             Command::Init(args) => args.run(),
             Command::Run(args) => args.run(),
             Command::Ab(args) => args.run(),
+            Command::Bisect(args) => args.run(),
             Command::Bench(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),

@@ -1,5 +1,6 @@
 //! The command line of pgdyno: arguments, a call of the libraries, output and an exit code.
 
+mod bisection;
 mod campaign_arg;
 mod campaign_run;
 mod commands;

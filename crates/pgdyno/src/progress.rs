@@ -1,5 +1,6 @@
 //! Progress on standard error: a bar on a terminal, plain lines elsewhere.
 
+mod bisection;
 mod campaign;
 mod load;
 mod preparation;

@@ -10,7 +10,7 @@ use crate::answers::{command, headline};
 use crate::paired::interval;
 
 /// Columns of a line, as mailing lists want it.
-const WIDTH: usize = 78;
+pub(crate) const WIDTH: usize = 78;
 /// Columns of the labels.
 const LABELS: usize = 12;
 
@@ -66,7 +66,7 @@ pub fn text(view: &View, counted: Option<&View>, subject: &Subject) -> String {
 }
 
 /// A line with its label.
-fn fact(label: &str, text: &str) -> String {
+pub(crate) fn fact(label: &str, text: &str) -> String {
     // A label that is too long has a line of its own.
     let (own_line, label) = match label.len() < LABELS {
         true => (String::new(), label),

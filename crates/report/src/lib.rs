@@ -4,6 +4,7 @@
 pub mod ab;
 mod answers;
 mod background;
+pub mod bisect;
 pub mod bundles;
 mod chart;
 mod ci;

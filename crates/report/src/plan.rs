@@ -83,6 +83,16 @@ pub fn text(plan: &Plan, format: Format) -> String {
 /// Of paired trials: `quick: 8 cells in 4 comparisons, 3 to 500 sessions each until it is decided, about 2 s a session, at most
 /// 4 min in all; seed 1`.
 pub fn headline(plan: &Plan) -> String {
+    if plan.run.order == Order::Bisect {
+        let most = plan.run.max_time.map(|time| format!(", at most {} in all", duration(time.seconds())));
+        return format!(
+            "{}: bisection of {}, as many sessions as find the change{}; seed {}\n",
+            plan.campaign,
+            counted(plan.cells.len().saturating_sub(1), "level"),
+            most.unwrap_or_default(),
+            plan.run.seed
+        );
+    }
     if plan.run.order == Order::Paired {
         let comparisons = plan.comparisons().len();
         let sessions = plan.trials.len().div_ceil(2).max(1);

@@ -8,6 +8,7 @@ use std::time::Instant;
 use collect::{Host, Perf};
 use diagnose::confounds;
 use host::{Cache, Turn};
+use jiff::Timestamp;
 use model::cell::Cell;
 use model::outage::Outage;
 use model::paired::PAIRS;
@@ -17,6 +18,7 @@ use model::secret::MaskSecrets;
 use model::units::Span;
 use store::{Store, StoreError};
 
+use crate::bisection::BisectionSchedule;
 use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
@@ -78,9 +80,12 @@ impl Campaign<'_> {
     /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
     /// row have no load.
     pub fn execute(&self) -> Result<RunOutcome, RunError> {
-        let mut schedule: Box<dyn Schedule> = match self.is_paired() {
-            true => Box::new(SessionSchedule::new(self.plan, self.trials, self.earlier)),
-            false => Box::new(TrialSchedule::new(self.plan, self.host, self.trials, self.earlier)),
+        let mut schedule: Box<dyn Schedule> = match self.plan.run.order {
+            Order::Paired => Box::new(SessionSchedule::new(self.plan, self.trials, self.earlier)),
+            Order::Bisect => Box::new(BisectionSchedule::new(self.plan, self.trials, self.earlier)),
+            Order::Sequential | Order::RandomizedBlocks => {
+                Box::new(TrialSchedule::new(self.plan, self.host, self.trials, self.earlier))
+            }
         };
         if schedule.next().is_empty() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
@@ -108,7 +113,7 @@ impl Campaign<'_> {
 
     fn run_trials(&self, schedule: &mut dyn Schedule, turn: &Turn) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
-        let cells: Vec<&Cell> = self.plan.cells.iter().filter(|cell| self.host.runs(cell)).collect();
+        let cells: Vec<&Cell> = self.first_cells().filter(|cell| self.host.runs(cell)).collect();
         let is_here = cells.iter().any(|cell| !cell.acceleration.is_virtual());
         let profile = self.plan.profile.as_ref().filter(|_| is_here);
         let perf = profile.map(Perf::find).transpose().map_err(RunError::Profile)?;
@@ -143,6 +148,22 @@ impl Campaign<'_> {
             let trials = schedule.next();
             let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);
+            if let (Some(second), [a, b], Order::Bisect) =
+                (&mut second, trials.as_slice(), self.plan.run.order)
+            {
+                match self.provide([&mut servers, second], [a, b].map(|next| self.plan.cell(&next.trial))) {
+                    Ok(()) => {}
+                    Err(error) if error.is_interrupted() => break,
+                    Err(error) if error.is_of_server() => {
+                        let failed = trial::without_server(&context, b, Timestamp::now(), &error.to_string());
+                        self.write(&failed.record)?;
+                        schedule.record(&failed.record.trial);
+                        self.observer.on_event(&Event::TrialEnded(&failed.record.trial));
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                }
+            }
             self.report_begin(schedule, next, &pace);
             let on_interval =
                 |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
@@ -222,8 +243,33 @@ impl Campaign<'_> {
         Ok(())
     }
 
+    /// The cells whose servers are prepared before the first trial: of a bisection those at its ends.
+    fn first_cells(&self) -> impl Iterator<Item = &Cell> {
+        let is_bisection = self.plan.run.order == Order::Bisect;
+        let first = self.plan.trials.iter().map(|trial| trial.cell);
+        let cells: BTreeSet<usize> =
+            if is_bisection { first.collect() } else { (0..self.plan.cells.len()).collect() };
+        cells.into_iter().map(|cell| &self.plan.cells[cell])
+    }
+
+    /// Prepares the server of a level that a bisection measures for the first time, and drops the copies of data sets of those that
+    /// it measured before.
+    fn provide(
+        &self,
+        [servers, second]: [&mut Servers; 2],
+        [baseline, cell]: [&Cell; 2],
+    ) -> Result<(), server::Error> {
+        servers.keep_copies_of(baseline);
+        second.keep_copies_of(cell);
+        if !servers.has(cell) {
+            servers.provide(self.plan, &[cell])?;
+            second.adopt(servers);
+        }
+        Ok(())
+    }
+
     fn is_paired(&self) -> bool {
-        self.plan.run.order == Order::Paired
+        self.plan.run.order.is_paired()
     }
 
     /// Reports the begin of a trial.

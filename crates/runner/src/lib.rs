@@ -13,6 +13,7 @@
 //! store.
 
 mod alternation;
+mod bisection;
 pub mod campaign;
 pub mod campaign_file;
 mod error;

@@ -57,7 +57,7 @@ pub(crate) fn decided(pairs: &[Pair<'_>], run: &RunSettings) -> Vec<bool> {
         let figures = |results: &Results| results.iter().map(|(_, figure)| *figure).collect::<Vec<f64>>();
         let comparison = Comparison::with_spread(&figures(baseline), &figures(variant), *spread)?;
         let in_blocks: Vec<(f64, f64)> = match run.order {
-            Order::Sequential | Order::Paired => Vec::new(),
+            Order::Sequential | Order::Paired | Order::Bisect => Vec::new(),
             Order::RandomizedBlocks => baseline
                 .iter()
                 .filter_map(|(block, a)| {

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use diagnose::Bisection;
 use model::cell::Cell;
 use model::machine::Acceleration;
 use model::merit::Merit;
@@ -108,6 +109,8 @@ pub struct ComparisonState<'a> {
     pub pairs: u32,
     /// Time until it is decided, if mean and spread stay as they are; zero if it is, none if unknown.
     pub time_left: Option<Span>,
+    /// The bisection that it is a part of; none unless trials bisect.
+    pub bisection: Option<&'a Bisection>,
 }
 
 /// Trials one after another: those that have been run and those still to run.

@@ -119,33 +119,60 @@ impl<'a> Servers<'a> {
             progress.notice(&restored.notice());
         }
         let mut servers = Self::new(cache, progress);
+        servers.install(plan, cells)?;
+        servers.check_not_identical(plan)?;
+        servers.fill(plan, cells)?;
+        Ok(servers)
+    }
+
+    /// Whether the server of a cell has been provided, with its settings.
+    pub(crate) fn has(&self, cell: &Cell) -> bool {
+        self.facts(cell).is_some()
+    }
+
+    /// Installs every server of the cells that is not, fills every data set, and starts each server once with each of its
+    /// settings and limits.
+    ///
+    /// # Errors
+    /// As [`Servers::prepare`].
+    pub(crate) fn provide(&mut self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
+        self.install(plan, cells)?;
+        self.fill(plan, cells)
+    }
+
+    fn install(&mut self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
+        let (cache, progress) = (self.cache, self.progress);
         let needed = |server: &&ServerSpec| cells.iter().any(|cell| cell.server == server.name);
         for server in plan.servers.iter().filter(needed) {
             if let Source::Dsn(dsn) = &server.source {
                 let external = ExternalServer::connect(cache, &server.name, dsn, progress)?;
-                servers.externals.insert(server.name.clone(), external);
+                self.externals.insert(server.name.clone(), external);
                 continue;
             }
             if let Source::Build(build) = &server.source
                 && let Some(commit) = server::commit(build)
             {
-                servers.commits.insert(server.name.clone(), commit);
+                self.commits.insert(server.name.clone(), commit);
             }
             let progress = OfServer { name: &server.name, progress };
             let installation = server::installation(cache, &server.source, &progress)
                 .map_err(|error| named(&server.name, error))?;
-            servers.installations.insert(server.name.clone(), installation);
+            self.installations.insert(server.name.clone(), installation);
         }
-        servers.check_not_identical(plan)?;
-        servers.check_disk(plan, cells)?;
+        Ok(())
+    }
+
+    fn fill(&mut self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
+        let (cache, progress) = (self.cache, self.progress);
+        self.check_disk(plan, cells)?;
         for cell in cells {
             let origin = origin(cell);
-            if let Some(external) = servers.externals.get(&cell.server) {
+            if let Some(external) = self.externals.get(&cell.server) {
                 external.connection(cell.transport)?;
                 external.prepare(&origin.1, plan.dataset(cell), progress)?;
             } else if let (false, Some(installation), Some(server)) = (
-                servers.templates.contains_key(&origin),
-                servers.installations.get(&cell.server),
+                self.templates.contains_key(&origin),
+                self.installations.get(&cell.server),
                 plan.server(cell),
             ) {
                 let progress = OfServer { name: &server.name, progress };
@@ -153,7 +180,7 @@ impl<'a> Servers<'a> {
                 let template =
                     server::template(cache, installation, &server.initdb, &origin.1, own, &progress)
                         .map_err(|error| named(&server.name, error))?;
-                servers.templates.insert(origin, template);
+                self.templates.insert(origin, template);
             }
         }
         let mut tried: Vec<(&str, &SettingsVariant, Limits)> = Vec::new();
@@ -164,18 +191,32 @@ impl<'a> Servers<'a> {
                 let what = format!("starting {} with settings {}", title(&cell.server), cell.settings.name);
                 progress.step(&what, 0, None);
                 let settings =
-                    servers.start_server(cell, false).and_then(|(running, _)| running.server.settings());
-                let settings = settings.map_err(|error| match servers.installations.get(&cell.server) {
+                    self.start_server(cell, false).and_then(|(running, _)| running.server.settings());
+                let settings = settings.map_err(|error| match self.installations.get(&cell.server) {
                     Some(_) => named(&cell.server, error),
                     // Errors of an external server have its name.
                     None => error,
                 })?;
                 let mut facts = facts_of_settings(&settings);
-                facts.extend(servers.installations.get(&cell.server).map(build_facts).unwrap_or_default());
-                servers.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
+                facts.extend(self.installations.get(&cell.server).map(build_facts).unwrap_or_default());
+                self.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
             }
         }
-        Ok(servers)
+        Ok(())
+    }
+
+    /// Takes over what another pool has provided.
+    pub(crate) fn adopt(&mut self, other: &Self) {
+        self.installations.clone_from(&other.installations);
+        self.templates.clone_from(&other.templates);
+        self.first_commits.clone_from(&other.first_commits);
+        self.server_facts.clone_from(&other.server_facts);
+    }
+
+    /// Drops the copies of all data sets but a cell's.
+    pub(crate) fn keep_copies_of(&mut self, cell: &Cell) {
+        let kept = origin(cell);
+        self.copies.retain(|origin, _| *origin == kept);
     }
 
     /// The one server of a guest, on the data directory for one trial of this cell.
@@ -197,14 +238,9 @@ impl<'a> Servers<'a> {
     /// server for each trial.
     pub(crate) fn second_pool(&mut self) -> Self {
         self.restarts = true;
-        Self {
-            installations: self.installations.clone(),
-            templates: self.templates.clone(),
-            first_commits: self.first_commits.clone(),
-            server_facts: self.server_facts.clone(),
-            restarts: true,
-            ..Self::new(self.cache, self.progress)
-        }
+        let mut second = Self { restarts: true, ..Self::new(self.cache, self.progress) };
+        second.adopt(self);
+        second
     }
 
     fn new(cache: &'a Cache, progress: &'a dyn host::Progress) -> Self {
@@ -232,10 +268,15 @@ impl<'a> Servers<'a> {
     /// Refuses a plan of pairs that compare byte-identical programs only. A server that has two names is compared with itself
     /// on purpose.
     fn check_not_identical(&self, plan: &Plan) -> Result<(), server::Error> {
-        if plan.run.order != Order::Paired || plan.run.compare != Some(Factor::Server) {
+        if !plan.run.order.is_paired() || plan.run.compare != Some(Factor::Server) {
             return Ok(());
         }
-        for (a, b) in plan.comparisons() {
+        let mut comparisons = plan.comparisons();
+        if plan.run.order == Order::Bisect {
+            // Only the ends are known to exist.
+            comparisons.drain(..comparisons.len() - 1);
+        }
+        for (a, b) in comparisons {
             let (a, b) = (&plan.cells[a], &plan.cells[b]);
             let source = |cell| plan.server(cell).map(|server| (&server.source, &server.initdb));
             let (Some(one), Some(other)) =

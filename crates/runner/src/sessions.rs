@@ -150,7 +150,8 @@ impl<'a> SessionSchedule<'a> {
         failures > self.plan.run.retries as usize
     }
 
-    fn is_out_of_time(&self) -> bool {
+    /// Whether its time is over.
+    pub(crate) fn is_out_of_time(&self) -> bool {
         self.plan.run.max_time.is_some_and(|max_time| self.spent() >= max_time.duration())
     }
 
@@ -171,6 +172,12 @@ impl<'a> SessionSchedule<'a> {
             repeat: number,
         };
         [(a, Side::A), (b, Side::B)].map(trial)
+    }
+
+    /// The next session, of this comparison.
+    pub(crate) fn session_of(&self, comparison: usize) -> Vec<NextTrial> {
+        let trials = self.planned(comparison, self.next_number());
+        trials.map(|trial| NextTrial { trial, attempt: 1, reason: None }).into()
     }
 
     fn next_number(&self) -> u32 {
@@ -206,8 +213,7 @@ impl Schedule for SessionSchedule<'_> {
         let Some(comparison) = order.into_iter().find(|comparison| count(comparison) == fewest) else {
             return Vec::new();
         };
-        let trials = self.planned(comparison, self.next_number());
-        trials.map(|trial| NextTrial { trial, attempt: 1, reason: None }).into()
+        self.session_of(comparison)
     }
 
     fn record(&mut self, trial: &Trial) {
@@ -254,12 +260,13 @@ impl Schedule for SessionSchedule<'_> {
             .zip(sequence.sessions_left())
             .map(|(mean, left)| Span::from_us((mean.as_micros() as u64).saturating_mul(left as u64)));
         let [a, b] = [a, b].map(|cell| &self.plan.cells[cell]);
-        Some(ComparisonState { a, b, figure, sequence, pairs: self.pairs(comparison), time_left })
+        let pairs = self.pairs(comparison);
+        Some(ComparisonState { a, b, figure, sequence, pairs, time_left, bisection: None })
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use jiff::SignedDuration;
     use model::message::Slice;
     use model::paired::MeasuredSlice;
@@ -280,7 +287,7 @@ mod tests {
     }
 
     /// A trial with slices of this throughput, or invalid because of a gate.
-    fn trial(plan: &Plan, next: &NextTrial, outcome: Result<f64, &str>) -> Trial {
+    pub(crate) fn trial(plan: &Plan, next: &NextTrial, outcome: Result<f64, &str>) -> Trial {
         let side = if next.trial.cell == 0 { Side::A } else { Side::B };
         let load = Slice {
             start_us: 0,

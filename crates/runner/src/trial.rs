@@ -18,7 +18,7 @@ use model::cell::Cell;
 use model::message::{Connection, Interval};
 use model::outage::Outage;
 use model::plan::Plan;
-use model::record::{Environment, Log, Run, TrialRecord};
+use model::record::{Environment, Log, Run, Status, TrialRecord, Validity};
 use model::server::Source;
 use model::units::Span;
 use model::waits::Waits;
@@ -130,6 +130,20 @@ pub(crate) fn failed(
     let trial = ActiveTrial::new(context, next, started);
     let measured = Measured::without_load(&trial, why, outage);
     record(&trial, Results { environment, measured, logs, ..Results::default() })
+}
+
+/// The record of a trial whose server can't be provided, for this reason.
+pub(crate) fn without_server(
+    context: &RunContext,
+    next: &NextTrial,
+    started: Timestamp,
+    reason: &str,
+) -> FinishedTrial {
+    let environment = context.host.environment(None);
+    let mut finished = failed(context, next, started, environment, (reason.to_owned(), None), Vec::new());
+    let validity = &mut finished.record.trial.validity;
+    *validity = Validity { status: Status::Invalid, findings: vec![diagnose::no_server(reason)] };
+    finished
 }
 
 impl<'a> ActiveTrial<'a> {

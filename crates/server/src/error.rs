@@ -432,6 +432,21 @@ impl Error {
         }
     }
 
+    /// Whether the server itself is the reason: it can't be built, filled or started, whatever the machine's state. Others may be.
+    pub fn is_of_server(&self) -> bool {
+        match self {
+            Self::OfServer { error, .. } => error.is_of_server(),
+            Self::Build { .. }
+            | Self::UnusableBuild { .. }
+            | Self::Initdb { .. }
+            | Self::Start { .. }
+            | Self::Fill { .. }
+            | Self::Setup { .. }
+            | Self::Programs { .. } => self.outage().is_none(),
+            _ => false,
+        }
+    }
+
     /// The outage that is the reason, if it is one.
     pub fn outage(&self) -> Option<Outage> {
         let is_exhausted = match self {

@@ -42,7 +42,7 @@ pub struct PowerCheck {
 pub fn power_check(plan: &Plan, known: &[CellNoise]) -> Option<PowerCheck> {
     plan.run.compare?;
     // Sessions are added until they decide.
-    if plan.run.order == Order::Paired {
+    if plan.run.order.is_paired() {
         return None;
     }
     let effect = plan.run.effect;
@@ -99,7 +99,7 @@ struct Runs {
 impl Runs {
     fn new(run: &RunSettings) -> Self {
         let layout = match run.order {
-            Order::RandomizedBlocks | Order::Paired => Layout::Blocks,
+            Order::RandomizedBlocks | Order::Paired | Order::Bisect => Layout::Blocks,
             Order::Sequential => Layout::Independent,
         };
         Self { max: run.repeats.max, is_adaptive: run.repeats.min < run.repeats.max, layout }

@@ -3,7 +3,7 @@
 use super::{
     Gate, GateFinding, INTERRUPTED, Observation, at_most, finding, invalid, noted, percent, suspect,
 };
-use model::record::Status;
+use model::record::{Finding, Status};
 
 /// Before all others: the rest is irrelevant then.
 pub(super) const INTERRUPTED_GATES: [Gate; 1] = [(INTERRUPTED, interrupted)];
@@ -29,6 +29,15 @@ fn interrupted(observed: &Observation) -> Option<GateFinding> {
         None => "ended by the user before the load began".to_owned(),
     };
     Some(invalid(evidence))
+}
+
+/// The gate of a trial whose server could not be provided.
+pub const NO_SERVER: &str = "no-server";
+
+/// The finding on a trial whose server can't be downloaded, built, filled or started, with the reason. It is not among the gates, because
+/// such a trial does not begin.
+pub fn no_server(reason: impl Into<String>) -> Finding {
+    invalid(reason.into()).named(NO_SERVER)
 }
 
 fn load_failed(observed: &Observation) -> Option<GateFinding> {

@@ -2,6 +2,8 @@
 
 use super::CheckedCampaign;
 use crate::cell::Cell;
+use crate::factor::Factor;
+use crate::run::Order;
 use crate::server::{ServerSpec, Source};
 use crate::value::{Spanned, SpecError};
 
@@ -21,6 +23,16 @@ impl CheckedCampaign<'_> {
             let mut of_cell = servers.iter().filter(|server| server.name == cell.server);
             of_cell.any(|server| matches!(server.source, Source::Dsn(_)))
         };
+        let is_bisection = super::run::order(&self.campaign.run)? == Order::Bisect;
+        if let (true, Some(more)) = (is_bisection, Factor::varied(cells).get(1)) {
+            return rejected(
+                format!(
+                    "a bisection goes through the levels of one factor, but `{}` has several, too",
+                    more.name()
+                ),
+                "expected one level of each other factor",
+            );
+        }
         for (place, cell) in cells.iter().enumerate() {
             let others = "expected `randomized-blocks` for these cells, in a campaign of their own";
             if cell.acceleration.is_virtual() || cell.kernel.is_some() {

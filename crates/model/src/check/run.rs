@@ -7,7 +7,9 @@ use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
 use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
-use crate::run::{Basis, Collect, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum};
+use crate::run::{
+    Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum,
+};
 use crate::spec;
 use crate::units::Span;
 use crate::validity::Thresholds;
@@ -50,11 +52,11 @@ impl CheckedCampaign<'_> {
             }
         };
         let order = order(run)?;
-        if let (false, Some(given)) = (order == Order::Paired, &run.max_time) {
+        if let (false, Some(given)) = (order.is_paired(), &run.max_time) {
             return Err(SpecError::at(
                 given,
                 "`max_time` limits the sessions of paired trials",
-                "expected `order = \"paired\"` next to it",
+                "expected `order = \"paired\"` or `order = \"bisect\"` next to it",
             ));
         }
         if let (false, Some(given)) = (order == Order::Paired, &run.cpu_decides) {
@@ -64,10 +66,22 @@ impl CheckedCampaign<'_> {
                 "expected `order = \"paired\"` next to it",
             ));
         }
+        let of_bisection = run.figure.as_ref().map(|given| ("figure", given.span()));
+        let of_bisection = of_bisection.or(run.confidence.as_ref().map(|given| ("confidence", given.span())));
+        if let (false, Some((key, at))) = (order == Order::Bisect, of_bisection) {
+            return Err(SpecError {
+                message: format!("`{key}` is for bisections"),
+                at: Some(at),
+                help: Some("expected `order = \"bisect\"` next to it".to_owned()),
+            });
+        }
         Ok(RunSettings {
             repeats: match (&run.repeats, order) {
                 (None, Order::Paired) => {
                     Repeats { min: spec::MIN_ADAPTIVE as u32, max: MAX_SESSIONS, until_ci: None }
+                }
+                (None, Order::Bisect) => {
+                    Repeats { min: spec::MIN_ADAPTIVE as u32, max: spec::MAX_REPEATS as u32, until_ci: None }
                 }
                 (None, _) => Repeats { min: 3, max: 3, until_ci: None },
                 (Some(given), _) => repeats(given)?,
@@ -80,6 +94,18 @@ impl CheckedCampaign<'_> {
             processors: basis.processors,
             compare,
             effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
+            figure: run.figure.as_ref().map(|given| word(given, "figure")).transpose()?,
+            confidence: match &run.confidence {
+                None => DEFAULT_CONFIDENCE,
+                Some(given) if (0.5..1.0).contains(&given.get_ref().0) => given.get_ref().0,
+                Some(given) => {
+                    return Err(SpecError::at(
+                        given,
+                        format!("confidence = {}% is out of range", 100.0 * given.get_ref().0),
+                        "expected a probability from 50% to below 100%",
+                    ));
+                }
+            },
             max_time: run.max_time.as_ref().map(|given| *given.get_ref()),
             cpu_decides: run.cpu_decides.as_ref().is_some_and(|given| *given.get_ref()),
             retries: match &run.retries {

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::factor::cache::CacheState;
 use crate::limits::MemoryLimit;
 use crate::secret::secrets;
-use crate::server::{Build, Dsn, EXPECTED_SERVER, ServerSpec, Source};
+use crate::server::{Build, Dsn, EXPECTED_SERVER, ServerSpec, Source, commit_of};
 use crate::spec;
 use crate::value::{Spanned, SpecError, word};
 
@@ -19,10 +19,15 @@ impl CheckedCampaign<'_> {
             if servers.iter().any(|server| server.name == cell.server) {
                 continue;
             }
-            let table = self.campaign.servers.iter().find(|(name, _)| *name.get_ref() == cell.server);
-            servers.push(match table {
-                Some((_, table)) => parse_table(&cell.server, table)?,
-                None => ServerSpec {
+            let table = |name: &str| self.campaign.servers.iter().find(|(known, _)| known.get_ref() == name);
+            let of_commit =
+                commit_of(&cell.server).and_then(|(name, git_ref)| Some((table(name)?.1, git_ref)));
+            servers.push(match (table(&cell.server), of_commit) {
+                (Some((_, table)), _) => parse_table(&cell.server, table)?,
+                (None, Some((table, git_ref))) => {
+                    at_commit(parse_table(&cell.server, table)?, table, git_ref)?
+                }
+                (None, None) => ServerSpec {
                     name: cell.server.clone(),
                     // Its level was checked.
                     source: Source::from_name(&cell.server)
@@ -77,6 +82,25 @@ impl CheckedCampaign<'_> {
             });
         }
         Ok(())
+    }
+}
+
+/// A server built from another commit than its table says.
+fn at_commit(
+    mut server: ServerSpec,
+    table: &Spanned<spec::Server>,
+    git_ref: &str,
+) -> Result<ServerSpec, SpecError> {
+    match &mut server.source {
+        Source::Build(build) if build.git_ref.is_none() => {
+            build.git_ref = Some(git_ref.to_owned());
+            Ok(server)
+        }
+        _ => Err(SpecError::at(
+            table,
+            format!("there is no commit \"{git_ref}\" of this server"),
+            "expected a git repository as its `source`, without `ref`",
+        )),
     }
 }
 

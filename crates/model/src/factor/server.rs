@@ -2,7 +2,7 @@
 
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
-use crate::server::{EXPECTED_SERVER, Source};
+use crate::server::{EXPECTED_SERVER, Source, commit_of};
 use crate::value::{Spanned, SpecError};
 
 /// The factor `server`.
@@ -15,7 +15,7 @@ impl Axis for Server {
     type Stored = String;
 
     const KEY: &'static str = "server";
-    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of builds (`\"18.6-src-…\"`) and of `[servers.…]`";
+    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of builds (`\"18.6-src-…\"`) and of `[servers.…]`; `\"NAME@COMMIT\"`: a commit, branch or tag of the git repository that is the source of `[servers.NAME]`";
     const EXAMPLE: &'static str = "9.6";
     const PLACE: Place = Place::Column;
     const REQUIRED: Option<&'static str> = Some("server = [\"17\", \"18\"]");
@@ -23,8 +23,9 @@ impl Axis for Server {
 
     fn check(given: &Spanned<String>, definitions: &Definitions<'_>) -> Result<String, SpecError> {
         let name = given.get_ref();
-        let is_defined = definitions.servers.keys().any(|defined| defined.get_ref() == name);
-        if is_defined || Source::from_name(name).is_some() {
+        let is_defined = |name: &str| definitions.servers.keys().any(|defined| defined.get_ref() == name);
+        let is_commit = commit_of(name).is_some_and(|(server, _)| is_defined(server));
+        if is_defined(name) || is_commit || Source::from_name(name).is_some() {
             return Ok(name.clone());
         }
         Err(SpecError::at(

@@ -1,10 +1,10 @@
 //! `pgdyno ab`: two servers, or settings or kernels of one, compared without a campaign file.
 
 mod count;
-mod pin;
-mod servers;
+pub(super) mod pin;
+pub(super) mod servers;
 mod subject;
-mod workload;
+pub(super) mod workload;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -400,7 +400,9 @@ impl AbArgs {
                 servers[0].name
             ))),
             [server] | [server, _] if has_settings && is_same => {
-                Ok(Sides::Settings(server.clone(), [settings(&self.a_set), settings(&self.b_set)]))
+                let sides = [("a", &self.a_set), ("b", &self.b_set)];
+                let sides = sides.map(|(name, given)| (name.to_owned(), settings(given)));
+                Ok(Sides::Settings(server.clone(), sides.into()))
             }
             _ if has_settings => Err(Usage(
                 "error: the sides would differ in server and in settings, so that neither explains a change: compare one at a \
@@ -413,14 +415,14 @@ impl AbArgs {
 }
 
 /// Whether an argument is a script: `FILE.sql`, with a weight or without.
-fn is_script(argument: &str) -> bool {
+pub(super) fn is_script(argument: &str) -> bool {
     let name = argument.rsplit_once('@').map_or(argument, |(name, _)| name);
     Path::new(name).extension().is_some_and(|extension| extension == "sql")
 }
 
 /// A setting of a server, `NAME=VALUE`.
 #[derive(Clone, Debug)]
-struct Setting(String, String);
+pub(super) struct Setting(String, String);
 
 impl std::str::FromStr for Setting {
     type Err = String;
@@ -435,7 +437,7 @@ impl std::str::FromStr for Setting {
     }
 }
 
-fn settings(given: &[Setting]) -> BTreeMap<String, String> {
+pub(super) fn settings(given: &[Setting]) -> BTreeMap<String, String> {
     given.iter().map(|Setting(name, value)| (name.clone(), value.clone())).collect()
 }
 

@@ -95,7 +95,7 @@ impl PlanArgs {
 /// Power of a plan's comparisons at the noise of earlier trials on this host; `None` if the store does not exist or
 /// can't be read, since the user did not ask for it.
 pub(crate) fn power_of_plan(plan: &Plan, store: &Path) -> Option<PowerCheck> {
-    plan.run.compare.filter(|_| plan.run.order != Order::Paired)?;
+    plan.run.compare.filter(|_| !plan.run.order.is_paired())?;
     let store = Store::existing(store).ok()?;
     // Those of stored trials are masked.
     let mut plan = plan.clone();

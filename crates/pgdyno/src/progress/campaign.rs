@@ -10,7 +10,7 @@ use model::cell::Levels;
 use model::factor::Factor;
 use model::merit::Merit;
 use model::message::Interval;
-use model::plan::{Order, Plan};
+use model::plan::Plan;
 use model::record::{Status, Trial};
 use model::units::Span;
 use plaintext::figures::{self, duration};
@@ -19,7 +19,7 @@ use runner::observer::{Event, Observer};
 
 use crate::output::note;
 use crate::progress::preparation::PreparationProgress;
-use crate::progress::session;
+use crate::progress::{bisection, session};
 
 /// Where output is no terminal, one in so many sessions of a comparison is shown.
 const SHOWN_SESSIONS: usize = 10;
@@ -49,7 +49,7 @@ impl CampaignProgress {
             preparation: PreparationProgress::new(),
             bar,
             measuring: AtomicBool::new(false),
-            paired: plan.run.order == Order::Paired,
+            paired: plan.run.order.is_paired(),
             varied: Factor::varied(&plan.cells),
         }
     }
@@ -140,9 +140,14 @@ impl Observer for CampaignProgress {
                 }
             }
             Event::SessionEnded(state) => {
-                let text = session::line(state, &self.varied);
+                let (text, sessions) = match state.bisection {
+                    Some(bisection) if bisection.posterior().is_some() => {
+                        (bisection::line(bisection, state), bisection.sessions())
+                    }
+                    _ => (session::line(state, &self.varied), state.sequence.sessions()),
+                };
                 let is_decided = state.time_left.is_some_and(Span::is_zero);
-                if is_decided || !self.terminal && state.sequence.sessions() % SHOWN_SESSIONS == 0 {
+                if is_decided || !self.terminal && sessions % SHOWN_SESSIONS == 0 {
                     self.line(&text);
                 }
                 self.bar.set_message(text);

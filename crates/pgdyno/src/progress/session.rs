@@ -102,6 +102,7 @@ mod tests {
             sequence,
             pairs: 15,
             time_left: left.map(|left| Span::from_us(left as u64 * 2_500_000)),
+            bisection: None,
         };
         line(&state, &Factor::varied(&plan.cells))
     }

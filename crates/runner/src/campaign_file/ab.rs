@@ -1,9 +1,10 @@
-//! The campaign of `pgdyno ab`: servers, settings of one server, or kernels under it, compared under one load.
+//! The campaign of `pgdyno ab` and `pgdyno bisect`: servers, settings of one server, or kernels under it, compared under one load.
 
 use std::collections::BTreeMap;
 
 use model::factor::pin::Processors;
-use model::server::{Build, ServerSpec, Source};
+use model::paired::PairedFigure;
+use model::server::{Build, ServerSpec, Source, commit_of};
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
 
@@ -55,19 +56,32 @@ pub struct Comparison {
 pub enum Sides {
     /// Servers, each with the first.
     Servers(Vec<ServerSpec>),
-    /// Settings of one server: those of a, and those of b.
-    Settings(ServerSpec, [BTreeMap<String, String>; 2]),
+    /// Settings of one server, each with its name.
+    Settings(ServerSpec, Vec<(String, BTreeMap<String, String>)>),
     /// The kernels of [`Method::Count`], with one server.
     Kernels(ServerSpec),
 }
 
 /// How sides are compared.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Method {
     /// Throughput and CPU time of sessions of paired trials, for at most this time.
     Pairs(Span),
+    /// A search for the side where the performance changed.
+    Bisect(Search),
     /// Counted instructions, in virtual machines with the kernels of these labels: one, or those that are compared.
     Count(Vec<String>),
+}
+
+/// A search among sides in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Search {
+    /// The figure that changed; none for throughput, or mean latency at a rate.
+    pub figure: Option<PairedFigure>,
+    /// Probability at which a side is named; none for the default.
+    pub confidence: Option<Share>,
+    /// The time of the sessions; none without a limit.
+    pub max_time: Option<Span>,
 }
 
 /// Workload of a comparison.
@@ -103,9 +117,6 @@ const COUNTED_REPEATS: u32 = 3;
 const COUNTED_DURATION: &str = "5s";
 
 impl Comparison {
-    /// Names of the compared settings.
-    pub const SIDES: [&str; 2] = ["a", "b"];
-
     /// The campaign's text.
     pub fn to_toml(&self) -> String {
         let mut text =
@@ -128,7 +139,10 @@ impl Comparison {
         let mut text =
             format!("\n[factors]\nserver = {}\n", strings(self.servers().map(|server| &*server.name)));
         match &self.sides {
-            Sides::Settings(..) => text += &format!("settings = {}\n", strings(Self::SIDES)),
+            Sides::Settings(_, sides) => {
+                let names = sides.iter().map(|(name, _)| name.as_str());
+                text += &format!("settings = {}\n", strings(names));
+            }
             Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => {}
             Sides::Servers(_) | Sides::Kernels(_) => text += &format!("settings = {}\n", strings([COMMON])),
         }
@@ -174,13 +188,19 @@ impl Comparison {
                     text += "cpu_decides = true\n";
                 }
             }
+            Method::Bisect(Search { figure, confidence, max_time }) => {
+                text += "order = \"bisect\"\n";
+                let figure = figure.map(|figure| format!("figure = \"{}\"\n", figure.as_str()));
+                let confidence = confidence.map(|share| format!("confidence = \"{}\"\n", percent(share)));
+                let max_time = max_time.map(|time| format!("max_time = \"{time}\"\n"));
+                text.extend([figure, confidence, max_time].into_iter().flatten());
+            }
             Method::Count(_) => {
                 text += &format!("repeats = {COUNTED_REPEATS}\nduration = \"{COUNTED_DURATION}\"\n");
             }
         }
-        if let Some(Share(margin)) = self.margin {
-            // As many digits as were given: 0.07 is 7.000000000000001 %.
-            text += &format!("effect = \"{}%\"\n", (margin * 1e10).round() / 1e8);
+        if let Some(margin) = self.margin {
+            text += &format!("effect = \"{}\"\n", percent(margin));
         }
         if let Some(threads) = self.threads {
             text += &format!("threads = {threads}\n");
@@ -194,24 +214,35 @@ impl Comparison {
     /// The tables that the factors name.
     fn tables(&self) -> String {
         let mut text = String::new();
+        let mut tables: Vec<(&str, String)> = Vec::new();
         for server in self.servers() {
-            if Source::from_name(&server.name).as_ref() != Some(&server.source) {
-                text += &format!("\n[servers.{}]\n{}", key(&server.name), source(&server.source));
+            let table = match (&server.source, commit_of(&server.name)) {
+                (named, _) if Source::from_name(&server.name).as_ref() == Some(named) => continue,
+                (Source::Build(build), Some((name, git_ref)))
+                    if build.git_ref.as_deref() == Some(git_ref) =>
+                {
+                    (name, source(&Source::Build(Build { git_ref: None, ..build.clone() })))
+                }
+                _ => (server.name.as_str(), source(&server.source)),
+            };
+            if !tables.contains(&table) {
+                text += &format!("\n[servers.{}]\n{}", key(table.0), table.1);
+                tables.push(table);
             }
         }
-        let settings = match &self.sides {
+        let settings: Vec<(String, BTreeMap<String, String>)> = match &self.sides {
             Sides::Settings(_, sides) => {
-                let merged = |side: &BTreeMap<String, String>| {
+                let merged = |(name, side): &(String, BTreeMap<String, String>)| {
                     let own = side.iter().map(|(name, value)| (name.clone(), value.clone()));
-                    self.settings.clone().into_iter().chain(own).collect()
+                    (name.clone(), self.settings.clone().into_iter().chain(own).collect())
                 };
-                Self::SIDES.into_iter().zip(sides.iter().map(merged)).collect()
+                sides.iter().map(merged).collect()
             }
             Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => Vec::new(),
-            Sides::Servers(_) | Sides::Kernels(_) => vec![(COMMON, self.settings.clone())],
+            Sides::Servers(_) | Sides::Kernels(_) => vec![(COMMON.to_owned(), self.settings.clone())],
         };
         for (name, settings) in settings {
-            text += &format!("\n[settings.{name}]\n{}", values(&settings));
+            text += &format!("\n[settings.{}]\n{}", key(&name), values(&settings));
         }
         if !self.pin.is_none() {
             let Processors { name, driver, server } = &self.pin;
@@ -247,6 +278,11 @@ impl Comparison {
             Sides::Settings(server, _) | Sides::Kernels(server) => std::slice::from_ref(server).iter(),
         }
     }
+}
+
+/// A share in per cent, with as many digits as were given: 0.07 is 7.000000000000001 %.
+fn percent(Share(share): Share) -> String {
+    format!("{}%", (share * 1e10).round() / 1e8)
 }
 
 /// The lines of a server's table.

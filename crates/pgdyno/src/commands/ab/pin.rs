@@ -15,7 +15,7 @@ const SAMPLE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Load")]
-pub(super) struct PinArgs {
+pub(in crate::commands) struct PinArgs {
     /// CPUs of driver and servers
     #[arg(long, value_enum, value_name = "HOW", default_value = "auto", conflicts_with_all = ["driver_cpus", "server_cpus"])]
     pin: Pin,
@@ -43,12 +43,12 @@ enum Pin {
 
 impl PinArgs {
     /// Whether the command line has lists of CPUs.
-    pub(super) const fn has_lists(&self) -> bool {
+    pub(in crate::commands) const fn has_lists(&self) -> bool {
         self.driver_cpus.is_some() || self.server_cpus.is_some()
     }
 
     /// The CPUs of driver and servers on a machine that nobody else uses.
-    pub(super) fn processors(&self) -> Processors {
+    pub(in crate::commands) fn processors(&self) -> Processors {
         match self.pin {
             _ if self.has_lists() => Processors {
                 name: PINNED.to_owned(),
@@ -61,7 +61,7 @@ impl PinArgs {
     }
 
     /// The use of the CPUs by other processes, in words, if that decides and is too much for pins. Takes a second.
-    pub(super) fn foreign_use(&self, allow_concurrent: bool) -> Option<String> {
+    pub(in crate::commands) fn foreign_use(&self, allow_concurrent: bool) -> Option<String> {
         // What another pgdyno uses says nothing if this one waits for its end.
         if self.pin != Pin::Auto || self.has_lists() || Turn::is_taken(allow_concurrent) {
             return None;

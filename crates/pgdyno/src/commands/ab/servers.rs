@@ -11,7 +11,7 @@ const MAX_NAME: usize = 56;
 
 /// The servers that the command line names; with patches, the one without and the one with them. Paths are absolute, so
 /// that the run can be resumed from anywhere.
-pub(super) fn servers(
+pub(in crate::commands) fn servers(
     names: &[String],
     repository: Option<&Path>,
     patches: &[PathBuf],
@@ -93,11 +93,11 @@ fn is_path(text: &str) -> bool {
     text.starts_with(['/', '.'])
 }
 
-fn file_name(path: &Path) -> String {
+pub(in crate::commands) fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-pub(super) fn absolute(path: &Path) -> Result<PathBuf, Usage> {
+pub(in crate::commands) fn absolute(path: &Path) -> Result<PathBuf, Usage> {
     path.canonicalize().map_err(|error| Usage(format!("error: {}: {error}", path.display())))
 }
 

@@ -54,8 +54,7 @@ pub(super) fn facts(
         *text += &flags.map(|flags| format!("; {flags}")).unwrap_or_default();
     }
     if let Sides::Settings(_, sides) = &comparison.sides {
-        let of_side = |(name, settings): (&str, &BTreeMap<_, _>)| (name.to_owned(), in_words(settings));
-        facts.extend(Comparison::SIDES.into_iter().zip(sides).map(of_side));
+        facts.extend(sides.iter().map(|(name, settings)| (name.clone(), in_words(settings))));
     }
     if !comparison.settings.is_empty() {
         facts.push(("settings".to_owned(), in_words(&comparison.settings)));
@@ -93,13 +92,7 @@ fn origin(source: &Source) -> String {
 
 /// The commit of a source, or its name.
 fn commit(build: &Build) -> String {
-    let git = |arguments: &[&str]| {
-        let mut git = host::git::command(&build.location);
-        // Regardless of the repository's owner, as for its build, and without changing its index.
-        git.args(["-c", "safe.directory=*"]).args(arguments).env("GIT_OPTIONAL_LOCKS", "0");
-        let output = git.output().ok().filter(|output| output.status.success())?;
-        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
+    let git = |arguments: &[&str]| host::git::read(&build.location, arguments, "").ok().flatten();
     let name = file_name(&build.location);
     match &build.git_ref {
         Some(git_ref) => {

@@ -21,7 +21,7 @@ const MAX_NAME: usize = 50;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Workload (default: the built-in tpcb-like)")]
-pub(super) struct WorkloadArgs {
+pub(in crate::commands) struct WorkloadArgs {
     /// Built-in script select-only
     #[arg(short = 'S', long)]
     select_only: bool,
@@ -53,12 +53,12 @@ pub(super) struct WorkloadArgs {
 
     /// Scale factor of pgbench's tables
     #[arg(short, long, value_name = "N", default_value = "10", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(super) scale: u32,
+    pub(in crate::commands) scale: u32,
 }
 
 impl WorkloadArgs {
     /// The workload of these options and of the scripts among the positional arguments.
-    pub(super) fn workload(&self, scripts: Vec<WeightedName>) -> Result<AbWorkload, Usage> {
+    pub(in crate::commands) fn workload(&self, scripts: Vec<WeightedName>) -> Result<AbWorkload, Usage> {
         let files = scripts.into_iter().chain(self.file.iter().cloned());
         let short = [(self.select_only, READ_ONLY_SCRIPT), (self.skip_some_updates, "simple-update")];
         let short = short.into_iter().filter(|(is_given, _)| *is_given);

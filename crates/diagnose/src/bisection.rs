@@ -1,0 +1,302 @@
+//! The state of a bisection: at which level of the compared factor, in their order, did the performance change?
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::merit::Merit;
+use model::paired::{PairedFigure, PairedTrial};
+use model::plan::{Order, Plan};
+use model::record::{Status, Trial};
+use model::server::Source;
+use stats::{Culprits, PairedSequence, ProbeCost, StepPosterior, StepSearch, Verdict, session_log_ratio};
+
+use crate::gates::{INTERRUPTED, NO_SERVER};
+
+/// Assumed cost of a server that is measured for the first time, as long as none is known.
+const BUILD_S: f64 = 60.0;
+const DOWNLOAD_S: f64 = 10.0;
+/// The same for a session.
+const SESSION_S: f64 = 3.0;
+/// The longest time of a build: what is longer is a pause between commands.
+const LONGEST_PREPARATION_S: f64 = 1800.0;
+
+/// A bisection, from its plan and its trials in the store. Position 0 is the first level, the baseline; positions are in the
+/// order of the levels.
+#[derive(Clone, Debug)]
+pub struct Bisection {
+    /// The figure whose change is searched.
+    pub figure: PairedFigure,
+    /// Sessions of the last level with the first, until they show whether they differ.
+    pub ends: PairedSequence,
+    /// What is known of each position.
+    pub positions: Vec<Position>,
+    confidence: f64,
+    retries: u32,
+    clients: u32,
+    sessions: BTreeMap<u32, Session>,
+    search: Option<(StepSearch, StepPosterior)>,
+}
+
+/// A position.
+#[derive(Clone, Debug, Default)]
+pub struct Position {
+    /// Index of its cell in the plan.
+    pub cell: usize,
+    /// Log ratios of its sessions to the baseline.
+    pub log_ratios: Vec<f64>,
+    /// Why it can't be measured; none if it can.
+    pub unavailable: Option<String>,
+    /// Time from the end of the session before until its first one began, in seconds.
+    preparation_s: Option<f64>,
+    /// Mean length of its sessions, in seconds.
+    session_s: Option<f64>,
+    /// Whether it has to be built.
+    is_build: bool,
+    /// Sessions in succession that failed.
+    failures: u32,
+}
+
+/// What a bisection has found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finding {
+    /// Whether the ends differ is not known yet.
+    EndsOpen,
+    /// They are equivalent: there is nothing to find.
+    NothingToFind,
+    /// They differ, and the position is not known yet.
+    Searching,
+    /// The positions of the change or of both changes; if they can't be told from others, with them.
+    Found(Vec<Culprits>),
+}
+
+/// The trials of a session in the store.
+#[derive(Clone, Debug, Default)]
+struct Session {
+    position: Option<usize>,
+    sides: [Option<PairedTrial>; 2],
+    failure: Option<Failure>,
+    span: Option<(Timestamp, Timestamp)>,
+}
+
+#[derive(Clone, Debug)]
+enum Failure {
+    /// There is no such server.
+    NoServer(String),
+    /// Another reason, which a later command may have removed.
+    Other(String),
+}
+
+impl Bisection {
+    /// The bisection of a plan, without trials; none if the plan is not one.
+    pub fn new(plan: &Plan) -> Option<Self> {
+        let comparisons = Some(plan.comparisons()).filter(|_| plan.run.order == Order::Bisect)?;
+        let baseline = comparisons.first()?.0;
+        let position = |cell: usize| {
+            let source = plan.server(&plan.cells[cell]).map(|server| &server.source);
+            let is_build = matches!(source, Some(Source::Build(_)));
+            Position { cell, is_build, ..Position::default() }
+        };
+        let cells = std::iter::once(baseline).chain(comparisons.iter().map(|(_, cell)| *cell));
+        let merit = Merit::of(&plan.cells[baseline].clone().into());
+        Some(Self {
+            figure: plan.run.figure.unwrap_or(PairedFigure::of(merit)),
+            ends: PairedSequence::new(1.0 + plan.run.effect, 1),
+            positions: cells.map(position).collect(),
+            confidence: plan.run.confidence,
+            retries: plan.run.retries,
+            clients: plan.cells[baseline].clients,
+            sessions: BTreeMap::new(),
+            search: None,
+        })
+    }
+
+    /// Adds trials of its run. A failure in one of `earlier`, the ids of trials of earlier commands of the user, is tried again.
+    pub fn add<'t>(
+        &mut self,
+        plan: &Plan,
+        trials: impl IntoIterator<Item = &'t Trial>,
+        earlier: &BTreeSet<String>,
+    ) {
+        for trial in trials {
+            self.add_trial(plan, trial, earlier.contains(&trial.id));
+        }
+        self.update_positions();
+        let mut ends = PairedSequence::new(self.ends.margin(), 1);
+        // Sessions after the decision belong to the search.
+        for log_ratio in self.positions.iter().next_back().iter().flat_map(|last| &last.log_ratios) {
+            if !ends.verdict().is_open() {
+                break;
+            }
+            ends.add(*log_ratio);
+        }
+        self.ends = ends;
+        let differ = matches!(self.ends.verdict(), Verdict::Regression | Verdict::Improvement);
+        self.search = differ.then(|| self.start_search(self.positions.len() - 1));
+    }
+
+    fn add_trial(&mut self, plan: &Plan, trial: &Trial, is_earlier: bool) {
+        let is_of = |position: &Position| trial.cell == plan.cells[position.cell];
+        let Some(position) = self.positions.iter().position(is_of) else { return };
+        let session = self.sessions.entry(trial.repeat).or_default();
+        session.position = session.position.or(Some(position).filter(|position| *position > 0));
+        let is_usable = trial.validity.status != Status::Invalid && trial.summary.is_some();
+        if let Some(paired) = trial.paired.as_ref().filter(|_| is_usable) {
+            session.sides[paired.side.index()] = Some(paired.clone());
+        }
+        let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
+        match invalid.map(|finding| (finding.gate.as_str(), finding.evidence.clone())) {
+            Some((NO_SERVER, reason)) => session.failure = Some(Failure::NoServer(reason)),
+            Some((gate, reason)) if gate != INTERRUPTED && !is_earlier => {
+                session.failure = Some(Failure::Other(reason));
+            }
+            _ => {}
+        }
+        if let Some((started, ended)) = trial.started.zip(trial.ended) {
+            let (first, last) = session.span.unwrap_or((started, ended));
+            session.span = Some((first.min(started), last.max(ended)));
+        }
+    }
+
+    /// Fills in what the sessions show of each position.
+    fn update_positions(&mut self) {
+        for position in &mut self.positions {
+            *position = Position { cell: position.cell, is_build: position.is_build, ..Position::default() };
+        }
+        let mut ended_before: Option<Timestamp> = None;
+        let mut lengths: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
+        for session in self.sessions.values() {
+            let gap = ended_before.zip(session.span).map(|(before, (started, _))| seconds(before, started));
+            ended_before = session.span.map(|(_, ended)| ended).or(ended_before);
+            let Some(number) = session.position else { continue };
+            let position = &mut self.positions[number];
+            let log_ratio = match &session.sides {
+                [Some(a), Some(b)] => session_log_ratio(&self.figure.pairs([a, b], [self.clients; 2])),
+                _ => None,
+            };
+            if let Some(log_ratio) = log_ratio {
+                if position.log_ratios.is_empty() {
+                    position.preparation_s = gap.filter(|gap| *gap < LONGEST_PREPARATION_S);
+                }
+                position.failures = 0;
+                position.log_ratios.push(log_ratio);
+                let of_position = lengths.entry(number).or_default();
+                of_position.extend(session.span.map(|(started, ended)| seconds(started, ended)));
+                position.session_s = Some(of_position.iter().sum::<f64>() / of_position.len().max(1) as f64);
+                continue;
+            }
+            match &session.failure {
+                Some(Failure::NoServer(reason)) => position.unavailable = Some(reason.clone()),
+                Some(Failure::Other(reason)) => {
+                    position.failures += 1;
+                    if position.failures > self.retries {
+                        position.unavailable = Some(reason.clone());
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    fn start_search(&self, last: usize) -> (StepSearch, StepPosterior) {
+        let mut search = StepSearch::paired(last, &self.positions[last].log_ratios);
+        for (position, state) in self.positions.iter().enumerate().take(last).skip(1) {
+            if !state.log_ratios.is_empty() {
+                search.add(position, &state.log_ratios);
+            }
+            if state.unavailable.is_some() {
+                search.exclude(position);
+            }
+        }
+        let posterior = search.posterior();
+        (search, posterior)
+    }
+
+    /// What has been found.
+    pub fn finding(&self) -> Finding {
+        match (&self.search, self.ends.verdict()) {
+            (Some((search, posterior)), _) => {
+                let is_exhausted = || search.next(posterior, |position| self.cost(position)).is_none();
+                let found = search.found(posterior, self.confidence);
+                let narrowed = || search.narrowed(posterior, self.confidence).filter(|_| is_exhausted());
+                found.or_else(narrowed).map_or(Finding::Searching, Finding::Found)
+            }
+            (None, Verdict::Equivalent) => Finding::NothingToFind,
+            (None, _) => Finding::EndsOpen,
+        }
+    }
+
+    /// The posterior over the place of the change; none before the ends are known to differ.
+    pub fn posterior(&self) -> Option<&StepPosterior> {
+        self.search.as_ref().map(|(_, posterior)| posterior)
+    }
+
+    /// All positions after the baseline by the probability of a change, the most probable first; those that can't be told apart are
+    /// together.
+    pub fn culprits(&self) -> Vec<Culprits> {
+        self.search.as_ref().map(|(search, posterior)| search.culprits(posterior)).unwrap_or_default()
+    }
+
+    /// The position to measure next; none if the search has ended, or no session would tell more.
+    pub fn next(&self) -> Option<usize> {
+        match (self.finding(), &self.search) {
+            (Finding::EndsOpen, _) => {
+                let last = self.positions.len() - 1;
+                self.positions[last].unavailable.is_none().then_some(last)
+            }
+            (Finding::Searching, Some((search, posterior))) => {
+                search.next(posterior, |position| self.cost(position))
+            }
+            _ => None,
+        }
+    }
+
+    /// Probability at which a position is named.
+    pub fn confidence(&self) -> f64 {
+        self.confidence
+    }
+
+    /// Number of sessions.
+    pub fn sessions(&self) -> usize {
+        self.positions.iter().map(|position| position.log_ratios.len()).sum()
+    }
+
+    /// Number of levels that were measured, the baseline included.
+    pub fn measured(&self) -> usize {
+        1 + self.positions.iter().filter(|position| !position.log_ratios.is_empty()).count()
+    }
+
+    /// Time of its sessions and of what was prepared between them, in seconds, without the pauses between commands of the user.
+    pub fn seconds(&self) -> f64 {
+        let (mut sum, mut until): (f64, Option<Timestamp>) = (0.0, None);
+        for (from, to) in self.sessions.values().filter_map(|session| session.span) {
+            let gap = until.map(|until| seconds(until, from)).filter(|gap| *gap < LONGEST_PREPARATION_S);
+            sum += seconds(from, to) + gap.unwrap_or_default();
+            until = Some(to);
+        }
+        sum
+    }
+
+    /// Expected cost of measuring at a position: as long as the others took.
+    fn cost(&self, position: usize) -> ProbeCost {
+        let median = |of: fn(&Position) -> Option<f64>| {
+            let mut known: Vec<f64> = self.positions.iter().filter_map(of).collect();
+            known.sort_by(f64::total_cmp);
+            known.get(known.len() / 2).copied()
+        };
+        let state = &self.positions[position];
+        if state.unavailable.is_some() {
+            return ProbeCost { preparation_s: f64::INFINITY, session_s: SESSION_S };
+        }
+        let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
+        let preparation_s = match state.log_ratios.is_empty() {
+            true => median(|other| other.preparation_s).unwrap_or(assumed),
+            false => 0.0,
+        };
+        ProbeCost { preparation_s, session_s: median(|other| other.session_s).unwrap_or(SESSION_S).max(0.1) }
+    }
+}
+
+fn seconds(from: Timestamp, to: Timestamp) -> f64 {
+    Duration::try_from(to.duration_since(from)).unwrap_or_default().as_secs_f64()
+}

@@ -1,0 +1,246 @@
+//! `pgdyno bisect`: the commit, release or setting that changed the performance.
+
+mod axis;
+mod git;
+mod settings;
+
+use std::path::{Path, PathBuf};
+
+use bench::WeightedName;
+use clap::{Args, ValueEnum};
+use host::Cache;
+use model::factor::pin::Processors;
+use model::paired::PairedFigure;
+use model::units::{Rate, Share, Span};
+use model::workload::Protocol;
+use runner::campaign_file::CampaignFile;
+use runner::campaign_file::ab::{Comparison, Method, Search};
+use store::Store;
+
+use crate::bisection::{self, BisectionFormat};
+use crate::campaign_run::{CampaignRun, closing_lines, exit};
+use crate::commands::ab::is_script;
+use crate::commands::ab::pin::PinArgs;
+use crate::commands::ab::workload::WorkloadArgs;
+use crate::commands::bench::ProtocolName;
+use crate::completion;
+use crate::exit::{Exit, Usage};
+use crate::output::{command_line, note, print};
+use crate::store_arg::StoreArg;
+use settings::SettingsArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  pgdyno bisect REL_17_0 master --repo ./postgres -S -c 4
+                                                       which commit of a git repository
+  pgdyno bisect 16.0..16.9 -N                          which minor release
+  pgdyno bisect 13 18 my-query.sql                     which major
+  pgdyno bisect 18 --good-conf old.conf --bad-conf new.conf
+                                                       which setting of two configurations
+  pgdyno bisect v1 v2 --repo . -S --metric server-cpu  by server CPU time per transaction: next to other load
+  pgdyno bisect v1 v2 --repo . -S --max-time 30min     at most half an hour; resume goes on
+
+Exit codes: 0 found, or both ends are equivalent, 1 error, 2 usage, 4 no session is usable, 6 not known within the time, 130
+interrupted.";
+
+/// Find the commit, release or setting that changed the performance
+///
+/// Both ends are compared first, in pairs of sessions as in `pgdyno ab`. If they differ, commits between them are built and
+/// measured against GOOD, each time the one that tells most per second, until one is known with --confidence. A commit that does
+/// not build is left out, and its neighbours are measured. The result is a run in the store: resume continues it, and report,
+/// show, compare and explain work with it.
+///
+/// GOOD and BAD are branches, tags or commits of --repo, releases (16.0 16.9, or 16.0..16.9), or one server whose settings
+/// differ. Nothing in the repository is changed. Arguments that end in .sql or .sql@WEIGHT are scripts.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct BisectArgs {
+    /// Both ends, as two arguments or as GOOD..BAD, and scripts
+    #[arg(value_name = "GOOD|BAD|SCRIPT.sql", required = true, add = completion::servers_and_paths())]
+    arguments: Vec<String>,
+
+    /// Git repository with the commits
+    #[arg(long, value_name = "DIR")]
+    repo: Option<PathBuf>,
+
+    #[command(flatten)]
+    settings: SettingsArgs,
+
+    #[command(flatten)]
+    workload: WorkloadArgs,
+
+    /// Clients: concurrent sessions of users
+    #[arg(short, long, value_name = "N", default_value = "4", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
+    clients: u32,
+
+    /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
+    #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
+    threads: Option<u32>,
+
+    #[command(flatten)]
+    pin: PinArgs,
+
+    /// How statements are sent
+    #[arg(
+        short = 'M',
+        long,
+        value_enum,
+        default_value = "prepared",
+        value_name = "PROTOCOL",
+        help_heading = "Load"
+    )]
+    protocol: ProtocolName,
+
+    /// Transactions started per second, such as 400/s: mean latency is searched [default: as many as possible]
+    #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
+    rate: Option<f64>,
+
+    /// The figure whose change is searched [default: throughput, with --rate latency; next to other load server-cpu]
+    #[arg(long, value_enum, value_name = "FIGURE", help_heading = "Decision")]
+    metric: Option<FigureName>,
+
+    /// The smallest change of both ends that matters [default: 2%]
+    #[arg(long, value_name = "SHARE", help_heading = "Decision")]
+    margin: Option<Share>,
+
+    /// Probability at which a commit, release or setting is named [default: 95%]
+    #[arg(long, value_name = "SHARE", help_heading = "Decision")]
+    confidence: Option<Share>,
+
+    /// Time for the sessions: the last one begins before it is over [default: no limit]
+    #[arg(long, value_name = "TIME", help_heading = "Decision")]
+    max_time: Option<Span>,
+
+    /// Take CPU profiles, for `pgdyno profile`
+    #[arg(long, help_heading = "Run")]
+    profile: bool,
+
+    /// Name of the campaign
+    #[arg(long, value_name = "NAME", default_value = "bisect", help_heading = "Run")]
+    name: String,
+
+    /// Tag to find the trials by; may be repeated
+    #[arg(long, value_name = "NAME", help_heading = "Run")]
+    tag: Vec<String>,
+
+    /// Notes, stored in every bundle
+    #[arg(long, value_name = "TEXT", help_heading = "Run")]
+    notes: Option<String>,
+
+    /// Seed of the scripts' random numbers [default: drawn, and recorded]
+    #[arg(long, value_name = "N", help_heading = "Run")]
+    seed: Option<u64>,
+
+    /// Do not wait for other pgdynos that measure on this host: each makes the other's trials suspect
+    #[arg(long, help_heading = "Run")]
+    allow_concurrent: bool,
+
+    /// Print the campaign instead of running it
+    #[arg(long, help_heading = "Run")]
+    print_campaign: bool,
+
+    /// How to print the result
+    #[arg(long, value_enum, default_value = "table", value_name = "FORMAT")]
+    format: BisectionFormat,
+
+    #[command(flatten)]
+    store: StoreArg,
+}
+
+/// The smallest change that matters: users come with a change that they have seen.
+const DEFAULT_MARGIN: Share = Share(0.02);
+
+/// A figure whose change is searched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FigureName {
+    /// Transactions per second
+    Throughput,
+    /// Mean latency from the intended start
+    Latency,
+    /// CPU time of the server per transaction, which other load hardly affects
+    ServerCpu,
+    /// Instructions of the server's programs per transaction, where the CPU counts them
+    ServerInstructions,
+}
+
+impl BisectArgs {
+    pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        let mut comparison = self.comparison()?;
+        let parse =
+            |comparison: &Comparison| CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None);
+        let mut file = parse(&comparison)?;
+        if self.print_campaign {
+            print(&file.text)?;
+            return Ok(Exit::Ok);
+        }
+        file.check_servers(&Cache::open()?)?;
+        if let Some(foreign) = self.pin.foreign_use(self.allow_concurrent) {
+            comparison.pin = Processors::none();
+            let by_cpu = self.metric.is_none() && self.rate.is_none();
+            if by_cpu {
+                comparison.method = Method::Bisect(self.search(Some(PairedFigure::ServerCpu)));
+            }
+            let searched = if by_cpu { ", and server CPU time per transaction is searched" } else { "" };
+            note(&format!(
+                "other processes use {foreign}: driver and servers are not pinned{searched} (--pin separate pins them nevertheless)\n"
+            ));
+            file = parse(&comparison)?;
+        }
+        let store = Store::open(&self.store.root())?;
+        let run = file.new_run(&[]);
+        note(&report::plan::headline(&file.plan));
+        let allow_concurrent = self.allow_concurrent;
+        let outcome =
+            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent }
+                .measure(&store)?;
+        let found = bisection::print_answer(&store, &file.plan, &run, self.format)?;
+        note(&closing_lines(&outcome, store.root()));
+        Ok(match (exit(&outcome), found) {
+            (Exit::Interrupted, _) => Exit::Interrupted,
+            (failed, None) => failed,
+            (_, Some(found)) => found,
+        })
+    }
+
+    fn search(&self, default: Option<PairedFigure>) -> Search {
+        let figure = self.metric.map(|name| match name {
+            FigureName::Throughput => PairedFigure::Throughput,
+            FigureName::Latency => PairedFigure::Latency,
+            FigureName::ServerCpu => PairedFigure::ServerCpu,
+            FigureName::ServerInstructions => PairedFigure::ServerInstructions,
+        });
+        Search { figure: figure.or(default), confidence: self.confidence, max_time: self.max_time }
+    }
+
+    /// What the command line asks for.
+    fn comparison(&self) -> Result<Comparison, Usage> {
+        let (scripts, names): (Vec<&String>, Vec<&String>) =
+            self.arguments.iter().partition(|argument| is_script(argument));
+        let scripts =
+            scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
+        let ends: Vec<&str> = match names.as_slice() {
+            [range] if range.contains("..") => range.splitn(2, "..").collect(),
+            _ => names.iter().map(|name| name.as_str()).collect(),
+        };
+        Ok(Comparison {
+            name: self.name.clone(),
+            description: command_line(&["--print-campaign"]),
+            tags: self.tag.clone(),
+            notes: self.notes.clone(),
+            sides: axis::sides(&ends, self.repo.as_deref(), &self.settings)?,
+            settings: self.settings.of_all(),
+            workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
+            scale: self.workload.scale,
+            clients: self.clients,
+            threads: self.threads,
+            pin: self.pin.processors(),
+            cpu_decides: false,
+            protocol: Protocol::from(self.protocol),
+            rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
+            margin: Some(self.margin.unwrap_or(DEFAULT_MARGIN)),
+            method: Method::Bisect(self.search(None)),
+            seed: self.seed,
+            profile: self.profile,
+        })
+    }
+}

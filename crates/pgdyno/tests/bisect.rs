@@ -1,0 +1,194 @@
+//! `pgdyno bisect` on real servers: what it finds, that it goes on after SIGKILL, and its errors.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+#[cfg(test)]
+mod support;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use skip::skip;
+use support::{Bench, signal, text, wait_until, wait_until_gone};
+
+/// Options of short sessions of reads, while other tests run.
+const READS: [&str; 8] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent", "--pin", "none"];
+
+/// A configuration whose setting `enable_indexscan` makes lookups read the whole table.
+const BAD: &str = "\
+# Six settings differ.
+checkpoint_timeout = 10min
+enable_bitmapscan = off      # none of these two alone
+enable_indexonlyscan = 'off'
+enable_indexscan off
+random_page_cost = 2
+work_mem = '8MB'
+";
+
+fn bisect(bench: &Bench, arguments: &[&str]) -> (i32, String) {
+    let output = bench.pgdyno(&[&["bisect"], arguments, &READS[..]].concat());
+    let shown = text(&output);
+    let result = String::from_utf8(output.stdout).unwrap();
+    assert!(result.lines().all(|line| line.chars().count() <= 78), "{result}");
+    (output.status.code().unwrap(), shown)
+}
+
+/// The text without its line breaks.
+fn joined(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_setting_that_costs_time_is_found_also_after_kills() {
+    let bench = Bench::new("");
+    fs::write(bench.path().join("bad.conf"), BAD).unwrap();
+    let arguments =
+        [&["bisect", "18", "--bad-conf", "bad.conf", "--metric", "throughput", "--seed", "7"], &READS[..]]
+            .concat();
+    // Killed in the middle of the sessions, twice.
+    let bundles = || fs::read_dir(bench.path().join(".pgdyno/trials")).map_or(0, Iterator::count);
+    let mut running = bench.start_with(&arguments);
+    for _ in 0..2 {
+        let before = bundles();
+        wait_until("sessions are stored", || bundles() >= before + 4);
+        let processes = running.process_tree();
+        signal(running.pid(), libc::SIGKILL);
+        wait_until_gone(&processes);
+        running = bench.start_with(&["resume", "--allow-concurrent"]);
+    }
+    let (code, shown) = running.end();
+    assert_eq!(code, Some(0), "{shown}");
+    let kept = bench.trials().len();
+    let output = bench.pgdyno(&["resume"]);
+    let shown = text(&output);
+    assert!(output.status.success(), "{shown}");
+    assert!(joined(&shown).contains("The change is at enable_indexscan (probability"), "{shown}");
+    assert!(shown.contains("6 settings of 18, from good to work_mem"), "{shown}");
+    assert_eq!(bench.trials().len(), kept, "nothing is left to resume");
+    let document: Value =
+        serde_json::from_slice(&bench.pgdyno(&["resume", "--format", "json"]).stdout).unwrap();
+    assert_eq!(document["state"], "found");
+    assert_eq!(document["found"][0]["levels"], serde_json::json!(["enable_indexscan"]));
+    assert!(document["found"][0]["probability"].as_f64().unwrap() >= 0.95);
+    assert!(document["found"][0]["ratio"].as_f64().unwrap() < 0.8);
+    let levels = document["levels"].as_array().unwrap();
+    assert_eq!(levels.len(), 7);
+    let sessions: u64 = levels.iter().map(|level| level["sessions"].as_u64().unwrap()).sum();
+    assert_eq!(document["sessions"].as_u64(), Some(sessions));
+    for command in [["report"], ["show"], ["explain"]] {
+        let output = bench.pgdyno(&command);
+        assert!(output.status.success(), "{command:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn equivalent_ends_leave_nothing_to_find() {
+    let bench = Bench::new("");
+    let settings = ["18", "--good-set", "work_mem=4MB", "--bad-set", "work_mem=5MB"];
+    let (code, shown) =
+        bisect(&bench, &[&settings[..], &["--margin", "60%", "--metric", "throughput"]].concat());
+    assert_eq!(code, 0, "{shown}");
+    assert!(
+        joined(&shown).contains("Nothing to find: work_mem is equivalent to good, throughput "),
+        "{shown}"
+    );
+}
+
+#[test]
+fn too_short_a_time_is_not_decided() {
+    let bench = Bench::new("");
+    let settings = ["18", "--bad-set", "work_mem=5MB", "--bad-set", "random_page_cost=2"];
+    let (code, shown) = bisect(&bench, &[&settings[..], &["--max-time", "1s", "--margin", "1%"]].concat());
+    assert_eq!(code, 6, "{shown}");
+    assert!(shown.contains("Not decided: work_mem against good"), "{shown}");
+}
+
+#[test]
+fn wrong_ends_are_refused_before_anything_starts() {
+    let bench = Bench::new("");
+    let repository = bench.path().join("repository");
+    fs::create_dir(&repository).unwrap();
+    let git = |arguments: &[&str]| git(&repository, arguments);
+    git(&["init", "-q"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "second"]);
+    git(&["checkout", "-q", "-b", "side", "HEAD~1"]);
+    git(&["commit", "-q", "--allow-empty", "-m", "third"]);
+    git(&["tag", "third"]);
+    git(&["checkout", "-q", "-"]);
+    fs::write(bench.path().join("wrong.conf"), "work_mem\n").unwrap();
+    fs::write(bench.path().join("included.conf"), "include 'x.conf'\n").unwrap();
+    let of_repository = |ends: [&'static str; 2]| vec![ends[0], ends[1], "--repo", "repository"];
+    for (arguments, message) in [
+        (of_repository(["HEAD~1", "nowhere"]), "there is no commit \"nowhere\""),
+        (of_repository(["HEAD", "HEAD~1"]), "HEAD~1 is older than HEAD: GOOD is the older end"),
+        (of_repository(["HEAD", "HEAD"]), "are the same commit"),
+        (of_repository(["HEAD", "third"]), "HEAD is not an ancestor of third; both come from "),
+        (vec!["16.4", "16.1"], "16.4 is not older than 16.1"),
+        (vec!["16", "patched"], "\"patched\" is no release"),
+        (vec!["18"], "expected two ends"),
+        (vec!["18", "--good-set", "work_mem=4MB", "--bad-set", "work_mem=4MB"], "are the same"),
+        (vec!["17", "18", "--bad-set", "work_mem=4MB"], "differ in server and in settings"),
+        (vec!["18", "--bad-conf", "wrong.conf"], "wrong.conf:1: expected NAME = VALUE"),
+        (vec!["18", "--bad-conf", "included.conf"], "included.conf:1: files that are included are not read"),
+        (vec!["18", "--bad-conf", "missing.conf"], "missing.conf can't be read"),
+    ] {
+        let (code, shown) = bisect(&bench, &arguments);
+        assert_eq!(code, 2, "{arguments:?}: {shown}");
+        assert!(joined(&shown).contains(message), "{arguments:?}: {shown}");
+    }
+    assert!(!bench.path().join(".pgdyno").exists());
+}
+
+fn git(repository: &Path, arguments: &[&str]) {
+    let identity = ["-c", "user.name=Somebody", "-c", "user.email=somebody@example.org"];
+    let status = Command::new("git").current_dir(repository).args(identity).args(arguments).status().unwrap();
+    assert!(status.success(), "{arguments:?}");
+}
+
+/// Commits of a real source: the first change is a comment, the second does not compile, the third mends it and costs time.
+#[test]
+fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-sources/postgresql.tar.bz2");
+    if !source.exists() {
+        return skip("there is no source of PostgreSQL: run setup/postgresql-source target/test-sources");
+    }
+    let bench = Bench::new("");
+    let repository = bench.path().join("postgres");
+    fs::create_dir(&repository).unwrap();
+    let unpacked = Command::new("tar")
+        .args(["-xjf", source.to_str().unwrap(), "--strip-components=1", "-C", repository.to_str().unwrap()])
+        .status()
+        .unwrap();
+    assert!(unpacked.success());
+    let commit = |message: &str| git(&repository, &["commit", "-qam", message]);
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["config", "gc.auto", "0"]);
+    git(&repository, &["add", "-A", "-f"]);
+    commit("Base");
+    let file = repository.join("src/backend/tcop/postgres.c");
+    let original = fs::read_to_string(&file).unwrap();
+    let (head, rest) = original.split_at(original.find("\tdest = whereToSendOutput;\n").unwrap());
+    fs::write(&file, format!("{original}/* The end. */\n")).unwrap();
+    commit("Add a comment");
+    fs::write(&file, format!("{original}int unfinished = missing;\n")).unwrap();
+    commit("Begin to check portals");
+    let slow = "\tfor (volatile int check = 0; check < 20000; check++)\n\t\t;\n";
+    fs::write(&file, format!("{head}{slow}{rest}")).unwrap();
+    commit("Check portals");
+    fs::write(&file, format!("{head}{slow}{rest}/* The end. */\n")).unwrap();
+    commit("Add the comment again");
+    let before = fs::read(repository.join(".git/HEAD")).unwrap();
+    let (code, shown) = bisect(&bench, &["HEAD~4", "HEAD", "--repo", "postgres", "--metric", "throughput"]);
+    assert_eq!(code, 0, "{shown}");
+    let result = joined(&shown);
+    assert!(result.contains("The change is at one of ") && result.contains("can't be told apart"), "{shown}");
+    assert!(result.contains("src/backend/tcop/postgres.c"), "{shown}");
+    assert!(result.contains("Not measured: ") && result.contains("could not compile"), "{shown}");
+    assert_eq!(fs::read(repository.join(".git/HEAD")).unwrap(), before);
+    let status =
+        Command::new("git").current_dir(&repository).args(["status", "--porcelain"]).output().unwrap();
+    assert!(status.stdout.is_empty(), "{}", String::from_utf8_lossy(&status.stdout));
+}

@@ -1,0 +1,276 @@
+//! Search for the place of a change among many positions, by noisy measurements: which commit, release or setting.
+//!
+//! Position 0 is the baseline; the last position is known to differ from it. A step at position k means that k is the first
+//! with the new level. Every value is a log ratio to the baseline, of one session; it adds up from the level, the luck of the
+//! position's build (its code layout, which all its sessions share) and the luck of the session, which is now and then far
+//! off. The posterior over the place is that of all these unknowns, integrated on a grid: of one step, and of two with a level of
+//! its own between them. The next position is the one with the most expected information per second.
+//!
+//! Source of the idea: Burnashev and Zigangirov, "An Interval Estimation Problem for Controlled Observations", Problems of
+//! Information Transmission 10 (1974), probabilistic bisection; choosing by mutual information follows Lindley, "On a Measure
+//! of the Information Provided by an Experiment", Annals of Mathematical Statistics 27 (1956).
+
+mod information;
+mod likelihood;
+mod posterior;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
+
+use likelihood::{Levels, Likelihood, Noises};
+pub use posterior::{StepPosterior, StepSize};
+
+/// The most steps that a search distinguishes.
+const MAX_STEPS: usize = 2;
+
+/// A search: the values so far.
+#[derive(Clone, Debug)]
+pub struct StepSearch {
+    last: usize,
+    levels: Levels,
+    noises: Noises,
+    /// Whether the baseline's level is known up to the luck of its build, as the values are log ratios to it.
+    is_paired: bool,
+    likelihoods: BTreeMap<usize, Likelihood>,
+    excluded: BTreeSet<usize>,
+}
+
+/// Cost of measuring at a position, in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProbeCost {
+    /// Before its first session: building, filling. 0 if it is ready.
+    pub preparation_s: f64,
+    /// Of a session.
+    pub session_s: f64,
+}
+
+/// Neighbouring positions of which any may have the step: no position between them can be measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Culprits {
+    /// The positions.
+    pub positions: RangeInclusive<usize>,
+    /// Probability that one of them has a step.
+    pub probability: f64,
+}
+
+impl StepSearch {
+    /// A search among the positions 1 to `last`, whose sessions in pairs with the baseline have these log ratios. They show that
+    /// it differs.
+    pub fn paired(last: usize, ends: &[f64]) -> Self {
+        Self::new(last, &[], ends, true)
+    }
+
+    /// A search by the logarithms of values that are not paired: those of the baseline and those of the last position.
+    pub fn unpaired(last: usize, baseline: &[f64], ends: &[f64]) -> Self {
+        Self::new(last, baseline, ends, false)
+    }
+
+    fn new(last: usize, baseline: &[f64], ends: &[f64], is_paired: bool) -> Self {
+        let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
+        let (from, to) = (mean(baseline), mean(ends));
+        let squares: f64 = [(baseline, from), (ends, to)]
+            .into_iter()
+            .flat_map(|(values, mean)| values.iter().map(move |value| (value - mean).powi(2)))
+            .sum();
+        let degrees = (baseline.len().saturating_sub(1) + ends.len().saturating_sub(1)).max(1);
+        let noises = Noises::new((squares / degrees as f64).sqrt(), (to - from).abs());
+        let fewest = if is_paired { ends.len() } else { ends.len().min(baseline.len()) };
+        let levels = Levels::new(from, to, &noises, fewest);
+        let mut search =
+            Self { last, levels, noises, is_paired, likelihoods: BTreeMap::new(), excluded: BTreeSet::new() };
+        if !baseline.is_empty() {
+            search.add(0, baseline);
+        }
+        search.add(last, ends);
+        search
+    }
+
+    /// Adds sessions at a position.
+    pub fn add(&mut self, position: usize, log_ratios: &[f64]) {
+        let (levels, noises) = (&self.levels, &self.noises);
+        let likelihood = self.likelihoods.entry(position).or_insert_with(|| Likelihood::new(levels, noises));
+        likelihood.add(log_ratios, levels, noises);
+    }
+
+    /// Excludes a position that can't be measured: it may still have the step.
+    pub fn exclude(&mut self, position: usize) {
+        self.excluded.insert(position);
+    }
+
+    /// Number of sessions at a position.
+    pub fn sessions(&self, position: usize) -> usize {
+        self.likelihoods.get(&position).map_or(0, Likelihood::sessions)
+    }
+
+    /// Whether a position can be measured.
+    fn is_testable(&self, position: usize) -> bool {
+        !self.excluded.contains(&position) || self.likelihoods.contains_key(&position)
+    }
+
+    /// The positions that can't be told from this one.
+    fn indistinguishable(&self, position: usize) -> RangeInclusive<usize> {
+        let before = (0..position).rev().find(|other| self.is_testable(*other)).unwrap_or(0);
+        let end = (position..=self.last).find(|other| self.is_testable(*other)).unwrap_or(self.last);
+        before + 1..=end
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::{RngExt, SeedableRng};
+    use rand_distr::StandardNormal;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+
+    use super::*;
+
+    const COST: ProbeCost = ProbeCost { preparation_s: 0.0, session_s: 1.0 };
+
+    /// Positions with steps of these sizes, as log ratios, measured with noise.
+    struct Truth {
+        random: Xoshiro256PlusPlus,
+        steps: Vec<(usize, f64)>,
+        sd: f64,
+    }
+
+    impl Truth {
+        fn new(seed: u64, steps: &[(usize, f64)], sd: f64) -> Self {
+            Self { random: Xoshiro256PlusPlus::seed_from_u64(seed), steps: steps.to_vec(), sd }
+        }
+
+        fn session(&mut self, position: usize) -> f64 {
+            let luck: f64 = self.random.sample(StandardNormal);
+            let steps = self.steps.iter().filter(|(at, _)| *at <= position);
+            steps.map(|(_, size)| size).sum::<f64>() + self.sd * luck
+        }
+
+        fn sessions(&mut self, position: usize, count: usize) -> Vec<f64> {
+            (0..count).map(|_| self.session(position)).collect()
+        }
+
+        /// Searches until the steps are known; positions for which this is true can't be measured. Returns also the number of
+        /// sessions.
+        fn search(&mut self, last: usize, is_excluded: fn(usize) -> bool) -> (Vec<Culprits>, usize) {
+            let ends = self.sessions(last, 30);
+            let mut search = StepSearch::paired(last, &ends);
+            for sessions in 30..4000 {
+                let posterior = search.posterior();
+                if let Some(found) = search.found(&posterior, 0.95) {
+                    return (found, sessions);
+                }
+                match search.next(&posterior, |_| COST) {
+                    Some(next) if is_excluded(next) => search.exclude(next),
+                    Some(next) => search.add(next, &[self.session(next)]),
+                    None => return (search.narrowed(&posterior, 0.95).unwrap_or_default(), sessions),
+                }
+            }
+            (Vec::new(), 4000)
+        }
+    }
+
+    fn positions(found: &[Culprits]) -> Vec<RangeInclusive<usize>> {
+        let mut positions: Vec<_> = found.iter().map(|culprits| culprits.positions.clone()).collect();
+        positions.sort_by_key(|positions| *positions.start());
+        positions
+    }
+
+    #[test]
+    fn a_step_is_found_among_many_positions() {
+        for seed in 0..8 {
+            let step = 1 + (seed as usize * 97) % 500;
+            let (found, sessions) = Truth::new(seed, &[(step, -0.05)], 0.02).search(500, |_| false);
+            assert_eq!(positions(&found), [step..=step], "seed {seed}");
+            assert!(sessions < 400, "seed {seed}: {sessions}");
+        }
+    }
+
+    #[test]
+    fn the_first_and_the_last_position_can_have_the_step() {
+        for step in [1, 40] {
+            assert_eq!(
+                positions(&Truth::new(3, &[(step, 0.1)], 0.02).search(40, |_| false).0),
+                [step..=step]
+            );
+        }
+    }
+
+    #[test]
+    fn positions_that_cant_be_told_apart_are_named_together() {
+        let (found, _) =
+            Truth::new(5, &[(21, -0.06)], 0.01).search(60, |position| (20..23).contains(&position));
+        assert_eq!(positions(&found), [20..=23]);
+        // None but the ends can be measured.
+        let mut search = StepSearch::paired(60, &Truth::new(5, &[(21, -0.06)], 0.01).sessions(60, 8));
+        (1..60).for_each(|position| search.exclude(position));
+        let posterior = search.posterior();
+        assert_eq!(positions(&search.narrowed(&posterior, 0.95).unwrap()), [1..=60]);
+    }
+
+    #[test]
+    fn two_steps_are_both_found() {
+        for seed in 0..4 {
+            let (found, _) = Truth::new(seed, &[(30, -0.06), (160, -0.05)], 0.015).search(200, |_| false);
+            assert_eq!(positions(&found), [30..=30, 160..=160], "seed {seed}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_not_paired_are_searched_with_those_of_the_baseline() {
+        let mut truth = Truth::new(9, &[(7, 0.03)], 0.001);
+        let baseline = truth.sessions(0, 3).iter().map(|value| value + 4.0).collect::<Vec<f64>>();
+        let ends = truth.sessions(16, 3).iter().map(|value| value + 4.0).collect::<Vec<f64>>();
+        let mut search = StepSearch::unpaired(16, &baseline, &ends);
+        for _ in 0..40 {
+            let posterior = search.posterior();
+            if let Some(found) = search.found(&posterior, 0.95) {
+                assert_eq!(positions(&found), [7..=7]);
+                return;
+            }
+            let next = search.next(&posterior, |_| COST).unwrap();
+            let value = truth.session(next);
+            search.add(next, &[value + 4.0]);
+        }
+        panic!("not found in 40 sessions");
+    }
+
+    #[test]
+    fn the_posterior_counts_the_steps_and_has_their_size() {
+        let mut truth = Truth::new(2, &[(5, -0.08)], 0.02);
+        let mut search = StepSearch::paired(9, &truth.sessions(9, 20));
+        let prior = search.posterior();
+        assert!((prior.steps.iter().sum::<f64>() - 1.0 - prior.two_steps).abs() < 1e-9);
+        assert!(prior.steps.iter().all(|share| (share - prior.steps[0]).abs() < 1e-9), "{:?}", prior.steps);
+        for position in [4, 5] {
+            search.add(position, &truth.sessions(position, 20));
+        }
+        let posterior = search.posterior();
+        let [size] = posterior.sizes.as_slice() else { panic!("{posterior:?}") };
+        assert!(size.interval.low < (-0.08_f64).exp() && size.interval.high > (-0.08_f64).exp(), "{size:?}");
+        assert!(posterior.steps[4] > 0.99, "{:?}", posterior.steps);
+    }
+
+    /// A session that is far off costs sessions, but does not decide.
+    #[test]
+    fn one_outlier_does_not_decide() {
+        let mut truth = Truth::new(4, &[(40, -0.05)], 0.01);
+        let mut search = StepSearch::paired(64, &truth.sessions(64, 8));
+        search.add(20, &[-0.05]);
+        let posterior = search.posterior();
+        assert!(search.found(&posterior, 0.95).is_none());
+        let after: f64 = posterior.steps[20..].iter().sum();
+        assert!(after > 0.005, "{after}");
+    }
+
+    #[test]
+    fn a_ready_position_is_measured_before_one_that_takes_long_to_build() {
+        let mut truth = Truth::new(1, &[(500, -0.05)], 0.06);
+        let search = StepSearch::paired(1000, &truth.sessions(1000, 30));
+        let posterior = search.posterior();
+        let expensive = ProbeCost { preparation_s: 600.0, session_s: 2.0 };
+        let ready = ProbeCost { preparation_s: 0.0, session_s: 2.0 };
+        let is_ready = |position: usize| (360..450).contains(&position);
+        let next = search.next(&posterior, |position| if is_ready(position) { ready } else { expensive });
+        assert!(next.is_some_and(is_ready), "{next:?}");
+        let next = search.next(&posterior, |_| expensive);
+        assert!(next.is_some_and(|next| next.abs_diff(500) < 60), "{next:?}");
+    }
+}

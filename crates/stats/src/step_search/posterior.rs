@@ -1,0 +1,368 @@
+//! The posterior over the place of one step or two.
+
+use super::likelihood::{Curve, Levels, normalized};
+use super::{Culprits, MAX_STEPS, StepSearch};
+use crate::logs::Interval;
+
+/// Prior probability of two steps.
+const TWO_STEPS: f64 = 0.1;
+
+/// The highest probability of the other number of steps at which a search ends.
+const MOST_DOUBT: f64 = 0.1;
+
+/// Both of two steps are at least this share of the whole difference: with less, they are one.
+const LEAST_STEP: f64 = 0.25;
+
+/// Standard deviation of the level between two steps around the middle of the ends, in relation to their difference: steps in
+/// opposite directions are less likely.
+const MIDDLE_SD: f64 = 1.0;
+
+/// The most positions that are named together, less one, because no session tells them apart.
+const MOST_NEIGHBOURS: usize = 9;
+
+/// Evidence that is lower by so much, as a logarithm, is left out.
+const NEGLIGIBLE: f64 = 12.0;
+
+/// Standard normal quantile of an interval of 95 %.
+const Z95: f64 = 1.96;
+
+/// The posterior over the place of the steps.
+#[derive(Clone, Debug)]
+pub struct StepPosterior {
+    /// Probability of a step at each position, from the first after the baseline on. They add up to the expected number of steps.
+    pub steps: Vec<f64>,
+    /// Probability that there are two.
+    pub two_steps: f64,
+    /// Probability that there is one step, at a position.
+    pub(super) one: Vec<f64>,
+    /// Probability that there are two, the first at a position.
+    pub(super) first: Vec<f64>,
+    /// Probability that there are two, the last at a position.
+    pub(super) last: Vec<f64>,
+    /// The levels.
+    pub(super) levels: LevelMoments,
+    /// Mean standard deviations of sessions and builds.
+    pub(super) session_sd: f64,
+    pub(super) build_sd: f64,
+    /// Sizes of the steps of the more probable number of steps.
+    pub sizes: Vec<StepSize>,
+}
+
+/// Means and variances of the levels, given the most probable places.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LevelMoments {
+    /// Before the first step.
+    pub(super) before: (f64, f64),
+    /// After a single one.
+    pub(super) after_one: (f64, f64),
+    /// Between two.
+    pub(super) between: (f64, f64),
+    /// After two.
+    pub(super) after_two: (f64, f64),
+}
+
+/// Size of a step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StepSize {
+    /// Ratio of the levels after and before it.
+    pub ratio: f64,
+    /// Its interval of 95 %, given the place.
+    pub interval: Interval,
+}
+
+/// Products of likelihoods and a prior, in relation to a scale.
+struct Product {
+    log_scale: f64,
+    values: Vec<f64>,
+}
+
+impl Product {
+    fn new(values: Vec<f64>) -> Self {
+        Self { log_scale: 0.0, values }
+    }
+
+    fn times(&self, curve: &Curve) -> Self {
+        let mut values: Vec<f64> =
+            self.values.iter().zip(&curve.values).map(|(one, other)| one * other).collect();
+        let max = values.iter().copied().fold(0.0, f64::max);
+        if max <= 0.0 {
+            return Self { log_scale: f64::NEG_INFINITY, values };
+        }
+        values.iter_mut().for_each(|value| *value /= max);
+        Self { log_scale: self.log_scale + curve.log_scale + max.ln(), values }
+    }
+
+    /// Logarithm of the integral.
+    fn log_sum(&self) -> f64 {
+        self.log_scale + self.values.iter().sum::<f64>().ln()
+    }
+
+    /// Mean and variance of the level.
+    fn moments(&self, levels: &Levels) -> (f64, f64) {
+        let weights = normalized(self.values.clone());
+        let mean: f64 = weights.iter().zip(levels.values()).map(|(weight, level)| weight * level).sum();
+        let square = |(weight, level): (&f64, f64)| weight * (level - mean).powi(2);
+        (mean, weights.iter().zip(levels.values()).map(square).sum())
+    }
+}
+
+/// The evidence for all places of steps under one noise. Gap i is between the measured positions i and i + 1, of which 0 is the
+/// baseline; steps in the same gap have the same evidence.
+struct Evidence {
+    /// Logarithms for one step in gap i, without the prior of its place.
+    one: Vec<f64>,
+    /// For steps in the gaps i < l; by i, then l − i − 1.
+    two: Vec<Vec<f64>>,
+    log_prior: f64,
+    noise: (usize, usize),
+}
+
+impl StepSearch {
+    /// The posterior.
+    pub fn posterior(&self) -> StepPosterior {
+        let evidence = self.all_evidence();
+        let max = evidence.iter().map(Evidence::highest).fold(f64::NEG_INFINITY, f64::max);
+        // The ends of gap i: positions above the first up to the second.
+        let mut bounds: Vec<usize> =
+            self.likelihoods.keys().copied().filter(|position| *position > 0).collect();
+        bounds.insert(0, 0);
+        let width = |gap: usize| (bounds[gap + 1] - bounds[gap]) as f64;
+        let gaps = bounds.len() - 1;
+        let places = self.last as f64;
+        let pairs = (places * (places - 1.0) / 2.0).max(1.0);
+        let prior_two = if self.last > 1 { TWO_STEPS } else { 0.0 };
+        let (mut one, mut two) = (vec![0.0; gaps], vec![vec![0.0; gaps]; gaps]);
+        let mut weights: Vec<f64> = Vec::with_capacity(evidence.len());
+        for of in &evidence {
+            let mut sum = 0.0;
+            let mut weigh = |log: f64, prior: f64| {
+                let weight = prior * (log + of.log_prior - max).exp();
+                sum += weight;
+                weight
+            };
+            for gap in 0..gaps {
+                one[gap] += weigh(of.one[gap], (1.0 - prior_two) * width(gap) / places);
+                let within = width(gap) * (width(gap) - 1.0) / 2.0;
+                two[gap][gap] += weigh(of.one[gap], prior_two * within / pairs);
+                for (later, log) in (gap + 1..gaps).zip(&of.two[gap]) {
+                    two[gap][later] += weigh(*log, prior_two * width(gap) * width(later) / pairs);
+                }
+            }
+            weights.push(sum);
+        }
+        let weights = normalized(weights);
+        let total = one.iter().sum::<f64>() + two.iter().flatten().sum::<f64>();
+        one.iter_mut().chain(two.iter_mut().flatten()).for_each(|weight| *weight /= total);
+        let two_steps = two.iter().flatten().sum();
+        let [mut at_one, mut first, mut last, mut steps] = [const { Vec::new() }; 4];
+        for gap in 0..gaps {
+            let width = width(gap);
+            let earlier: f64 = (0..gap).map(|other| two[other][gap]).sum();
+            let later: f64 = (gap + 1..gaps).map(|other| two[gap][other]).sum();
+            let same = two[gap][gap] / (width * (width - 1.0) / 2.0).max(1.0);
+            for at in 0..width as usize {
+                let before = at as f64;
+                at_one.push(one[gap] / width);
+                first.push(later / width + same * (width - 1.0 - before));
+                last.push(earlier / width + same * before);
+                steps.push((one[gap] + later + earlier) / width + same * (width - 1.0));
+            }
+        }
+        let mean = |of: &dyn Fn(&Evidence) -> f64| {
+            evidence.iter().zip(&weights).map(|(evidence, weight)| weight * of(evidence)).sum::<f64>()
+        };
+        let session_sd = mean(&|of| self.noises.sessions[of.noise.0]);
+        let build_sd = mean(&|of| self.noises.builds[of.noise.1].0);
+        let best = evidence.iter().zip(&weights).max_by(|a, b| a.1.total_cmp(b.1)).map(|(of, _)| of.noise);
+        let (levels, sizes) = self.levels_of_steps(best.unwrap_or_default(), &one, &two, two_steps > 0.5);
+        StepPosterior { steps, two_steps, one: at_one, first, last, levels, session_sd, build_sd, sizes }
+    }
+
+    /// The evidence under each noise that matters: no noise has more than what its sessions would have if each position had a level
+    /// of its own.
+    fn all_evidence(&self) -> Vec<Evidence> {
+        let bound = |(session, ..): &(usize, usize, f64)| {
+            self.likelihoods.values().map(|likelihood| likelihood.curve(*session, 0).log_scale).sum::<f64>()
+        };
+        let mut noises: Vec<((usize, usize, f64), f64)> =
+            self.noises.all().map(|noise| (noise, bound(&noise))).collect();
+        noises.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let (mut all, mut highest) = (Vec::new(), f64::NEG_INFINITY);
+        for (noise, bound) in noises {
+            if bound < highest - NEGLIGIBLE {
+                break;
+            }
+            let evidence = self.evidence(noise);
+            highest = highest.max(evidence.highest());
+            all.push(evidence);
+        }
+        all
+    }
+
+    fn curve(&self, position: usize, noise: (usize, usize)) -> Option<&Curve> {
+        self.likelihoods.get(&position).map(|likelihood| likelihood.curve(noise.0, noise.1))
+    }
+
+    /// What is known of the baseline's level without the measured positions after it.
+    fn baseline(&self, noise: (usize, usize)) -> Product {
+        let build_sd = self.noises.builds[noise.1].0;
+        let prior = Product::new(match self.is_paired {
+            // The baseline's own luck, with the other sign.
+            true => self.levels.normal(self.levels.ends[0], build_sd),
+            false => self.levels.flat(),
+        });
+        self.curve(0, noise).map(|curve| prior.times(curve)).unwrap_or(prior)
+    }
+
+    fn middle(&self) -> Product {
+        let [from, to] = self.levels.ends;
+        let difference = to - from;
+        let normal = self.levels.normal((from + to) / 2.0, MIDDLE_SD * difference.abs());
+        let is_apart = |level: f64| {
+            (level - from).abs() >= LEAST_STEP * difference.abs()
+                && (level - to).abs() >= LEAST_STEP * difference.abs()
+        };
+        let weights = normal.iter().zip(self.levels.values());
+        Product::new(normalized(
+            weights.map(|(weight, level)| if is_apart(level) { *weight } else { 0.0 }).collect(),
+        ))
+    }
+
+    fn measured(&self, noise: (usize, usize)) -> Vec<&Curve> {
+        let after = self.likelihoods.keys().filter(|position| **position > 0);
+        after.filter_map(|position| self.curve(*position, noise)).collect()
+    }
+
+    /// The products of the baseline and the first i measured positions, and those of the positions after the first i.
+    fn sides(&self, noise: (usize, usize)) -> (Vec<Product>, Vec<Product>) {
+        let curves = self.measured(noise);
+        let mut before = vec![self.baseline(noise)];
+        for curve in &curves {
+            before.push(before[before.len() - 1].times(curve));
+        }
+        let mut after = vec![Product::new(self.levels.flat())];
+        for curve in curves.iter().rev() {
+            after.push(after[after.len() - 1].times(curve));
+        }
+        after.reverse();
+        (before, after)
+    }
+
+    fn evidence(&self, (session, build, prior): (usize, usize, f64)) -> Evidence {
+        let noise = (session, build);
+        let curves = self.measured(noise);
+        let (before, after) = self.sides(noise);
+        let before: Vec<f64> = before.iter().map(Product::log_sum).collect();
+        let after: Vec<f64> = after.iter().map(Product::log_sum).collect();
+        let one = (0..curves.len()).map(|gap| before[gap] + after[gap]).collect();
+        let middle = self.middle();
+        let from = |gap: usize| {
+            let mut product = Product { log_scale: 0.0, values: middle.values.clone() };
+            let later = curves[gap..curves.len().saturating_sub(1).max(gap)].iter().zip(gap + 1..);
+            later
+                .map(|(curve, later)| {
+                    product = product.times(curve);
+                    before[gap] + product.log_sum() + after[later]
+                })
+                .collect()
+        };
+        let two = (0..curves.len()).map(from).collect();
+        Evidence { one, two, log_prior: prior.ln(), noise }
+    }
+
+    /// The levels, and the sizes of the steps of the more probable number, for their most probable places.
+    fn levels_of_steps(
+        &self,
+        noise: (usize, usize),
+        one: &[f64],
+        two: &[Vec<f64>],
+        are_two: bool,
+    ) -> (LevelMoments, Vec<StepSize>) {
+        let (before, after) = self.sides(noise);
+        let moments = |product: &Product| product.moments(&self.levels);
+        let size = |(from, from_variance): (f64, f64), (to, to_variance): (f64, f64)| {
+            let half = Z95 * (from_variance + to_variance).sqrt();
+            let difference = to - from;
+            let interval = Interval { low: (difference - half).exp(), high: (difference + half).exp() };
+            StepSize { ratio: difference.exp(), interval }
+        };
+        let gap = (0..one.len()).max_by(|a, b| one[*a].total_cmp(&one[*b])).unwrap_or(0);
+        let (from, to) = (moments(&before[gap]), moments(&after[gap]));
+        let pairs = (0..two.len()).flat_map(|gap| (gap + 1..two.len()).map(move |later| (gap, later)));
+        let Some((gap, later)) = pairs.max_by(|a, b| two[a.0][a.1].total_cmp(&two[b.0][b.1])) else {
+            let levels = LevelMoments { before: from, after_one: to, between: to, after_two: to };
+            return (levels, vec![size(from, to)]);
+        };
+        let curves = self.measured(noise);
+        let between = curves[gap..later].iter().fold(self.middle(), |product, curve| product.times(curve));
+        let (first, between, last) = (moments(&before[gap]), moments(&between), moments(&after[later]));
+        let levels = LevelMoments { before: from, after_one: to, between, after_two: last };
+        let sizes = match are_two {
+            true => vec![size(first, between), size(between, last)],
+            false => vec![size(from, to)],
+        };
+        (levels, sizes)
+    }
+
+    /// The positions of the steps, if all of them are known with this probability; those that can't be told apart are together.
+    pub fn found(&self, posterior: &StepPosterior, confidence: f64) -> Option<Vec<Culprits>> {
+        let steps = posterior.count();
+        let candidates = self.culprits(posterior);
+        let found: Vec<Culprits> = candidates.into_iter().take(steps).collect();
+        let doubt: f64 = found.iter().map(|culprits| 1.0 - culprits.probability).sum();
+        // A level between two steps looks like noise at first: how many there are has to be known, too.
+        let is_counted = posterior.two_steps <= MOST_DOUBT || posterior.two_steps >= 1.0 - MOST_DOUBT;
+        (found.len() == steps && doubt <= 1.0 - confidence && is_counted).then_some(found)
+    }
+
+    /// The positions of the steps, if no further session would tell more: each with the neighbours that it takes for all of them to be
+    /// known with this probability.
+    pub fn narrowed(&self, posterior: &StepPosterior, confidence: f64) -> Option<Vec<Culprits>> {
+        let steps = posterior.count();
+        let wanted = 1.0 - (1.0 - confidence) / steps as f64;
+        let most_probable = self.culprits(posterior).into_iter().take(steps);
+        let widened = most_probable.map(|culprits| {
+            let (mut first, mut last, mut probability) =
+                (*culprits.positions.start(), *culprits.positions.end(), culprits.probability);
+            let at =
+                |position: usize| posterior.steps.get(position.wrapping_sub(1)).copied().unwrap_or_default();
+            while probability < wanted && last - first < MOST_NEIGHBOURS {
+                let (before, after) = (at(first - 1), at(last + 1));
+                probability += before.max(after);
+                if before > after { first -= 1 } else { last += 1 }
+            }
+            (probability >= wanted).then_some(Culprits { positions: first..=last, probability })
+        });
+        widened.collect()
+    }
+
+    /// All positions by the probability of a step, the most probable first; those that can't be told apart are together.
+    pub fn culprits(&self, posterior: &StepPosterior) -> Vec<Culprits> {
+        let mut all = Vec::new();
+        let mut position = 1;
+        while position <= self.last {
+            let positions = self.indistinguishable(position);
+            position = positions.end() + 1;
+            let probability =
+                posterior.steps[positions.start() - 1..*positions.end()].iter().sum::<f64>().min(1.0);
+            all.push(Culprits { positions, probability });
+        }
+        all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        all
+    }
+}
+
+impl StepPosterior {
+    /// The more probable number of steps.
+    pub fn count(&self) -> usize {
+        if self.two_steps > 0.5 { MAX_STEPS } else { 1 }
+    }
+}
+
+impl Evidence {
+    /// Logarithm of the evidence for the most probable place.
+    fn highest(&self) -> f64 {
+        let all = self.one.iter().chain(self.two.iter().flatten());
+        self.log_prior + all.copied().fold(f64::NEG_INFINITY, f64::max)
+    }
+}
