@@ -290,6 +290,7 @@ fn findings() -> Vec<Finding> {
             "at least one checkpoint, or a window that is longer than the time between two".to_owned(),
         ),
         advice: Some("throughput excludes the cost of checkpoints: use a longer window".to_owned()),
+        processes: Vec::new(),
     };
     ["no-checkpoint", "foreign-cpu", "cpu-steal", "driver-lag"].map(finding).into()
 }

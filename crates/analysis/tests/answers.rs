@@ -43,6 +43,7 @@ fn foreign(record: TrialRecord, status: Status, share: u32) -> TrialRecord {
         evidence: format!("other processes used {share}% of the CPU"),
         threshold: None,
         advice: Some("stop other programs".to_owned()),
+        processes: Vec::new(),
     }];
     record
 }

@@ -138,6 +138,7 @@ mod tests {
             driver: std::process::id(),
             postmaster: None,
             has_hidden_processes: false,
+            has_other_side: false,
         })
     }
 

@@ -6,6 +6,7 @@
 mod cgroup;
 mod cpu;
 mod disk;
+mod foreign;
 mod kernel_file;
 mod machine;
 mod memory;

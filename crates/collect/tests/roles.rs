@@ -3,8 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::{Read, Write};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -183,11 +184,20 @@ fn sessions_between_two_readings_are_counted() {
     }
 }
 
+/// A shell whose processes have this name.
+fn shell(directory: &Path, name: &str) -> Command {
+    let program = directory.join(name);
+    fs::copy("/bin/sh", &program).unwrap();
+    Command::new(program)
+}
+
 #[test]
-fn time_of_a_foreign_process_is_reported() {
+fn time_of_a_foreign_process_is_reported_by_its_name() {
+    const NAME: &str = "planted-busy";
+    let directory = tempfile::tempdir().unwrap();
     let mut processes = Processes::new(Watched::default());
     let before = read(&mut processes);
-    let mut burner = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
+    let mut burner = shell(directory.path(), NAME).args(["-c", "while :; do :; done"]).spawn().unwrap();
     let pid = burner.id() as i32;
     let end = Instant::now() + Duration::from_secs(60);
     while schedule_us(pid)[0] < 500_000.0 && Instant::now() < end {
@@ -200,5 +210,33 @@ fn time_of_a_foreign_process_is_reported() {
     let foreign = get(&after, "role.run_us", "foreign") - get(&before, "role.run_us", "foreign");
     // Other processes may run meanwhile; the machine's time is counted in ticks, and excludes CPU steal.
     assert!(burned_us >= 500_000.0 && foreign > burned_us / 4.0, "{foreign} of {burned_us}");
+    let named = get(&after, "foreign.run_us", NAME);
+    assert!((named - burned_us).abs() < OTHERS_US, "{named} of {burned_us}");
+    assert!(!before.contains_key(&("foreign.run_us".to_owned(), NAME.to_owned())));
+    assert_no_counter_decreased(&before, &after);
+}
+
+#[test]
+fn time_of_processes_between_two_readings_is_that_of_their_parents_children() {
+    const NAME: &str = "planted-parent";
+    const WORK: &str = "read a; for n in 1 2 3; do \
+        sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done'; done; echo; read a";
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = shell(directory.path(), NAME);
+    let mut parent = command.args(["-c", WORK]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut processes = Processes::new(Watched::default());
+    let before = read(&mut processes);
+    parent.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+    parent.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+    let after = read(&mut processes);
+    let stat = fs::read_to_string(format!("/proc/{}/stat", parent.id())).unwrap();
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    // The 16th and 17th field, in ticks.
+    let fields: Vec<&str> = stat.rsplit_once(") ").unwrap().1.split(' ').collect();
+    let ticks: f64 = fields[13..15].iter().map(|field| field.parse::<f64>().unwrap()).sum();
+    let children_us = ticks * 1e6 / rustix::param::clock_ticks_per_second() as f64;
+    assert!(children_us > 4.0 * OTHERS_US, "{WORK} is too short: {children_us}");
+    assert_eq!(get(&after, "foreign.run_us", &format!("children of {NAME}")), children_us);
     assert_no_counter_decreased(&before, &after);
 }

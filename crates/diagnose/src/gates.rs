@@ -14,6 +14,7 @@ use model::machine::Acceleration;
 use model::message::{ClientDeath, Interval, Phase};
 use model::metrics::Metrics;
 use model::paired::PairedTrial;
+use model::process_share::{ProcessShare, busiest_in_words};
 use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary, Validity};
 use model::validity::Thresholds;
 use model::waits::Waits;
@@ -135,6 +136,7 @@ struct GateFinding {
     evidence: String,
     threshold: Option<String>,
     advice: Option<String>,
+    processes: Vec<ProcessShare>,
 }
 
 impl GateFinding {
@@ -145,18 +147,24 @@ impl GateFinding {
 
     /// The finding of the gate with this name.
     fn named(self, gate: &str) -> Finding {
-        let Self { status, evidence, threshold, advice } = self;
-        Finding { gate: gate.to_owned(), status, evidence, threshold, advice }
+        let Self { status, evidence, threshold, advice, processes } = self;
+        Finding { gate: gate.to_owned(), status, evidence, threshold, advice, processes }
     }
 
     /// Adds the advice.
     fn with_advice(self, advice: &str) -> Self {
         Self { advice: Some(advice.to_owned()), ..self }
     }
+
+    /// Adds the processes that used CPU time, also to the evidence.
+    fn with_processes(self, processes: Vec<ProcessShare>) -> Self {
+        let words = busiest_in_words(&processes).map(|words| format!("; {words}"));
+        Self { evidence: self.evidence + &words.unwrap_or_default(), processes, ..self }
+    }
 }
 
 fn finding(status: Status, evidence: String) -> GateFinding {
-    GateFinding { status, evidence, threshold: None, advice: None }
+    GateFinding { status, evidence, threshold: None, advice: None, processes: Vec::new() }
 }
 
 fn noted(evidence: String) -> GateFinding {

@@ -7,6 +7,7 @@
 //! load. [`profile`] breaks a profile down by functions and groups of functions.
 
 mod bisection;
+mod busiest;
 mod confound;
 mod cpu;
 mod explain;

@@ -158,6 +158,7 @@ fn validity(imported: &Imported, notes: Vec<String>) -> Validity {
         evidence,
         threshold: None,
         advice: None,
+        processes: Vec::new(),
     };
     Validity { status: Status::Valid, findings: std::iter::once(known).chain(notes).map(finding).collect() }
 }

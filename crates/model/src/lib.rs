@@ -31,6 +31,7 @@ pub mod metrics;
 pub mod outage;
 pub mod paired;
 pub mod plan;
+pub mod process_share;
 pub mod profile;
 pub mod record;
 pub mod release;

@@ -15,6 +15,7 @@ pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
 use crate::paired::PairedTrial;
+use crate::process_share::ProcessShare;
 use crate::profile::{ProfileSummary, Stacks};
 use crate::run::Basis;
 use crate::statistics::Statistics;
@@ -404,7 +405,7 @@ impl Status {
 }
 
 /// A status with its reasons.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Validity {
     /// The worst status of the findings; `Valid` without findings.
     pub status: Status,
@@ -413,7 +414,7 @@ pub struct Validity {
 }
 
 /// Result of one validity gate.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// The gate's name, such as `transaction-count`.
     pub gate: String,
@@ -425,6 +426,9 @@ pub struct Finding {
     pub threshold: Option<String>,
     /// Recommended action; none if nothing can be done.
     pub advice: Option<String>,
+    /// The processes that the evidence ends with ([`busiest_in_words`](crate::process_share::busiest_in_words)), busiest
+    /// first; empty if it names none.
+    pub processes: Vec<ProcessShare>,
 }
 
 impl Finding {

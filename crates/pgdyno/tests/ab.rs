@@ -9,7 +9,7 @@ use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use skip::skip;
-use support::{Bench, text};
+use support::{Bench, joined, text};
 
 /// Options of a short comparison of reads, while other tests run.
 const READS: [&str; 8] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent", "--pin", "none"];
@@ -21,11 +21,6 @@ fn ab(bench: &Bench, arguments: &[&str]) -> (i32, String) {
     let result = String::from_utf8(output.stdout).unwrap();
     assert!(result.lines().all(|line| line.chars().count() <= 78), "{result}");
     (output.status.code().unwrap(), shown)
-}
-
-/// The text with its continuation lines joined.
-fn joined(text: &str) -> String {
-    text.replace("\n  ", " ")
 }
 
 #[test]

@@ -4,11 +4,12 @@
 mod support;
 
 use std::fs;
+use std::process::{Child, Command};
 
 use model::factor::Factor;
 use model::record::Status;
 use skip::skip;
-use support::{Bench, bundle, text};
+use support::{Bench, bundle, joined, text};
 
 #[test]
 fn driver_and_server_count_the_same_transactions() {
@@ -133,4 +134,46 @@ fn alone_too_few_threads_are_found_while_cpus_idle() {
         }
         assert_eq!(has("driver-threads"), too_few, "{cell}: {:?}", trial.validity.findings);
     }
+}
+
+/// Findings, trials and explanations name the processes that used the CPU, and only those.
+#[test]
+fn alone_busy_processes_are_named() {
+    const NAME: &str = "planted-busy";
+    let bench = Bench::new(
+        "name = 'busy'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [2]\n\
+         [run]\nduration = '3s'\nwarmup = '1s'\nrepeats = 1\n",
+    );
+    let program = bench.path().join(NAME);
+    fs::copy("/bin/sh", &program).unwrap();
+    let run_next_to = |processes: usize| {
+        let mut burner = Command::new(&program);
+        burner.args(["-c", "while :; do :; done"]);
+        let burners: Vec<Child> = (0..processes).map(|_| burner.spawn().unwrap()).collect();
+        let run = bench.pgdyno(&["run", "campaign.toml"]);
+        for mut burner in burners {
+            burner.kill().unwrap();
+            burner.wait().unwrap();
+        }
+        assert!(run.status.success(), "{}", text(&run));
+        let trial = bench.trials().pop().unwrap();
+        let id = trial.id.as_str();
+        let shown = [&["store", "show", id][..], &["show", id], &["explain", id], &["report"]]
+            .map(|arguments| joined(&text(&bench.pgdyno(arguments))));
+        (trial, shown)
+    };
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    let (trial, shown) = run_next_to(4 * cpus);
+    let finding = trial.validity.findings.iter().find(|finding| finding.gate == "foreign-cpu").unwrap();
+    // Others may be as busy.
+    let planted = finding.processes.iter().find(|process| process.name.as_deref() == Some(NAME)).unwrap();
+    assert!(planted.share > 0.1 && planted.share < 1.0, "{finding:?}");
+    for shown in &shown {
+        assert!(shown.contains("busiest: ") && shown.contains(&format!("{NAME} ")), "{shown}");
+    }
+    let (trial, shown) = run_next_to(0);
+    assert!(!format!("{:?}", trial.validity).contains(NAME), "{:?}", trial.validity);
+    assert!(shown.iter().all(|shown| !shown.contains(NAME)), "{shown:?}");
+    let metrics = bench.store().load(&trial.id).unwrap().metrics;
+    assert!(metrics.get("foreign.run_us", Some(NAME)).is_none());
 }

@@ -399,6 +399,7 @@ mod tests {
             evidence: "why".to_owned(),
             threshold: None,
             advice: None,
+            processes: Vec::new(),
         });
         let now = jiff::Timestamp::UNIX_EPOCH;
         Trial {

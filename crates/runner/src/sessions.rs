@@ -312,6 +312,7 @@ pub(crate) mod tests {
             evidence: "why".to_owned(),
             threshold: None,
             advice: None,
+            processes: Vec::new(),
         });
         let at = |us: i64| Timestamp::from_microsecond(us).unwrap();
         let started_us = i64::from(next.trial.repeat) * 10 * SESSION_US;

@@ -45,6 +45,7 @@ impl OpenTrial<'_> {
             evidence: evidence.to_owned(),
             threshold: None,
             advice: None,
+            processes: Vec::new(),
         };
         let trial = Trial {
             started: Some(now),

@@ -47,6 +47,7 @@ fn record_with_secrets() -> TrialRecord {
         evidence: "the hook `PGPASSWORD=hunter2 x` failed".to_owned(),
         threshold: None,
         advice: None,
+        processes: Vec::new(),
     });
     let environment = &mut record.environment;
     environment.kernel_command_line = Some("quiet luks.password=hunter2".to_owned());

@@ -161,6 +161,7 @@ fn a_step_of_the_wall_clock_is_a_finding_of_the_trial_and_no_problem_of_its_bund
         evidence: "it was set back by an hour".to_owned(),
         threshold: None,
         advice: None,
+        processes: Vec::new(),
     });
     assert_eq!(problems(&record), []);
 }

@@ -7,6 +7,7 @@ mod answer;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::process_share::ProcessShare;
 use model::record::TrialRecord;
 use serde::Serialize;
 
@@ -550,7 +551,7 @@ impl Latency {
 }
 
 /// The finding of a validity gate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
 pub struct Finding {
     /// The gate's name.
@@ -564,6 +565,9 @@ pub struct Finding {
     pub threshold: Option<String>,
     /// What to do.
     pub advice: Option<String>,
+    /// The processes that the evidence ends with, busiest first; empty if it names none.
+    #[serde(skip)]
+    pub processes: Vec<ProcessShare>,
 }
 
 impl Finding {
@@ -575,6 +579,7 @@ impl Finding {
             evidence: finding.evidence.clone(),
             threshold: finding.threshold.clone(),
             advice: finding.advice.clone(),
+            processes: finding.processes.clone(),
         }
     }
 }

@@ -65,6 +65,8 @@ pub struct Subject<'a> {
     pub postmaster: Option<u32>,
     /// Whether the server may be on this machine without its processes being known.
     pub has_hidden_processes: bool,
+    /// Whether the load alternates with that of the other side of a session, whose server and driver run too.
+    pub has_other_side: bool,
 }
 
 /// State that collectors share during a trial.
@@ -86,6 +88,7 @@ impl<'a> Context<'a> {
             driver: Some(subject.driver),
             postmaster: subject.postmaster,
             has_hidden_processes: subject.has_hidden_processes,
+            has_other_side: subject.has_other_side,
             profilers: Arc::default(),
             backends: Arc::default(),
         };

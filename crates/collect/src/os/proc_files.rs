@@ -100,22 +100,15 @@ impl Proc {
     /// The same, by an open file.
     pub(super) fn held_stat(&mut self, pid: u32, held: &mut Option<OwnedFd>) -> Option<Stat> {
         let us_per_tick = self.us_per_tick;
-        let text = self.held_text(format_args!("{pid}/stat"), held)?;
-        // After the name, which may contain anything. The state is field 3 in the manual.
-        let mut fields = text.rsplit_once(") ")?.1.split(' ');
-        let mut field = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
-        let parent = u32::try_from(field(1)?).ok()?;
-        let flags = field(4)?;
-        let [user, system, children_user, children_system] = [field(4)?, field(0)?, field(0)?, field(0)?];
-        let started = field(4)?;
-        let us = |ticks: u64| ticks as f64 * us_per_tick;
-        Some(Stat {
-            parent,
-            is_kernel_thread: flags & KERNEL_THREAD != 0,
-            started,
-            cpu_us: [us(user), us(system)],
-            children_us: [us(children_user), us(children_system)],
-        })
+        parse_stat(&self.held_text(format_args!("{pid}/stat"), held)?, us_per_tick)
+    }
+
+    /// The same, after the process' name.
+    pub(super) fn named_stat(&mut self, pid: u32) -> Option<(String, Stat)> {
+        let us_per_tick = self.us_per_tick;
+        let text = self.held_text(format_args!("{pid}/stat"), &mut None)?;
+        let name = text.rsplit_once(") ")?.0.split_once('(')?.1.to_owned();
+        Some((name, parse_stat(&text, us_per_tick)?))
     }
 
     /// The schedule of a process' first thread, or of another one. None if the kernel does not count it.
@@ -190,6 +183,24 @@ impl Proc {
         let flags = flags | OFlags::RDONLY | OFlags::CLOEXEC;
         openat(&self.directory, self.path.as_str(), flags, Mode::empty()).ok()
     }
+}
+
+fn parse_stat(text: &str, us_per_tick: f64) -> Option<Stat> {
+    // After the name, which may contain anything. The state is field 3 in the manual.
+    let mut fields = text.rsplit_once(") ")?.1.split(' ');
+    let mut field = |skip: usize| fields.nth(skip)?.parse::<u64>().ok();
+    let parent = u32::try_from(field(1)?).ok()?;
+    let flags = field(4)?;
+    let [user, system, children_user, children_system] = [field(4)?, field(0)?, field(0)?, field(0)?];
+    let started = field(4)?;
+    let us = |ticks: u64| ticks as f64 * us_per_tick;
+    Some(Stat {
+        parent,
+        is_kernel_thread: flags & KERNEL_THREAD != 0,
+        started,
+        cpu_us: [us(user), us(system)],
+        children_us: [us(children_user), us(children_system)],
+    })
 }
 
 fn schedule(text: &str) -> Option<Schedule> {

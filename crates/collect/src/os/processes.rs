@@ -9,6 +9,7 @@ use rustix::param::clock_ticks_per_second;
 use model::metric;
 use strum::VariantArray;
 
+use super::foreign::Foreign;
 use super::kernel_file::KernelFile;
 use super::proc_files::Proc;
 use super::process::{EndedTotals, FIGURES, Figures, Process, RUN, ReadOutcome, SYSTEM, USER};
@@ -20,7 +21,8 @@ use crate::root::Root;
 use crate::{Reading, Source};
 
 /// Counters by role: CPU time, time in run queues, context switches, disk I/O in bytes. The counters of ended processes
-/// remain in their role's. `docs/metrics.md` describes its metrics. Source: proc(5).
+/// remain in their role's. Processes without a role have their CPU time counted by name. `docs/metrics.md` describes its
+/// metrics. Source: proc(5).
 #[derive(Debug)]
 pub struct Processes {
     watched: Watched,
@@ -36,6 +38,7 @@ pub struct Processes {
     ended: EndedTotals,
     unread: UnreadTime,
     foreign_us: Option<f64>,
+    foreign: Foreign,
 }
 
 #[derive(Debug)]
@@ -65,6 +68,7 @@ impl Processes {
             own_process = Process::new(None, stat.started, None);
             own_process.read(proc, own);
         }
+        let foreign = Foreign::new(watched.has_other_side.then_some(own));
         Self {
             watched,
             own,
@@ -77,12 +81,13 @@ impl Processes {
             ended: [[0.0; FIGURES.len()]; Role::VARIANTS.len()],
             unread: UnreadTime::default(),
             foreign_us: None,
+            foreign,
         }
     }
 
     /// Lists all processes, and reads those of the trial.
     fn update(&mut self) -> Option<()> {
-        let Self { watched, own, proc, known, listed, ended, unread, .. } = self;
+        let Self { watched, own, proc, known, listed, ended, unread, foreign, .. } = self;
         let proc = proc.as_mut()?;
         self.reading += 1;
         proc.list(format_args!("."), listed)?;
@@ -101,7 +106,7 @@ impl Processes {
                         process.leave_role(ended);
                         unread.add_read(&process);
                     }
-                    let Some(new) = identify(proc, pid, watched, *own, known) else { continue };
+                    let Some(new) = identify(proc, pid, watched, *own, known, foreign) else { continue };
                     known.insert(pid, (0, new));
                 }
             }
@@ -111,16 +116,19 @@ impl Processes {
                 process.update_role(proc, pid, backends.role(pid), ended);
             }
         }
-        known.retain(|_, (last_reading, known)| {
+        known.retain(|pid, (last_reading, known)| {
             let is_listed = *last_reading == self.reading;
-            if let Known::Trial(process) = known
-                && !is_listed
-            {
-                process.leave_role(ended);
-                unread.add_read(process);
+            match known {
+                Known::Trial(process) if !is_listed => {
+                    process.leave_role(ended);
+                    unread.add_read(process);
+                }
+                Known::Other if !is_listed => foreign.end(*pid),
+                _ => (),
             }
             is_listed
         });
+        foreign.listed();
         Some(())
     }
 
@@ -229,6 +237,12 @@ impl Source for Processes {
             let foreign_us = self.foreign_us.map_or(now, |before| before.max(now));
             self.foreign_us = Some(foreign_us);
             into.add(FIGURES[RUN], Some(FOREIGN), foreign_us);
+            if let Some(proc) = &mut self.proc {
+                self.foreign.read(proc, foreign_us);
+            }
+            for (name, us) in self.foreign.busy_names() {
+                into.add(metric!("foreign.run_us"), Some(name), us);
+            }
         }
         Ok(())
     }
@@ -241,14 +255,16 @@ fn identify(
     watched: &Watched,
     own: u32,
     known: &HashMap<u32, (u64, Known)>,
+    foreign: &mut Foreign,
 ) -> Option<Known> {
-    let stat = proc.stat(pid)?;
+    let (name, stat) = proc.named_stat(pid)?;
     let parent = match known.get(&stat.parent) {
         Some((_, Known::Trial(parent))) => Some(parent),
         _ => None,
     };
     let parent = parent.map(|parent| parent.role);
     let ProcessRole::Trial(role) = watched.role_of(own, pid, &stat, parent) else {
+        foreign.add(pid, &name, &stat);
         return Some(Known::Other);
     };
     let has_threads = watched.driver == Some(pid) || pid == own;
@@ -352,6 +368,7 @@ mod tests {
                 driver: None,
                 postmaster: Some(POSTMASTER),
                 has_hidden_processes: false,
+                has_other_side: false,
                 profilers: Arc::default(),
                 backends: Arc::clone(&backends),
             };
@@ -500,7 +517,10 @@ mod tests {
         assert_eq!(before("role.run_us", "foreign"), us(100 - 10 - 4));
         proc.write("stat", "cpu  150 10 20 99 9 9 9\n");
         proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 30, 0);
-        assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));
+        proc.process(30, 1, "cc1", 80, 0);
+        let now = read(&mut processes);
+        assert_eq!(now("role.run_us", "foreign"), us(180 - 30 - 4));
+        assert_eq!(now("foreign.run_us", "a ) name"), us(80 - 50));
         // It never decreases.
         proc.process(11, POSTMASTER, "postgres: u d [local] SELECT", 35, 0);
         assert_eq!(read(&mut processes)("role.run_us", "foreign"), us(180 - 30 - 4));

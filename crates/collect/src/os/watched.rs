@@ -14,6 +14,8 @@ pub struct Watched {
     pub postmaster: Option<u32>,
     /// Whether the server may run here without its processes being known: then they can't be told from foreign ones.
     pub has_hidden_processes: bool,
+    /// Whether the server and the driver of the other side of a session run too, as pgdyno's children.
+    pub has_other_side: bool,
     /// Process ids of the profilers; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
     /// The server's backends that are not the load's. They may change.

@@ -483,6 +483,12 @@ fn other_processes_are_a_cause_only_if_somebody_waits_for_a_cpu() {
     let found = cause(&waits, "foreign-cpu").unwrap();
     // 1000 of 2000 us; of the 17 s on CPUs, a session has 6 s / 1.75 itself, and others 8 s of the rest.
     assert!((found.share - 0.5 * 8.0 / (17.0 - 6.0 / 1.75)).abs() < 0.02, "{found:?}");
+    assert!(found.evidence.iter().all(|evidence| !evidence.contains("busiest")), "{found:?}");
+    // Of 20 s.
+    let mut named = waits.clone();
+    named.metrics.0.push(counter("foreign.run_us", "cc1", 6e6));
+    let evidence = cause(&named, "foreign-cpu").unwrap().evidence;
+    assert!(evidence.contains(&"busiest: cc1 30%, others 10% of the CPU".to_owned()), "{evidence:?}");
     // In a paired trial they are the other side.
     let mut paired = waits.clone();
     paired.trial.paired = Some(PairedTrial { session: 1, side: Side::A, slices: Vec::new() });

@@ -4,6 +4,7 @@ use model::machine::Acceleration;
 use model::metrics::Series;
 use model::record::Finding;
 
+use crate::busiest::busiest;
 use crate::cpu::CpuTime;
 
 use super::{Gate, GateFinding, Observation, at_most, invalid, noted, percent, suspect};
@@ -68,22 +69,26 @@ fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
     if observed.paired.is_some() {
         return foreign_cpu_of_driver(observed);
     }
-    let share = observed.growth("role.run_us", Some("foreign"))? / cpu_time(observed)?.total_us;
-    let limit = observed.thresholds.foreign_cpu_share;
+    let (foreign_us, total_us) =
+        (observed.growth("role.run_us", Some("foreign"))?, cpu_time(observed)?.total_us);
+    let (share, limit) = (foreign_us / total_us, observed.thresholds.foreign_cpu_share);
     if share.is_nan() || share <= limit {
         return None;
     }
+    let processes = busiest(observed.metrics, observed.window?, total_us, Some(foreign_us));
     let used = format!("other processes used {} of the CPU", percent(share));
     const ADVICE: &str = "stop other programs (top shows them)";
     let Some(cost) = foreign_wait(observed) else {
-        return Some(suspect(used).with_threshold(at_most(limit)).with_advice(ADVICE));
+        let found = suspect(used).with_processes(processes);
+        return Some(found.with_threshold(at_most(limit)).with_advice(ADVICE));
     };
     let limit = observed.thresholds.foreign_wait_share;
     let evidence = format!("{used}; waiting for them was {} of latency", percent(cost));
-    Some(match cost > limit {
-        true => suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE),
-        false => noted(evidence).with_threshold(at_most(limit)),
-    })
+    let found = match cost > limit {
+        true => suspect(evidence).with_advice(ADVICE),
+        false => noted(evidence),
+    };
+    Some(found.with_processes(processes).with_threshold(at_most(limit)))
 }
 
 /// Time for which the load's backends and the driver waited for a CPU because of other processes, as a share of all
@@ -128,7 +133,11 @@ fn foreign_cpu_of_driver(observed: &Observation) -> Option<GateFinding> {
         percent(cost)
     );
     let advice = "stop other programs (top shows them), or measure without pins";
-    Some(suspect(evidence).with_threshold(at_most(cost_limit)).with_advice(advice))
+    // On which CPUs a process ran is not known.
+    let processes = cpu_time(observed)
+        .map_or_else(Vec::new, |all| busiest(observed.metrics, (from_us, to_us), all.total_us, None));
+    let found = suspect(evidence).with_processes(processes);
+    Some(found.with_threshold(at_most(cost_limit)).with_advice(advice))
 }
 
 /// The finding on other pgdynos that measured on the host during a trial, by what they measured; none without any. It is not among
@@ -283,6 +292,27 @@ mod tests {
         assert_eq!(gates(&trial.observed()), (Status::Valid, vec![]), "nothing is known of any role");
     }
 
+    #[test]
+    fn the_processes_that_used_the_cpu_are_named() {
+        let mut trial = TrialFixture::new();
+        trial.counter("role.run_us", Some("foreign"), 5_000_000.0);
+        assert_eq!(foreign_cpu(&trial.observed()).unwrap().processes, []);
+        let total_us = cpu_time(&trial.observed()).unwrap().total_us;
+        // In the three seconds of the window.
+        trial.counter("foreign.run_us", Some("cc1"), 0.3 * total_us / 3.0);
+        trial.counter("foreign.run_us", Some("make"), 0.05 * total_us / 3.0);
+        trial.counter("role.run_us", Some("foreign"), 0.4 * total_us / 3.0);
+        let found = foreign_cpu(&trial.observed()).unwrap();
+        let expected =
+            "other processes used 40% of the CPU; busiest: cc1 30%, make 5.0%, others 5.0% of the CPU";
+        assert_eq!(found.evidence, expected);
+        assert_eq!(found.processes.len(), 3);
+        trial.counter("role.wait_us", Some("load"), 1_000_000.0);
+        trial.counter("role.wait_us", Some("driver"), 1_000.0);
+        let found = foreign_cpu(&trial.observed()).unwrap();
+        assert!(found.evidence.ends_with("of latency; busiest: cc1 30%, make 5.0%, others 5.0% of the CPU"));
+    }
+
     /// 4 s of latency in each second.
     #[test]
     fn others_on_the_cpus_of_a_pinned_driver_make_its_session_suspect() {
@@ -293,14 +323,15 @@ mod tests {
             let busy_us = 2.0 * driver_us + others_us;
             trial.counter("cpu.user_us", Some("cpu1"), busy_us);
             trial.counter("cpu.idle_us", Some("cpu1"), 1_000_000.0 - busy_us);
+            trial.counter("foreign.run_us", Some("cc1"), others_us);
             let side = trial.side(3_000_000);
             let observed = Observation { paired: Some(&side), driver_cpus, ..trial.observed() };
             (gates(&observed), foreign_cpu(&observed).map(|finding| finding.evidence))
         };
         let (found, evidence) = with(250_000.0, 500_000.0, &[1]);
         assert_eq!(found, suspected("foreign-cpu"));
-        let expected =
-            "other processes used 50% of the driver's CPUs; its waiting for them was 6.2% of latency";
+        let expected = "other processes used 50% of the driver's CPUs; its waiting for them was 6.2% of latency; \
+                        busiest: cc1 25% of the CPU";
         assert_eq!(evidence.as_deref(), Some(expected));
         for (driver_us, others_us, cpus) in [
             // The two drivers themselves have the CPU.

@@ -9,7 +9,7 @@ mod server;
 use super::metric::{Group, Metric};
 
 /// Every metric, by the tables of `docs/metrics.md` and `docs/metrics-postgres.md`.
-pub const GROUPS: [&Group; 27] = [
+pub const GROUPS: [&Group; 28] = [
     &collectors::COLLECTORS,
     &machine::PROCESSORS,
     &machine::SCHEDULER,
@@ -21,6 +21,7 @@ pub const GROUPS: [&Group; 27] = [
     &machine::NETWORK,
     &machine::LIMITS,
     &processes::ROLES,
+    &processes::NAMES,
     &server::DATABASE,
     &server::STATISTICS,
     &server::CHECKPOINTS,

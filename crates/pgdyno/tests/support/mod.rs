@@ -220,6 +220,11 @@ impl Drop for Running {
     }
 }
 
+/// The text with its continuation lines joined.
+pub(crate) fn joined(text: &str) -> String {
+    text.replace("\n  ", " ")
+}
+
 /// Everything a command printed.
 pub(crate) fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))

@@ -7,6 +7,7 @@ use model::cell::RecordedCell;
 use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerFacts, VirtualMachine};
 use model::limits::LimitsInForce;
 use model::message::{Interval, TransactionSpan};
+use model::process_share::ProcessShare;
 use model::record::{
     BackgroundSummary, Environment, Event, Finding, Imported, ImportedFile, Latency, Log, RawRead, Run,
     Setting, Summary, Trial, TrialRecord, Validity,
@@ -148,6 +149,8 @@ struct FindingDocument<'a> {
     evidence: &'a str,
     threshold: Option<&'a str>,
     advice: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    processes: &'a [ProcessShare],
 }
 
 #[derive(Serialize)]
@@ -371,13 +374,15 @@ impl<'a> RunDocument<'a> {
 
 impl<'a> ValidityDocument<'a> {
     fn new(validity: &'a Validity) -> Self {
-        let finding = |Finding { gate, status, evidence, threshold, advice }: &'a Finding| FindingDocument {
-            gate,
-            status: status.as_str(),
-            evidence,
-            threshold: threshold.as_deref(),
-            advice: advice.as_deref(),
-        };
+        let finding =
+            |Finding { gate, status, evidence, threshold, advice, processes }: &'a Finding| FindingDocument {
+                gate,
+                status: status.as_str(),
+                evidence,
+                threshold: threshold.as_deref(),
+                advice: advice.as_deref(),
+                processes,
+            };
         Self { status: validity.status.as_str(), findings: validity.findings.iter().map(finding).collect() }
     }
 }

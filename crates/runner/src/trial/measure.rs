@@ -85,6 +85,7 @@ pub(super) fn measure(
         driver: driver.pid(),
         postmaster: server.pid(),
         has_hidden_processes: server.has_hidden_processes(),
+        has_other_side: context.side.is_some(),
     });
     let postmaster = server.pid().filter(|_| context.side.is_some());
     let mut server_cpu = postmaster.and_then(ServerCpu::new);

@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use model::limits;
 use model::message;
 use model::paired;
+use model::process_share;
 use model::record;
 use model::record::Trial as Model;
 use serde::{Deserialize, Serialize};
@@ -229,7 +230,7 @@ pub struct Limits {
 }
 
 /// A status with its reasons.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Validity {
     /// `valid`, `suspect` or `invalid`.
     pub status: String,
@@ -238,7 +239,7 @@ pub struct Validity {
 }
 
 /// The finding of a validity gate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The gate's name.
     pub gate: String,
@@ -252,6 +253,18 @@ pub struct Finding {
     /// What to do; null if there is nothing to do, and in older bundles.
     #[serde(default)]
     pub advice: Option<String>,
+    /// The processes that used CPU time, busiest first; absent if the finding is not about any, and in older bundles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub processes: Vec<ProcessShare>,
+}
+
+/// CPU time that the processes of a name used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProcessShare {
+    /// Their name; null for all others together.
+    pub name: Option<String>,
+    /// Their share of the machine's CPU time, 0 to 1.
+    pub share: f64,
 }
 
 /// Results of a load.
@@ -538,15 +551,30 @@ impl From<&record::Finding> for Finding {
             evidence: finding.evidence.clone(),
             threshold: finding.threshold.clone(),
             advice: finding.advice.clone(),
+            processes: finding.processes.iter().map(ProcessShare::from).collect(),
         }
     }
 }
 
 impl Finding {
     fn into_model(self) -> Result<record::Finding, Defect> {
-        let Self { gate, status, evidence, threshold, advice } = self;
+        let Self { gate, status, evidence, threshold, advice, processes } = self;
         let status = known(TRIAL, "validity status", &status)?;
-        Ok(record::Finding { gate, status, evidence, threshold, advice })
+        let processes = processes.into_iter().map(ProcessShare::into_model).collect();
+        Ok(record::Finding { gate, status, evidence, threshold, advice, processes })
+    }
+}
+
+impl From<&process_share::ProcessShare> for ProcessShare {
+    fn from(process: &process_share::ProcessShare) -> Self {
+        Self { name: process.name.clone(), share: process.share }
+    }
+}
+
+impl ProcessShare {
+    fn into_model(self) -> process_share::ProcessShare {
+        let Self { name, share } = self;
+        process_share::ProcessShare { name, share }
     }
 }
 

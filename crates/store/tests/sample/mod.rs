@@ -22,6 +22,7 @@ use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::plan::Plan;
+use model::process_share::ProcessShare;
 use model::profile::{OffCpu, ProfileSummary, Scope, Stacks, Unwinding};
 use model::record::{
     Accounting, BackgroundSummary, ClockReading, Clocks, Commit, Environment, Event, Finding, Imported,
@@ -205,6 +206,10 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     evidence: "busiest thread 99.0 %".to_owned(),
                     threshold: Some("at most 90%".to_owned()),
                     advice: Some("raise run.threads".to_owned()),
+                    processes: vec![
+                        ProcessShare { name: Some("cc1".to_owned()), share: 0.25 },
+                        ProcessShare { name: None, share: 0.0625 },
+                    ],
                 }],
             },
             summary: Some(Summary {
@@ -449,6 +454,7 @@ pub(crate) fn bare(id: &str) -> TrialRecord {
                 evidence: "the server never answered".to_owned(),
                 threshold: None,
                 advice: None,
+                processes: Vec::new(),
             }],
         },
         load_started: None,

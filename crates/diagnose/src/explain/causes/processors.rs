@@ -1,11 +1,13 @@
 //! Who has the CPUs: the server, others, the hypervisor, or nobody because of a limit.
 
 use model::factor::pin::cpu_list;
+use model::process_share::busiest_in_words;
 use model::waits::SessionKind;
 
 use super::super::budget::{Budget, Component};
 use super::super::case::Case;
 use super::cause::{Cause, MIN_ACTIVITY, MIN_SHARE, Measure, evidence_of, percent};
+use crate::busiest::busiest;
 use crate::cpu::CpuTime;
 
 /// CPU time of the whole machine.
@@ -62,6 +64,9 @@ pub(super) fn foreign_cpu(case: &Case, budget: &Budget) -> Option<Cause> {
         percent(used),
         percent(cpu.busy())
     )];
+    let window = (case.from_us, case.to_us);
+    let processes = busiest(&case.record.metrics, window, cpu.total_us, foreign_us(case));
+    evidence.extend(busiest_in_words(&processes));
     evidence.extend(evidence_of(budget, &[Component::ServerRunQueue, Component::DriverRunQueue]));
     let sentence = format!(
         "other processes take the CPUs: {} of latency is waiting for a CPU that they have",

@@ -5,6 +5,7 @@ use crate::metrics::metric::{Condition, Group, counter, gauge};
 
 const SCHED_INFO: Condition = If("the kernel has `CONFIG_SCHED_INFO`");
 const BYTES: Condition = If("pgdyno may read `io` of each process");
+const OTHERS: Condition = If("other processes use CPU time");
 const THREADS: Condition = If("role `driver`");
 
 pub(super) const ROLES: Group = Group {
@@ -25,4 +26,15 @@ pub(super) const ROLES: Group = Group {
         counter("role.busiest_wait_us", "`task/*/schedstat`", "time for which that busiest thread waited for a processor; if another one becomes the busiest, the larger of the two")
             .when(THREADS),
     ],
+};
+
+pub(super) const NAMES: Group = Group {
+    name: "names",
+    label: Some("process name"),
+    metrics: &[counter(
+        "foreign.run_us",
+        "`stat`",
+        "processor time of the processes of this name, user and system, since the first reading, in steps of 10 ms",
+    )
+    .when(OTHERS)],
 };
