@@ -35,19 +35,19 @@ Initialization options:
                            f: create the foreign keys
   -F, --fillfactor=NUM     fill factor of the tables, in percent
   -n, --no-vacuum          skip step v
-  -q, --quiet              print a message every 5 seconds instead of every 100000 rows
-  -s, --scale=NUM          number of branches, each with 100000 accounts (default: 1)
+  -q, --quiet              report progress every 5 s, not every 100000 rows
+  -s, --scale=NUM          number of branches of 100000 accounts (default: 1)
   --foreign-keys           add the step f
   --index-tablespace=TABLESPACE
                            create indexes in this tablespace
   --partition-method=(range|hash)
-                           partitioning method of pgbench_accounts (default: range)
-  --partitions=NUM         number of partitions of pgbench_accounts (default: 0, not partitioned)
+                           partitioning of pgbench_accounts (default: range)
+  --partitions=NUM         partitions of pgbench_accounts (default: 0, none)
   --tablespace=TABLESPACE  create tables in this tablespace
   --unlogged-tables        create unlogged tables
 
 Options to select what to run:
-  -b, --builtin=NAME[@W]   add the built-in script NAME with weight W (default: 1)
+  -b, --builtin=NAME[@W]   add a built-in script with weight W (default: 1)
                            (\"-b list\" lists them)
   -f, --file=FILENAME[@W]  add the script FILENAME with weight W (default: 1)
   -N, --skip-some-updates  same as \"-b simple-update\"
@@ -65,16 +65,16 @@ Benchmarking options:
                            how statements are sent (default: simple)
   -n, --no-vacuum          do not vacuum before the run
   -P, --progress=NUM       report progress every NUM seconds
-  -r, --report-per-command report latencies, failures and retries of each command
+  -r, --report-per-command report latency, failures, retries of each command
   -R, --rate=NUM           start NUM transactions per second
-  -s, --scale=NUM          value of :scale, and reported scale, if it cannot be queried
+  -s, --scale=NUM          value of :scale, and reported scale, if unknown
   -t, --transactions=NUM   number of transactions of each client (default: 10)
   -T, --time=NUM           seconds to run
   -v, --vacuum-all         also vacuum pgbench_accounts before the run
-  --aggregate-interval=NUM log aggregates of NUM seconds instead of every transaction
+  --aggregate-interval=NUM log aggregates of NUM seconds, not transactions
 {exit_on_abort}  --failures-detailed      report failures by their kind
-  --log-prefix=PREFIX      beginning of the names of log files (default: \"pgbench_log\")
-  --max-tries=NUM          maximum tries per transaction (default: 1; 0: no limit)
+  --log-prefix=PREFIX      beginning of log files' names (\"pgbench_log\")
+  --max-tries=NUM          tries per transaction (default: 1; 0: no limit)
   --progress-timestamp     report progress with Unix times
   --random-seed=SEED       random seed (\"time\", \"rand\", or an unsigned integer)
   --sampling-rate=NUM      share of the transactions to log (0.01 for 1%)
@@ -94,8 +94,9 @@ Not in PostgreSQL's pgbench:
   --engine=auto|epoll|uring
                            event loop of the threads (default: auto)
 
-Exit codes: 0 ok; 1 error; 2 a client was aborted, results are incomplete; 130 interrupted, results
-cover only the part before. docs/pgbench-differences.md lists the differences and their reasons.
+Exit codes: 0 ok; 1 error; 2 a client was aborted, results are incomplete;
+130 interrupted, results cover only the part before.
+docs/pgbench-differences.md lists the differences and their reasons.
 
 Report bugs to the pgdyno project, not to PostgreSQL's.
 ",

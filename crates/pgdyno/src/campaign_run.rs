@@ -17,7 +17,7 @@ use store::Store;
 use crate::bisection::{BisectionFormat, print_answer};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{note, print};
+use crate::output::{note, print, terminal};
 use crate::progress::CampaignProgress;
 use crate::reading::Reading;
 
@@ -130,7 +130,7 @@ fn says_all(error: &anyhow::Error) -> bool {
 pub(crate) fn print_tables(store: &Store, run: &Run, format: Format) -> anyhow::Result<()> {
     let reading = Reading::of(store)?;
     match analysis::overview::read_run(&reading, &run.id)? {
-        Some(view) => print(&report::tables(&view, format)),
+        Some(view) => print(&report::tables(&view, format, terminal())),
         None => Ok(()),
     }
 }
@@ -163,9 +163,7 @@ pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
     }
     if *usable > 0 {
         text += &format!("As a page: pgdyno report --store {root} -o report.html\n");
-        text += &format!(
-            "Where the time goes: pgdyno explain --store {root} (the latest trial; FACTOR=LEVEL,… for a cell)\n"
-        );
+        text += &format!("Where the time goes: pgdyno explain --store {root}\n");
     }
     text
 }

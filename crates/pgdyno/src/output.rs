@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use plaintext::printable;
-use plaintext::table::Format;
+use plaintext::table::{Format, Table};
+use plaintext::{printable, wrap};
 use report::Terminal;
 use rustix::termios::tcgetwinsize;
 
@@ -58,11 +58,39 @@ pub(crate) fn print_json(document: &impl serde::Serialize) -> anyhow::Result<()>
     print(&json(document)?)
 }
 
-/// Prints a note to standard error, like [`print`]; errors of printing are ignored.
+/// Prints a table for people so that it fits the terminal, or in another format.
+pub(crate) fn print_table(table: &Table, format: Format) -> anyhow::Result<()> {
+    match terminal() {
+        Some(terminal) if format == Format::Table => print(&table.fitted(terminal.width)),
+        _ => print(&table.render(format)),
+    }
+}
+
+/// Prints a note to standard error, like [`print`]; errors of printing are ignored. Lines are wrapped to the terminal's width.
 pub(crate) fn note(text: &str) {
     let mut err = io::stderr().lock();
-    let text = if err.is_terminal() { printable(text) } else { text.into() };
+    let text = match err.is_terminal().then(|| tcgetwinsize(&err).map_or(0, |size| usize::from(size.ws_col)))
+    {
+        None => text.to_owned(),
+        Some(0) => printable(text).into_owned(),
+        Some(width) => printable(text).split_inclusive('\n').map(|line| wrapped(line, width)).collect(),
+    };
     let _ = err.write_all(text.as_bytes());
+}
+
+/// Lines of text that are printed: wrapped to the width of a terminal.
+pub(crate) fn fitted(text: &str) -> String {
+    let Some(terminal) = terminal() else { return text.to_owned() };
+    text.split_inclusive('\n').map(|line| wrapped(line, terminal.width)).collect()
+}
+
+/// A line wrapped to a width, unless it ends in a command, which can be copied only as a whole.
+fn wrapped(line: &str, width: usize) -> String {
+    let fits = line.trim_end().chars().count() <= width;
+    if fits || line.contains(": pgdyno ") || !line.ends_with('\n') {
+        return line.to_owned();
+    }
+    wrap(line.trim_end(), width)
 }
 
 /// The terminal of standard output; `None` if it is a file, a pipe or a dumb terminal. Colours are on unless

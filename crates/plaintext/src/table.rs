@@ -5,6 +5,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use crate::wrap;
+
 /// The sign for an unknown value.
 pub const GAP: &str = "–";
 
@@ -65,6 +67,44 @@ impl Table {
             Format::Markdown => self.markdown(),
             Format::Csv => self.csv(),
         }
+    }
+
+    /// The aligned table. If that is wider than `width`, columns of text, the widest first, are below their rows: names and
+    /// values.
+    pub fn fitted(&self, width: usize) -> String {
+        let is_text = |column: usize| column > 0 && !self.columns[column].numeric;
+        let widths = self.widths();
+        let mut below: Vec<usize> = Vec::new();
+        let mut left = self.width();
+        while left > width {
+            let movable = (0..widths.len()).filter(|column| is_text(*column) && !below.contains(column));
+            let Some(widest) = movable.max_by_key(|column| widths[*column]) else { break };
+            left -= widths[widest] + BETWEEN;
+            below.push(widest);
+        }
+        if below.is_empty() {
+            return self.aligned();
+        }
+        below.sort_unstable();
+        let of_rows: Vec<usize> = (0..self.columns.len()).filter(|column| !below.contains(column)).collect();
+        let select = |row: &Vec<String>| of_rows.iter().map(|column| row[*column].clone()).collect();
+        let rows = Self {
+            columns: of_rows.iter().map(|column| self.columns[*column].clone()).collect(),
+            rows: self.rows.iter().map(select).collect(),
+        };
+        let aligned = rows.aligned();
+        let (head, lines) = aligned.split_once('\n').unwrap_or_default();
+        let mut out = format!("{head}\n");
+        for (line, row) in lines.lines().zip(&self.rows) {
+            out += &format!("{line}\n");
+            let values = below.iter().filter(|column| !row[**column].is_empty());
+            let values: Vec<String> =
+                values.map(|column| format!("{} {}", self.columns[*column].name, row[*column])).collect();
+            if !values.is_empty() {
+                out += &wrap(&format!("    {}", values.join(" · ")), width);
+            }
+        }
+        out
     }
 
     /// Each row as texts by column name.
@@ -157,6 +197,22 @@ mod tests {
         table.push(vec!["a|b".to_owned(), "1,234".to_owned()]);
         table.push(vec!["é".to_owned(), "7".to_owned()]);
         table
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_are_below_their_rows() {
+        let mut table = Table::new(["id", "cell", "#tps", "state"]);
+        table.push(["1", "18 select-only scale 1", "7.5", "valid"].map(str::to_owned).into());
+        table.push(["2", "", "12.5", "suspect"].map(str::to_owned).into());
+        assert_eq!(table.width(), 41);
+        assert_eq!(table.fitted(41), table.render(Format::Table));
+        assert_eq!(
+            table.fitted(20),
+            "id   tps  state\n1    7.5  valid\n    cell 18\n      select-only\n      scale 1\n2   12.5  suspect\n"
+        );
+        let narrow = "id   tps\n1    7.5\n    cell 18\n      select-only\n      scale 1 ·\n      state\n      valid\n2   12.5\n    state\n      suspect\n";
+        assert_eq!(table.fitted(16), narrow);
+        assert_eq!(table.fitted(3).lines().next(), Some("id   tps"), "numbers stay");
     }
 
     #[test]

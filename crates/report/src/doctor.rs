@@ -87,7 +87,7 @@ fn summary(checks: &[Check], style: Style) -> String {
         })
         .collect();
     let verdict = match checks.iter().map(|check| check.state).max() {
-        Some(State::Bad) => "not fit for measurements: fix the bad checks first",
+        Some(State::Bad) => "not fit for measurements: fix the bad ones first",
         Some(State::Warn) => "fit for comparisons, with the warnings in mind",
         _ => "fit for measurements",
     };
@@ -191,7 +191,7 @@ Disk
                      words so many words
                      → make room or look elsewhere
 
-1 bad, 1 ok: not fit for measurements: fix the bad checks first
+1 bad, 1 ok: not fit for measurements: fix the bad ones first
 ";
         let lines = |text: &str| text.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
         assert_eq!(lines(&page), lines(expected));

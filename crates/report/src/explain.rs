@@ -4,10 +4,10 @@ use analysis::explain::{CellExplanation, ExplanationView};
 use diagnose::{Component, Difference};
 use model::record::Status;
 use plaintext::table::{self, Column, Format, GAP, Table};
-use plaintext::wrap;
 use serde::Serialize;
 
 use crate::chart::{self, Terminal};
+use crate::text_width::fitted;
 
 /// One explanation as text; its bars fit the width of a terminal.
 pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Terminal>) -> String {
@@ -34,14 +34,6 @@ pub fn text(explained: &CellExplanation, format: Format, terminal: Option<Termin
 /// The verdict with its confidence, as on the page.
 fn verdict(explained: &CellExplanation) -> String {
     format!("{} (confidence: {})", explained.verdict, explained.confidence.name())
-}
-
-/// Lines wrapped to the width of a terminal; in a file they are not wrapped.
-fn fitted(text: &str, terminal: Option<Terminal>) -> String {
-    match terminal {
-        Some(terminal) => text.lines().map(|line| wrap(line, terminal.width)).collect(),
-        None => text.to_owned(),
-    }
 }
 
 fn heading(explained: &CellExplanation) -> String {

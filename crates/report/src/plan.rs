@@ -1,5 +1,7 @@
 //! A plan as text, table and JSON.
 
+use crate::chart::Terminal;
+use crate::text_width::fitted;
 use analysis::power::PowerCheck;
 use diagnose::Confound;
 use model::cell::Cell;
@@ -72,10 +74,14 @@ impl<'a> Document<'a> {
     }
 }
 
-/// The plan in the format; as a table, with its size and its workloads before.
-pub fn text(plan: &Plan, format: Format) -> String {
-    let trials = table(plan).render(format);
-    if format == Format::Table { format!("{}{}\n{trials}", headline(plan), workloads(plan)) } else { trials }
+/// The plan in the format; as a table, which fits a terminal, with its size and its workloads before.
+pub fn text(plan: &Plan, format: Format, terminal: Option<Terminal>) -> String {
+    let trials = table(plan);
+    if format != Format::Table {
+        return trials.render(format);
+    }
+    let width = terminal.map_or(usize::MAX, |terminal| terminal.width);
+    fitted(&format!("{}{}\n", headline(plan), workloads(plan)), terminal) + &trials.fitted(width)
 }
 
 /// `quick: 20 cells × 3 repeats = 60 trials of 10s (warm-up 2s), about 3 min in all; seed 1`.

@@ -4,32 +4,37 @@ use analysis::power::{Answer, EffectAnswer, RUNS, SEQUENTIAL_RUNS};
 use plaintext::figures::counted;
 use plaintext::table::{Format, GAP, Table};
 
-use crate::text_width::wrapped;
+use crate::chart::Terminal;
+use crate::text_width::{fitted, wrapped};
 
 /// The answer as text: for people as tables or Markdown; `Csv` is the long form, one row per noise and effect. JSON is
-/// the answer itself.
-pub fn text(answer: &Answer, format: Format) -> String {
+/// the answer itself. Tables fit a terminal.
+pub fn text(answer: &Answer, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Csv => long(answer).render(Format::Csv),
-        format => page(answer, format),
+        format => page(answer, format, terminal),
     }
 }
 
-fn page(answer: &Answer, format: Format) -> String {
+fn page(answer: &Answer, format: Format, terminal: Option<Terminal>) -> String {
     let markdown = format == Format::Markdown;
     let mut out = String::new();
     if let Some(left_out) = left_out(answer) {
-        out += &wrapped(&left_out);
+        out += &wrapped(&left_out, terminal);
     }
     let mut part = |title: &str, table: Table, below: &[String]| {
         let heading = if markdown { format!("### {title}\n\n") } else { format!("{title}\n") };
         let below: String = match (markdown, below.is_empty()) {
             (_, true) => String::new(),
             (true, _) => format!("\n{}\n", below.join("  \n")),
-            (false, _) => below.iter().map(|line| format!("  {line}\n")).collect(),
+            (false, _) => below.iter().map(|line| fitted(&format!("  {line}\n"), terminal)).collect(),
         };
         let gap = if out.is_empty() { "" } else { "\n" };
-        out += &format!("{gap}{heading}{}{below}", table.render(format));
+        let table = match terminal {
+            Some(terminal) if !markdown => table.fitted(terminal.width),
+            _ => table.render(format),
+        };
+        out += &format!("{gap}{heading}{table}{below}");
     };
     if !answer.cells.is_empty() {
         part(&format!("Noise: {}", answer.source), cells_table(answer), &unstable(answer));

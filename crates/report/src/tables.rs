@@ -5,12 +5,13 @@ use model::machine::HOST;
 
 use crate::answers;
 use crate::background;
+use crate::chart::Terminal;
 use crate::json::json_pretty;
 use crate::paired::paired_tables;
 use crate::scalability;
 use crate::scripts;
 use crate::spans;
-use crate::text_width::{TEXT_WIDTH, wrapped};
+use crate::text_width::{fitted, text_width, wrapped};
 use analysis::overview::by_cause;
 use analysis::overview::view::{
     Column, Confound, Finding, FindingGroup, Panel, Point, Row, Run, Trial, View,
@@ -23,74 +24,74 @@ const SUSPECT: &str = "†";
 /// Marks a cell that has a trial which is not used.
 const INVALID: &str = "‡";
 /// The view as text: for people as a table or Markdown; `Csv` is the long form, one row per trial with full precision;
-/// `Json` is the view itself.
-pub fn tables(view: &View, format: Format) -> String {
+/// `Json` is the view itself. Text for people fits a terminal.
+pub fn tables(view: &View, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Json => json_pretty(view) + "\n",
         Format::Csv => long(view).render(Format::Csv),
-        Format::Table | Format::Markdown => page(view, format),
+        Format::Table | Format::Markdown => page(view, format, terminal),
     }
 }
 
-fn page(view: &View, format: Format) -> String {
+fn page(view: &View, format: Format, terminal: Option<Terminal>) -> String {
     let heading = |text: &str| match format {
         Format::Markdown => format!("### {text}\n\n"),
         _ => format!("{text}\n"),
     };
     let mut out = String::new();
     for line in view.runs.iter().map(run_line).chain(view.environment.machine.clone()) {
-        out.push_str(&line);
-        out.push_str(if format == Format::Markdown { "  \n" } else { "\n" });
+        out += &match format {
+            Format::Markdown => format!("{line}  \n"),
+            _ => fitted(&format!("{line}\n"), terminal),
+        };
     }
     if !view.answers.is_empty() {
         out.push('\n');
-        out.push_str(&answers::in_format(&view.answers, format, TEXT_WIDTH));
+        out.push_str(&answers::in_format(&view.answers, format, text_width(terminal)));
     }
     for table in paired_tables(&view.paired) {
         out.push('\n');
         out.push_str(&heading(&table.title));
-        out.push_str(&table.render(format, None));
+        out.push_str(&table.render(format, terminal));
         if !table.notes.is_empty() {
-            out.push_str(&below(&table.notes, format));
+            out.push_str(&below(&table.notes, format, terminal));
         }
     }
     for panel in &view.panels {
         out.push('\n');
-        out.push_str(&heading(&title(panel)));
-        let shown: Vec<usize> = (0..view.columns.len()).filter(|column| has_trials(panel, *column)).collect();
-        out.push_str(&table(view, panel, &shown).render(format));
-        out.push_str(&legend(view, panel, &shown, format));
+        out.push_str(&fitted(&heading(&title(panel)), terminal));
+        out += &of_panel(view, panel, format, terminal);
         if let Some(sweeps) = scalability::table(panel, &view.columns) {
             out.push('\n');
-            out.push_str(&sweeps.render(format));
-            out.push_str(&below(&[scalability::LEGEND.to_owned()], format));
+            out.push_str(&in_format(&sweeps, format, terminal));
+            out.push_str(&below(&[scalability::LEGEND.to_owned()], format, terminal));
         }
         if let Some(table) = scripts::table(panel, &view.columns) {
             out.push('\n');
-            out.push_str(&table.render(format));
+            out.push_str(&in_format(&table, format, terminal));
         }
         if let Some(table) = background::table(panel, &view.columns) {
             out.push('\n');
-            out.push_str(&table.render(format));
+            out.push_str(&in_format(&table, format, terminal));
         }
         if let Some(one_by_one) = spans::table(panel, &view.columns) {
             out.push('\n');
-            out.push_str(&one_by_one.render(format));
-            out.push_str(&below(&spans::LEGEND.map(str::to_owned), format));
+            out.push_str(&in_format(&one_by_one, format, terminal));
+            out.push_str(&below(&spans::LEGEND.map(str::to_owned), format, terminal));
             out.push_str(&spans::charts(panel, &view.columns, format));
         }
     }
     if !view.notes.is_empty() {
         out.push('\n');
-        out.push_str(&view.notes.iter().map(|note| wrapped(note)).collect::<String>());
+        out.push_str(&view.notes.iter().map(|note| wrapped(note, terminal)).collect::<String>());
     }
-    out.push_str(&kernels(view, format));
-    out.push_str(&confounds(view, format));
+    out.push_str(&kernels(view, format, terminal));
+    out.push_str(&confounds(view, format, terminal));
     out
 }
 
 /// Kernels that the campaign's levels stand for, unless the levels name them in full.
-fn kernels(view: &View, format: Format) -> String {
+fn kernels(view: &View, format: Format, terminal: Option<Terminal>) -> String {
     let mut lines: Vec<String> = Vec::new();
     for column in &view.columns {
         let Some(level) = column.levels.get(Factor::Kernel.name()).filter(|level| *level != HOST) else {
@@ -104,11 +105,11 @@ fn kernels(view: &View, format: Format) -> String {
             }
         }
     }
-    if lines.is_empty() { String::new() } else { below(&lines, format) }
+    if lines.is_empty() { String::new() } else { below(&lines, format, terminal) }
 }
 
 /// Differences that confound the comparison. Long values (build options) are cut.
-fn confounds(view: &View, format: Format) -> String {
+fn confounds(view: &View, format: Format, terminal: Option<Terminal>) -> String {
     const MAX_CHARS: usize = 40;
     let confounds = &view.environment.confounds;
     if confounds.is_empty() {
@@ -127,7 +128,7 @@ fn confounds(view: &View, format: Format) -> String {
         };
         table.push(vec![baseline.clone(), level.clone(), what.clone(), shown(before), shown(after)]);
     }
-    format!("\n{heading}{}", table.render(format))
+    format!("\n{heading}{}", in_format(&table, format, terminal))
 }
 
 pub(crate) fn run_line(run: &Run) -> String {
@@ -168,12 +169,53 @@ fn common_n(panel: &Panel) -> Option<usize> {
     n.all(|n| n == first).then_some(first)
 }
 
-fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
+/// What a panel's table has.
+struct Layout {
+    /// Indices of the columns with trials.
+    shown: Vec<usize>,
+    has_ranges: bool,
+}
+
+/// A panel's figures. On a terminal that is too narrow for them, the ranges are left out, then each column has a table.
+fn of_panel(view: &View, panel: &Panel, format: Format, terminal: Option<Terminal>) -> String {
+    let shown: Vec<usize> = (0..view.columns.len()).filter(|column| has_trials(panel, *column)).collect();
+    let mut layout = Layout { shown, has_ranges: true };
+    let width = terminal.filter(|_| format == Format::Table).map_or(usize::MAX, |terminal| terminal.width);
+    let mut all = table(view, panel, &layout);
+    if all.width() > width {
+        layout.has_ranges = false;
+        all = table(view, panel, &layout);
+    }
+    let tables = if all.width() <= width { vec![all] } else { by_column(view, panel, &layout) };
+    let tables: Vec<String> = tables.iter().map(|table| in_format(table, format, terminal)).collect();
+    tables.join("\n") + &legend(view, panel, &layout, format, terminal)
+}
+
+/// A table for each column but the first, next to that one.
+fn by_column(view: &View, panel: &Panel, layout: &Layout) -> Vec<Table> {
+    let [first, others @ ..] = layout.shown.as_slice() else { return Vec::new() };
+    let pair = |other: &usize| {
+        let layout = Layout { shown: vec![*first, *other], has_ranges: layout.has_ranges };
+        table(view, panel, &layout)
+    };
+    others.iter().map(pair).collect()
+}
+
+/// A table in a format; one that is too wide for a terminal has columns below its rows.
+fn in_format(table: &Table, format: Format, terminal: Option<Terminal>) -> String {
+    match terminal {
+        Some(terminal) if format == Format::Table => table.fitted(terminal.width),
+        _ => table.render(format),
+    }
+}
+
+fn table(view: &View, panel: &Panel, layout: &Layout) -> Table {
     let with_n = common_n(panel).is_none();
+    let has_ranges = layout.has_ranges;
     let mut heads = vec!["#clients".to_owned()];
-    for &column in shown {
+    for &column in &layout.shown {
         heads.push(format!("#{}", view.columns[column].label));
-        heads.push("#min – max".to_owned());
+        heads.extend(has_ranges.then(|| "#min – max".to_owned()));
         heads.extend(panel.figure.secondary.map(|secondary| format!("#{secondary}")));
         heads.extend(with_n.then(|| "#n".to_owned()));
         if column > 0 {
@@ -183,10 +225,10 @@ fn table(view: &View, panel: &Panel, shown: &[usize]) -> Table {
     let mut table = Table::new(heads);
     for row in &panel.rows {
         let mut fields = vec![row.clients.map_or_else(|| GAP.to_owned(), |clients| clients.to_string())];
-        for &column in shown {
+        for &column in &layout.shown {
             let point = row.points[column].as_ref();
             fields.push(mean(point, room_for_marks(panel, column)));
-            fields.push(range(point));
+            fields.extend(has_ranges.then(|| range(point)));
             let secondary = || point.and_then(|point| point.secondary).map_or(GAP.to_owned(), figures::tps);
             fields.extend(panel.figure.secondary.map(|_| secondary()));
             fields.extend(with_n.then(|| point.map_or(GAP.to_owned(), |point| point.n.to_string())));
@@ -228,10 +270,11 @@ fn marks(point: &Point) -> Vec<&'static str> {
 }
 
 /// Legend of the columns and marks: what made trials suspect or invalid, by cause.
-fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String {
+fn legend(view: &View, panel: &Panel, layout: &Layout, format: Format, terminal: Option<Terminal>) -> String {
     let n = common_n(panel).map(|n| format!(" of {}", counted(n, "run"))).unwrap_or(" of n runs".to_owned());
-    let mut lines = vec![format!("geometric mean and range{n}; {} is better", panel.figure.better)];
-    if let [0, _, ..] = shown {
+    let range = if layout.has_ranges { " and range" } else { "" };
+    let mut lines = vec![format!("geometric mean{range}{n}; {} is better", panel.figure.better)];
+    if let [0, _, ..] = layout.shown[..] {
         lines[0] += &format!("; Δ: its change against {}", view.columns[0].label);
     }
     for (validity, mark, what) in
@@ -271,7 +314,7 @@ fn legend(view: &View, panel: &Panel, shown: &[usize], format: Format) -> String
             }
         }
     }
-    below(&lines, format)
+    below(&lines, format, terminal)
 }
 
 /// `8 clients, PostgreSQL 18.1`.
@@ -286,10 +329,10 @@ fn place(row: &Row, column: &Column, trial: &Trial) -> String {
 }
 
 /// Lines that explain the table above them.
-fn below(lines: &[String], format: Format) -> String {
+fn below(lines: &[String], format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Markdown => format!("\n{}\n", lines.join("  \n")),
-        _ => lines.iter().map(|line| format!("  {line}\n")).collect(),
+        _ => lines.iter().map(|line| fitted(&format!("  {line}\n"), terminal)).collect(),
     }
 }
 

@@ -1,9 +1,26 @@
-//! The width of text that is not fitted to a terminal.
+//! The width of text.
 
-/// Columns of text in a file or pipe.
+use plaintext::wrap;
+
+use crate::chart::Terminal;
+
+/// Most columns of text, and those in a file or pipe.
 pub(crate) const TEXT_WIDTH: usize = 100;
 
-/// A line wrapped at [`TEXT_WIDTH`]; continuation lines are indented.
-pub(crate) fn wrapped(line: &str) -> String {
-    plaintext::wrap(line, TEXT_WIDTH)
+/// Columns of text on a terminal, or in a file.
+pub(crate) fn text_width(terminal: Option<Terminal>) -> usize {
+    terminal.map_or(TEXT_WIDTH, |terminal| terminal.width.min(TEXT_WIDTH))
+}
+
+/// A line wrapped to [`text_width`]; continuation lines are indented.
+pub(crate) fn wrapped(line: &str, terminal: Option<Terminal>) -> String {
+    wrap(line, text_width(terminal))
+}
+
+/// Lines wrapped to the width of a terminal; in a file they are not wrapped.
+pub(crate) fn fitted(text: &str, terminal: Option<Terminal>) -> String {
+    match terminal {
+        Some(terminal) => text.lines().map(|line| wrap(line, terminal.width)).collect(),
+        None => text.to_owned(),
+    }
 }

@@ -97,7 +97,7 @@ fn a_report_gives_no_verdict_on_what_was_emulated_in_real_time_and_says_why() {
     let sentence = &view.answers[0].sentence;
     assert!(sentence.starts_with("tps: 2 of 4 cells regressed, 2 no verdict"), "{sentence}");
 
-    let tables = tables(&view, Format::Table);
+    let tables = tables(&view, Format::Table, None);
     let page = in_one_line(&tables);
     assert_eq!(page.matches(NO_VERDICT).count(), 1, "{page}");
     assert_eq!(page.matches(PATH_LENGTH).count(), 1, "{page}");
@@ -134,7 +134,7 @@ fn nothing_is_noted_where_nothing_was_emulated() {
     bundles.runs(&on("6.1", Acceleration::Kvm, 4), &STEADY);
     let view = read(&bundles.reader(), &RunSelection::Latest).unwrap();
     assert!(view.notes.is_empty());
-    assert!(!tables(&view, Format::Table).contains("instructions"));
+    assert!(!tables(&view, Format::Table, None).contains("instructions"));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_history_has_a_series_for_each_acceleration_and_searches_no_emulated_time() 
     let tested: Vec<Tested> = found.series.iter().map(|series| series.tested).collect();
     assert_eq!(tested, [Tested::Emulated, Tested::Yes]);
     assert_eq!(found.shifts.len(), 1);
-    let page = in_one_line(&report::history::text(&found, Format::Table, false));
+    let page = in_one_line(&report::history::text(&found, Format::Table, None));
     assert!(page.contains("been emulated in real time: no verdict"), "{page}");
     assert!(page.contains(PATH_LENGTH), "{page}");
 }

@@ -92,7 +92,7 @@ fn the_kernels_of_2016_shift_where_expected() {
             ("4.4.7", "4.5.1", cells(&["1500/1"])),
         ]
     );
-    let page = text(&found, Format::Table, false);
+    let page = text(&found, Format::Table, None);
     for part in [
         "B  between 3.7.10 and 3.8.13: REGRESSION -10.7% in 6 of 9 cells (-11.9% to -9.3%)\n",
         "C  between 3.10.101 and 3.11.10: IMPROVEMENT +9.8% in 2 of 9 cells (+2.4% to +17.7%)\n",
@@ -153,7 +153,7 @@ fn a_control_cancels_drift_of_the_machine() {
     assert_eq!(relative.series.len(), 1, "the control has no series");
     let ratio = relative.shifts[0].event.ratio;
     assert!((ratio - 0.9).abs() < 0.002, "{ratio}");
-    let page = text(&relative, Format::Table, false);
+    let page = text(&relative, Format::Table, None);
     assert!(page.starts_with(
         "transactions per second, relative to server=old\nover date: 30 steps, 2026-11-21 to 2026-12-20, "
     ));
@@ -166,7 +166,7 @@ fn a_night_without_its_control_has_no_point() {
     let control = Some("server=old".parse().unwrap());
     let found = history(&bundles.reader(), &Request { control, ..request(HistoryAxis::Date) }).unwrap();
     assert_eq!((found.trials.without_control, found.series[0].medians[30]), (1, None));
-    assert!(text(&found, Format::Table, false).contains("1 without a control in their run, not used\n"));
+    assert!(text(&found, Format::Table, None).contains("1 without a control in their run, not used\n"));
 }
 
 fn accept(history: &mut History, bundles: &Bundles, at: &str) -> Result<(), String> {
@@ -192,12 +192,12 @@ fn accepted_shifts_hit_no_gate_and_have_author_and_reason() {
     let mut again = history(&bundles.reader(), &asked()).unwrap();
     assert!(!again.gates_state().hit);
     assert_eq!((again.shifts.len(), again.accepted.len()), (2, 2));
-    let page = text(&again, Format::Table, false);
+    let page = text(&again, Format::Table, None);
     assert!(page.contains("; 2 accepted\n") && page.contains(" by ann: known\n"), "{page}");
     // Accepted only for the selected cells.
     let all = history(&bundles.reader(), &Request { selectors: Vec::new(), ..asked() }).unwrap();
     assert_eq!(all.gates[0].hit.len(), 1);
-    assert!(text(&all, Format::Table, false).contains("accepted for 1 of 2 cells on "));
+    assert!(text(&all, Format::Table, None).contains("accepted for 1 of 2 cells on "));
     // Not accepted for another history.
     let control = Some("server=old".parse().unwrap());
     assert!(history(&bundles.reader(), &Request { control, ..asked() }).unwrap().gates_state().hit);
@@ -255,7 +255,7 @@ fn higher_latency_is_a_regression() {
     let bundles = nights();
     let asked = Request { metric: "latency.p99".parse().unwrap(), ..request(HistoryAxis::Date) };
     let found = history(&bundles.reader(), &asked).unwrap();
-    let page = text(&found, Format::Table, false);
+    let page = text(&found, Format::Table, None);
     assert!(page.contains("between 2026-12-10 and 2026-12-11: REGRESSION +11.2%"), "{page}");
 }
 
@@ -316,7 +316,7 @@ fn versions_are_in_their_order_and_of_one_server() {
     let labels: Vec<&str> = found.steps.iter().map(|step| step.label.as_str()).collect();
     assert_eq!((labels, found.order, found.series.len()), (versions.into(), Order::Version, 1));
     assert_eq!((found.series[0].tested, changes(&found)), (Tested::Yes, vec![]));
-    assert!(text(&found, Format::Table, false).contains("\nno shift in 1 cell\n"));
+    assert!(text(&found, Format::Table, None).contains("\nno shift in 1 cell\n"));
 
     // It never answered: the trial is counted with the others of its run.
     bundles.write(with_validity(record(cell("12", 8), 1.0), Status::Invalid, "server-exited"));
@@ -389,7 +389,7 @@ fn cells_that_cannot_be_searched_have_reasons() {
     assert_eq!(tested, [Tested::NoRatio, Tested::Invalid, Tested::FewPoints]);
     assert!(found.is_invalid());
     assert_eq!(found.gates[0].undecided, [0, 1, 2]);
-    let page = text(&found, Format::Table, false);
+    let page = text(&found, Format::Table, None);
     for part in [
         "12 invalid, not used: server-exited 12\n",
         "clients 4 has fewer than 10 steps: too few to find a change\n",
@@ -489,7 +489,7 @@ fn json_and_csv_are_complete() {
     assert_eq!((&change["after"], &change["verdict"]), (&20.into(), &"REGRESSION".into()));
     assert_eq!(json["cells"][0]["points"][0]["trials"].as_array().unwrap().len(), 3);
 
-    let csv = text(&found, Format::Csv, false);
+    let csv = text(&found, Format::Csv, None);
     let mut lines = csv.lines();
     let heads: Vec<&str> = lines.next().unwrap().split(',').collect();
     assert!(lines.clone().all(|line| line.split(',').count() == heads.len()));
@@ -502,7 +502,7 @@ fn json_and_csv_are_complete() {
 #[test]
 fn markdown_says_what_shifted_first() {
     let bundles = nights();
-    let page = text(&history_over(&bundles, HistoryAxis::Date), Format::Markdown, false);
+    let page = text(&history_over(&bundles, HistoryAxis::Date), Format::Markdown, None);
     let place = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} is not in\n{page}"));
     let shift = place("- **between 2026-11-30 and 2026-12-01: REGRESSION -7.9% in 2 of 2 cells");
     assert!(place("2 shifts in 2 cells") < shift && shift < place("<summary>2 cells</summary>"));

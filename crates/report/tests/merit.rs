@@ -53,7 +53,7 @@ fn in_one_line(compared: &Compared) -> String {
 
 fn panels(bundles: &Bundles) -> (Vec<Panel>, String) {
     let view = overview::read(&bundles.reader(), &RunSelection::Latest).unwrap();
-    let text = tables(&view, Format::Table);
+    let text = tables(&view, Format::Table, None);
     (view.panels, text)
 }
 
@@ -369,7 +369,7 @@ fn a_report_has_the_verdict_of_compare_on_each_script() {
     assert_eq!(scripts.iter().map(|of| of.transactions).collect::<Vec<_>>(), [900, 100]);
     let mean = scripts[1].latency.as_ref().unwrap().mean_us.unwrap();
     assert!((mean - 1400.0).abs() < 2.0, "{mean}");
-    let page = tables(&view, Format::Table);
+    let page = tables(&view, Format::Table, None);
     let line =
         page.lines().find(|line| line.starts_with("write.sql") && line.contains("PostgreSQL 18")).unwrap();
     assert!(line.contains("1.401") && line.contains("+40.0%") && line.ends_with("REGRESSION"), "{page}");

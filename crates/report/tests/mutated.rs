@@ -214,7 +214,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
         && let Ok(Some(view)) = overview::read_run(&reader, &trial.run.id)
     {
         for format in [Format::Table, Format::Csv, Format::Json] {
-            report::tables(&view, format);
+            report::tables(&view, format, None);
         }
         if is_thorough {
             report::file(&reader, view, report::MAX_DETAIL_BYTES).unwrap();
@@ -259,7 +259,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
             repository: None,
         };
         if let Ok(history) = history(&reader, &request) {
-            report::history::text(&history, Format::Table, false);
+            report::history::text(&history, Format::Table, None);
         }
     }
     let _ = SelectedNoise::read(&reader, Some(&of_id), None, "here");

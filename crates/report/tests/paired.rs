@@ -362,7 +362,7 @@ fn tables_show_sessions_intervals_and_what_is_left() {
     let planted = |cell: &Cell| if cell.server == "18" && cell.clients == 4 { loss(0.05) } else { SAME };
     let bundles = stored(records(TWO, 30, planted));
     let view = overview::read(&bundles.reader(), &RunSelection::Latest).unwrap();
-    insta::assert_snapshot!("report", report::tables(&view, Format::Table));
+    insta::assert_snapshot!("report", report::tables(&view, Format::Table, None));
     let compared = compared(&bundles, ["server=17", "server=18"], &[], &["tps < -3%"]);
     insta::assert_snapshot!("compare", report::compare::text(&compared, Format::Table, None));
     let terminal = report::Terminal { width: 110, colours: false };

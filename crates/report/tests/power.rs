@@ -77,7 +77,7 @@ fn runs_are_reported_for_the_median_and_the_worst_cell_and_unstable_ones_are_nam
     assert!(noises[1]["effects"][1]["runs"].as_u64() > noises[0]["effects"][1]["runs"].as_u64());
     let modes = json["cells"].as_array().unwrap().last().unwrap();
     assert_eq!(modes["effects"], serde_json::Value::Null, "no number of runs helps");
-    let text = text(&answer, Format::Table);
+    let text = text(&answer, Format::Table, None);
     let named = "no number of runs helps: 18 default select-only scale 10 clients 16 prepared unix 10s: two modes, 50";
     assert!(text.contains(named), "{text}");
     let first = text.lines().next().unwrap();
@@ -110,14 +110,14 @@ fn where_every_cell_is_unstable_no_runs_are_reported() {
     bundles.runs(&cell("18", 16), &MODES);
     let answer = question().of_cells("these".to_owned(), &known(&bundles));
     assert!(!answer.has_figures());
-    let csv = text(&answer, Format::Csv);
+    let csv = text(&answer, Format::Csv, None);
     assert_eq!(csv.lines().count(), 2, "the cell itself is there: {csv}");
 }
 
 #[test]
 fn given_noise_needs_no_store() {
     let answer = question().at(0.02);
-    let csv = text(&answer, Format::Csv);
+    let csv = text(&answer, Format::Csv, None);
     let rows: Vec<Vec<&str>> = csv.lines().map(|line| line.split(',').collect()).collect();
     assert_eq!(rows.len(), 3);
     assert_eq!(rows[2][..7], ["given", "0.02", "", "0.01", "0.95", "0.05", "9"]);

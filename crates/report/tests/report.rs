@@ -33,7 +33,7 @@ fn point<'a>(view: &'a View, workload: &str, clients: u32, column: usize) -> Opt
 
 #[test]
 fn scans_one_by_one_are_a_table_and_charts() {
-    insta::assert_snapshot!(tables(&fixture::scans(), Format::Markdown));
+    insta::assert_snapshot!(tables(&fixture::scans(), Format::Markdown, None));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn kernels_are_in_the_order_of_their_versions_after_the_baseline() {
     let view = overview(&trials, &contexts);
     let kernels: Vec<&str> = view.columns.iter().map(|column| column.levels["kernel"].as_str()).collect();
     assert_eq!(kernels, ["6.12", "6.1", "linux-image-6.1.*-amd64", "6.2", "./older", "./bzImage"]);
-    let page = tables(&view, Format::Table);
+    let page = tables(&view, Format::Table, None);
     assert!(page.contains("kernel ./older: Linux 5.4.0"), "{page}");
 }
 
@@ -313,7 +313,7 @@ fn an_unusual_first_run_is_reported_with_its_cell() {
     let apart = point(&view, "select-only", 8, 1).unwrap().first_run_apart.unwrap();
     assert!((apart + 0.1017).abs() < 0.001, "{apart}");
     assert_eq!(point(&view, "select-only", 8, 0).unwrap().first_run_apart, None);
-    let printed = tables(&view, Format::Table);
+    let printed = tables(&view, Format::Table, None);
     let line =
         "the first run differs from the others, as after a cold start: 8 clients, PostgreSQL 18.1 (-10.2%)";
     assert!(printed.contains(line), "{printed}");
@@ -386,7 +386,7 @@ fn other_facts_are_shown_only_if_they_differ() {
 #[test]
 fn every_trial_is_a_row_of_the_csv() {
     let (trials, _) = fixture::trials();
-    let csv = tables(&fixture::view(), Format::Csv);
+    let csv = tables(&fixture::view(), Format::Csv, None);
     assert_eq!(csv.lines().count(), 1 + trials.len());
     for trial in &trials {
         let tps = trial.summary.as_ref().unwrap().tps.to_string();
@@ -447,22 +447,22 @@ fn stored_trials_make_the_same_view() {
 #[test]
 fn an_empty_store_has_a_view() {
     let view = overview(&[], &BTreeMap::new());
-    assert_eq!(tables(&view, Format::Table), "");
+    assert_eq!(tables(&view, Format::Table, None), "");
     assert!(view.panels.is_empty() && view.columns.is_empty());
 }
 
 #[test]
 fn as_a_table() {
-    insta::assert_snapshot!(tables(&fixture::view(), Format::Table));
+    insta::assert_snapshot!(tables(&fixture::view(), Format::Table, None));
 }
 
 #[test]
 fn as_markdown() {
-    insta::assert_snapshot!(tables(&fixture::view(), Format::Markdown));
+    insta::assert_snapshot!(tables(&fixture::view(), Format::Markdown, None));
 }
 
 #[test]
 fn as_csv() {
-    let csv = tables(&fixture::view(), Format::Csv);
+    let csv = tables(&fixture::view(), Format::Csv, None);
     insta::assert_snapshot!(csv.lines().take(4).collect::<Vec<_>>().join("\n"));
 }

@@ -135,15 +135,15 @@ fn a_report_has_multiples_of_the_lone_scan() {
         .collect();
     let trials: Vec<_> = records.into_iter().map(|record| record.trial).collect();
     let view = overview(&trials, &contexts);
-    let text = tables(&view, Format::Table);
+    let text = tables(&view, Format::Table, None);
     insta::assert_snapshot!(text);
-    let json: serde_json::Value = serde_json::from_str(&tables(&view, Format::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&tables(&view, Format::Json, None)).unwrap();
     let together = &json["panels"][0]["rows"][1]["points"][0]["runs"][0]["spans"];
     assert_eq!(together["lone_us"].as_f64(), Some(14e6));
     assert_eq!(together["each"].as_array().unwrap().len(), 8);
 
     // Without the lone client's trial there is no multiple.
     let alone = overview(&trials[1..], &contexts);
-    let json: serde_json::Value = serde_json::from_str(&tables(&alone, Format::Json)).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&tables(&alone, Format::Json, None)).unwrap();
     assert!(json["panels"][0]["rows"][0]["points"][0]["runs"][0]["spans"]["lone_us"].is_null());
 }

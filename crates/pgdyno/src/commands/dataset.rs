@@ -6,7 +6,7 @@ use plaintext::table::Format;
 use server::Template;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print, print_json, print_table};
 use report::datasets::List;
 
 /// List and remove data sets
@@ -91,7 +91,7 @@ impl ListArgs {
         let document = List::read(cache)?;
         match self.format.get() {
             Format::Json => print_json(&document)?,
-            format => print(&document.table().render(format))?,
+            format => print_table(&document.table(), format)?,
         }
         Ok(Exit::Ok)
     }

@@ -182,11 +182,9 @@ impl HistoryArgs {
             history.decide(reading.store(), decision)?;
         }
         let shown = |format, terminal: Option<Terminal>| match format {
-            ResultFormat::Table => {
-                Ok(text(&history, Format::Table, terminal.is_some_and(|terminal| terminal.colours)))
-            }
-            ResultFormat::Csv => Ok(text(&history, Format::Csv, false)),
-            ResultFormat::Markdown => Ok(text(&history, Format::Markdown, false)),
+            ResultFormat::Table => Ok(text(&history, Format::Table, terminal)),
+            ResultFormat::Csv => Ok(text(&history, Format::Csv, None)),
+            ResultFormat::Markdown => Ok(text(&history, Format::Markdown, None)),
             ResultFormat::Json => reading.json(&Document::new(&history)),
             ResultFormat::Junit => Ok(junit(&history, in_report(self.undecided))),
             ResultFormat::GithubBenchmark => json(&github_benchmark(&history)),

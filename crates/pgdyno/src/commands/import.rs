@@ -18,7 +18,7 @@ use report::imports::{Document, table};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print_json, print_table};
 use crate::store_arg::StoreArg;
 
 /// Import results: of other stores, of pgbench (output and logs), tables, pgbench-tools' exports
@@ -105,7 +105,7 @@ impl TargetArgs {
         }
         match self.format.get() {
             Format::Json => print_json(&Document::new(import, &run))?,
-            format => print(&table(import, &run).render(format))?,
+            format => print_table(&table(import, &run), format)?,
         }
         Ok(Exit::Ok)
     }

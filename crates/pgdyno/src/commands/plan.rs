@@ -14,7 +14,7 @@ use store::Store;
 
 use crate::campaign_arg::CampaignArg;
 use crate::exit::{Exit, Usage};
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::progress::PreparationProgress;
 use crate::store_arg::StoreArg;
 
@@ -70,7 +70,7 @@ impl PlanArgs {
         let power = power_of_plan(&plan, &root);
         match self.format.get() {
             Format::Json => print_json(&Document::new(&plan, &confounds, power.as_ref()))?,
-            format => print(&text(&plan, format))?,
+            format => print(&text(&plan, format, terminal()))?,
         }
         let unsupported = unsupported(&plan, &PreparationProgress::new())?
             .into_iter()

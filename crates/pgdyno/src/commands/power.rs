@@ -12,7 +12,7 @@ use runner::HostContext;
 
 use crate::completion;
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Compute how many runs detect a change, at the noise of this machine
@@ -83,7 +83,7 @@ impl PowerArgs {
         match (self.format.get(), &reading) {
             (Format::Json, Some(reading)) => reading.print_json(&answer)?,
             (Format::Json, None) => print_json(&answer)?,
-            (format, _) => print(&text(&answer, format))?,
+            (format, _) => print(&text(&answer, format, terminal()))?,
         }
         if !answer.has_figures() {
             note("every cell is unstable: find the cause before comparing anything\n");

@@ -7,7 +7,7 @@ use clap::Args;
 use report::ReportFile;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, command_line, note, print};
+use crate::output::{FormatArg, command_line, note, print, terminal};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Show the results of a run: tables, data, or a page for the browser
@@ -48,7 +48,7 @@ impl ReportArgs {
         let mut view = analysis::overview::read(&reading, &self.run.get())?;
         note(&headline(&view));
         let Some(path) = self.output.as_deref() else {
-            print(&report::tables(&view, self.format.get()))?;
+            print(&report::tables(&view, self.format.get(), terminal()))?;
             return Ok(Exit::Ok);
         };
         view.made_by = Some(command_line(&[]));

@@ -23,3 +23,4 @@ mod process_limits;
 mod schema;
 mod share;
 mod show;
+mod terminal;

@@ -146,14 +146,24 @@ impl<'a> Rows<'a> {
         // The verdicts go below with the chart: the table is wide enough without them.
         table.columns.pop();
         table.rows.iter_mut().for_each(|row| drop(row.pop()));
+        let has_class = table.columns.last().is_some_and(|column| column.name == "class");
+        let mut classes: Vec<Option<String>> = vec![None; self.rows.len()];
+        if has_class && table.width() > terminal.width {
+            table.columns.pop();
+            classes = table.rows.iter_mut().map(Vec::pop).collect();
+        }
         let out = self.grouped(&table, |line, _| line.to_owned());
         let down = self.down();
         let mut below =
             Table { columns: table.columns[..usize::from(down.is_some())].to_vec(), rows: Vec::new() };
         below.columns.push(Column { name: "verdict".to_owned(), numeric: false });
-        for row in &self.rows {
+        if classes.iter().any(Option::is_some) {
+            below.columns.push(Column { name: "class".to_owned(), numeric: false });
+        }
+        for (row, class) in self.rows.iter().zip(classes) {
             let label = down.map(|factor| self.level(row, factor)).into_iter();
-            below.push(label.chain([row.judged.outcome.name(better).to_owned()]).collect());
+            let verdict = row.judged.outcome.name(better).to_owned();
+            below.push(label.chain([verdict]).chain(class).collect());
         }
         if let Some(width) = terminal.width_left(below.width() + table::BETWEEN).filter(is_enough) {
             self.add_chart(&mut below, width);

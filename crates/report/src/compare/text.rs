@@ -19,7 +19,7 @@ use plaintext::figures::{self, counted};
 use plaintext::table::Format;
 use plaintext::wrap;
 
-use crate::text_width::TEXT_WIDTH;
+use crate::text_width::text_width;
 
 /// A comparison as text: `Table` is aligned text, with charts on a terminal; `Markdown` folds away the cells without a
 /// verdict and those that did not change; `Csv` is the long form, one row per metric and cell. JSON is [`super::Document`].
@@ -32,7 +32,7 @@ pub fn text(compared: &Compared, format: Format, terminal: Option<Terminal>) -> 
 }
 
 fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
-    let width = terminal.map_or(TEXT_WIDTH, |terminal| terminal.width.min(TEXT_WIDTH));
+    let width = text_width(terminal);
     let wrapped = |line: &str| wrap(line, width);
     let sides = compared.sides.iter().flat_map(|side| {
         let mut lines = side_lines(side);

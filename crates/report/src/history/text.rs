@@ -11,26 +11,29 @@ use analysis::history::{History, HistoryAxis, Order, Series, Shift, Tested};
 
 use super::csv;
 use crate::chart::Columns;
+use crate::chart::Terminal;
 use crate::compare::rows::{colour, figures_of, p};
-use crate::text_width::{TEXT_WIDTH, wrapped};
+use crate::text_width::{TEXT_WIDTH, text_width, wrapped};
 use analysis::levels::{in_words, part, varied};
 use analysis::notes;
 use plaintext::figures::{change, counted};
 use plaintext::table::{Format, GAP, Table};
 
-/// A history as text: `Table` is aligned text, in colours if these are enabled; `Csv` is one row per cell and step.
+/// A history as text: `Table` is aligned text, which fits a terminal; `Csv` is one row per cell and step.
 /// JSON is [`super::Document`].
-pub fn text(history: &History, format: Format, colours: bool) -> String {
+pub fn text(history: &History, format: Format, terminal: Option<Terminal>) -> String {
     match format {
         Format::Csv => csv::table(history).render(Format::Csv),
         Format::Markdown => markdown(history),
-        Format::Table | Format::Json => page(history, colours),
+        Format::Table | Format::Json => page(history, terminal),
     }
 }
 
-fn page(history: &History, colours: bool) -> String {
+fn page(history: &History, terminal: Option<Terminal>) -> String {
+    let wrapped = |line: &str| wrapped(line, terminal);
+    let colours = terminal.is_some_and(|terminal| terminal.colours);
     let mut out: String = head(history).iter().map(|line| wrapped(line)).collect();
-    out += &format!("\n{}", cells(history).render(Format::Table));
+    out += &format!("\n{}", cells(history, text_width(terminal)).render(Format::Table));
     let tests = untested(history);
     out += &tests.iter().map(|line| wrapped(line)).collect::<String>();
     out += &format!("\n{}", wrapped(&sentence(history)));
@@ -73,7 +76,7 @@ fn markdown(history: &History) -> String {
             out += &format!("\n{}\n", lines.join("  \n"));
         }
     }
-    let table = cells(history).render(Format::Markdown);
+    let table = cells(history, TEXT_WIDTH).render(Format::Markdown);
     out + &format!(
         "\n<details>\n<summary>{}</summary>\n\n{table}\n</details>\n",
         counted(history.series.len(), "cell")
@@ -146,7 +149,7 @@ pub(super) fn letters(history: &History) -> impl Iterator<Item = char> {
     ('A'..='Z').chain('a'..='z').chain(std::iter::repeat('*')).take(history.shifts.len())
 }
 
-fn cells(history: &History) -> Table {
+fn cells(history: &History, width: usize) -> Table {
     // Relative to a control, a time has no unit.
     let are_times = history.metric.is_time() && history.control.is_none();
     let names: Vec<String> = match history.series.len() {
@@ -171,7 +174,7 @@ fn cells(history: &History) -> Table {
         + 2;
     let mut gaps: Vec<usize> = history.shifts.iter().map(|shift| shift.event.after).collect();
     gaps.dedup();
-    let columns = Columns::new(history.steps.len(), &gaps, TEXT_WIDTH.saturating_sub(used).max(10));
+    let columns = Columns::new(history.steps.len(), &gaps, width.saturating_sub(used).max(10));
     let mut marks: BTreeMap<usize, Vec<(usize, char)>> = BTreeMap::new();
     for (letter, shift) in letters(history).zip(&history.shifts) {
         for (series, _) in &shift.event.changes {

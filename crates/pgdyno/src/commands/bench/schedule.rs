@@ -5,9 +5,7 @@ use clap::Args;
 use driver::Stage;
 
 #[derive(Debug, Args)]
-#[command(
-    next_help_heading = "Open loop: transactions start when they are due, whether or not the server keeps up"
-)]
+#[command(next_help_heading = "Open loop: transactions start when due, whether or not the server keeps up")]
 pub(super) struct ScheduleArgs {
     /// Transactions per second of all clients together, such as 400/s
     #[arg(long, value_name = "RATE", conflicts_with_all = ["stage", "find_max"], value_parser = bench::positive_rate)]

@@ -6,7 +6,7 @@ use plaintext::table::Format;
 use report::kernels::List;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, print, print_json};
+use crate::output::{FormatArg, print_json, print_table};
 
 /// List fetched kernels: labels, release, package, size
 ///
@@ -26,7 +26,7 @@ impl ListArgs {
         let document = List::read(cache)?;
         match self.format.get() {
             Format::Json => print_json(&document)?,
-            format => print(&document.table().render(format))?,
+            format => print_table(&document.table(), format)?,
         }
         Ok(Exit::Ok)
     }

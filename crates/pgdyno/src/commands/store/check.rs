@@ -6,7 +6,7 @@ use report::bundles::{CheckDocument, counted_bundles, problem_lines, problem_tab
 use store::Store;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, print, print_json};
+use crate::output::{FormatArg, fitted, print, print_json, print_table};
 use crate::store_arg::StoreArg;
 
 /// Check every bundle and list problems
@@ -36,8 +36,8 @@ impl CheckArgs {
             Format::Table if found == 0 => {
                 print(&format!("{}: no problems\n", counted_bundles(check.bundles)))?
             }
-            Format::Table => print(&problem_lines(&check.problems))?,
-            format => print(&problem_table(&check.problems).render(format))?,
+            Format::Table => print(&fitted(&problem_lines(&check.problems)))?,
+            format => print_table(&problem_table(&check.problems), format)?,
         }
         match found {
             0 => Ok(Exit::Ok),

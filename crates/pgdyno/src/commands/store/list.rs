@@ -6,7 +6,7 @@ use report::bundles::{ListDocument, list_table, problem_lines};
 use store::Store;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print_json, print_table};
 use crate::store_arg::StoreArg;
 
 /// List the trials, oldest first
@@ -31,7 +31,7 @@ impl ListArgs {
         let listing = store.list()?;
         match self.format.get() {
             Format::Json => print_json(&ListDocument::new(&listing))?,
-            format => print(&list_table(&listing.trials).render(format))?,
+            format => print_table(&list_table(&listing.trials), format)?,
         }
         note(&problem_lines(&listing.rejected));
         Ok(Exit::Ok)

@@ -6,7 +6,7 @@ use report::bundles::{ReindexDocument, counted_bundles, problem_lines, problem_t
 use store::Store;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, note, print, print_json};
+use crate::output::{FormatArg, note, print, print_json, print_table};
 use crate::store_arg::StoreArg;
 
 /// Rebuild the index from the bundles
@@ -29,7 +29,7 @@ impl ReindexArgs {
         match self.format.get() {
             Format::Json => print_json(&ReindexDocument::new(&reindexed))?,
             Format::Table => print(&format!("{} in the index\n", counted_bundles(reindexed.bundles)))?,
-            format => print(&problem_table(&reindexed.rejected).render(format))?,
+            format => print_table(&problem_table(&reindexed.rejected), format)?,
         }
         note(&problem_lines(&reindexed.rejected));
         Ok(Exit::Ok)
