@@ -136,6 +136,7 @@ pub(crate) fn explain_trial(record: &TrialRecord) -> Result<CellExplanation, Not
 /// Explanation of one trial, or of those of one cell, as data.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplanationView {
     cell: String,
     trials: Vec<String>,
@@ -153,6 +154,7 @@ pub struct ExplanationView {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct PartView {
     place: &'static str,
     of: Option<String>,
@@ -162,6 +164,7 @@ struct PartView {
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct CauseView {
     name: &'static str,
     share: f64,

@@ -6,6 +6,7 @@ use store::Problem;
 /// A bundle that a result lacks because it, or a part that the result needs, can't be read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// Its name: the trial's id.
     pub bundle: String,

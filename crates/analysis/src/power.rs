@@ -43,6 +43,7 @@ pub struct Question {
 
 /// The answer: `pgdyno power --format json`, schema 2.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// Version of the document.
     pub schema: u32,
@@ -61,6 +62,7 @@ pub struct Answer {
 
 /// Answers at one noise.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoiseAnswer {
     /// `median`, `worst` or `given`, with the metric if there are several.
     pub of: String,
@@ -77,6 +79,7 @@ pub struct NoiseAnswer {
 
 /// Runs needed to detect a change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct EffectAnswer {
     /// The change, as a share.
     pub effect: f64,
@@ -88,6 +91,7 @@ pub struct EffectAnswer {
 
 /// The smallest change that a number of runs detects.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Detectable {
     /// Runs a side.
     pub runs: usize,
@@ -97,6 +101,7 @@ pub struct Detectable {
 
 /// Answers for a measured cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellAnswer {
     /// The cell as text.
     pub cell: String,

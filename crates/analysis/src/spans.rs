@@ -112,6 +112,7 @@ fn list_transactions(spans: &[TransactionSpan]) -> (Vec<Span>, Vec<SynchronizedE
 /// The transactions of a trial, such as scans. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Spans {
     /// Number of transactions, including failed ones.
     pub count: usize,
@@ -137,6 +138,7 @@ pub struct Spans {
 /// One transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// Name of the script.
     pub script: String,
@@ -157,6 +159,7 @@ pub struct Span {
 /// Transactions of different clients that ended together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SynchronizedEnds {
     /// Number of transactions.
     pub transactions: usize,

@@ -28,6 +28,7 @@ pub const SCHEMA: u32 = 1;
 /// One trial in detail.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Detail {
     /// [`SCHEMA`] of the pgdyno that wrote it.
     pub schema: u32,
@@ -69,6 +70,7 @@ pub struct Detail {
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Span {
     /// Start.
     pub start_us: i64,
@@ -79,6 +81,7 @@ pub struct Span {
 /// Throughput, failures and latency per interval, or per group of intervals of one phase. Lists are equally long.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Load {
     /// Start.
     pub start_us: Vec<i64>,
@@ -105,6 +108,7 @@ pub struct Load {
 /// Transactions by latency, over time.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Heat {
     /// Edges of the rows: one more than there are rows, eight per power of ten.
     pub edges_us: Vec<f64>,
@@ -119,6 +123,7 @@ pub struct Heat {
 /// A distribution by its quantiles, as in HdrHistogram's percentile iterator: the closer to 1, the denser.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Curve {
     /// Shares of all values, ascending from 0 to 1.
     pub q: Vec<f64>,
@@ -131,6 +136,7 @@ pub struct Curve {
 /// A metric with one label.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Metric {
     /// Name as in the bundle: `pg.wal.bytes`, `cpu.user_us`.
     pub metric: String,
@@ -156,6 +162,7 @@ pub struct Metric {
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Event {
     /// Start; if only the end is known and not the length, the end.
     pub start_us: i64,
@@ -174,6 +181,7 @@ pub struct Event {
 /// Group of events that are drawn together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Lane {
     /// Checkpoints.
@@ -190,6 +198,7 @@ pub enum Lane {
 /// wait for work last; the others are combined per kind of session.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Waits {
     /// Start of each span. There is none for times without samples.
     pub start_us: Vec<i64>,
@@ -202,6 +211,7 @@ pub struct Waits {
 /// One kind of session in one state.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitSeries {
     /// `load`, `beside`, `other`, or a process of the server.
     pub session: String,
@@ -218,6 +228,7 @@ pub struct WaitSeries {
 /// Cost of a statement during the load, from `pg_stat_statements`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "detail.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statement {
     /// The text, normalised by the server.
     pub query: String,

@@ -308,6 +308,7 @@ pub struct Summary {
 
 /// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackgroundSummary {
     /// Its name.
     pub workload: String,
@@ -324,6 +325,7 @@ pub struct BackgroundSummary {
 /// A latency distribution in figures, microseconds. All are known if pgdyno measured it; of an imported one, those that
 /// were recorded: a percentile is never derived from a mean.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean_us: Option<f64>,

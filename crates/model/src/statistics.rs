@@ -35,6 +35,7 @@ pub struct Statistics {
 
 /// Consecutive seconds with less than 20% of the baseline throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stall {
     /// Start, in microseconds after the load's start.
     pub start_us: u64,

@@ -111,6 +111,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
 
 /// `doctor --format json`, schema 1.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct DoctorDocument<'a> {
     schema: u32,
     /// The worst state of all checks.
@@ -119,6 +120,7 @@ pub struct DoctorDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CheckDocument<'a> {
     group: &'static str,
     name: &'static str,

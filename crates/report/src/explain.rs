@@ -142,6 +142,7 @@ pub fn difference_text(
 
 /// `explain --format json`, schema 1.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     schema: u32,
     explained: Vec<ExplanationView>,
@@ -150,6 +151,7 @@ pub struct Document {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DifferenceDocument {
     verdict: String,
     more_us: f64,
@@ -159,6 +161,7 @@ struct DifferenceDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ChangeDocument {
     place: &'static str,
     of: Option<String>,

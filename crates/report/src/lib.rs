@@ -28,6 +28,8 @@ pub mod power;
 pub mod profile;
 pub mod publish;
 mod scalability;
+#[cfg(test)]
+mod schemas;
 mod scripts;
 pub mod serve;
 pub mod servers;

@@ -73,6 +73,7 @@ impl Shown {
 
 /// `show --format json`, schema 1. A missing value is null, never zero.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document<'a> {
     schema: u32,
     /// The trial, if one is selected.

@@ -18,6 +18,7 @@ const MAX_NAMED: usize = 2;
 /// What would decide undecided cells.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Advice {
     /// What it takes, with its time if that is known.
     pub text: String,

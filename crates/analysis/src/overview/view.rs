@@ -24,6 +24,7 @@ pub const SCHEMA: u32 = 5;
 /// Contents of a report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct View {
     /// [`SCHEMA`] of the pgdyno that wrote it.
     pub schema: u32,
@@ -55,6 +56,7 @@ pub struct View {
 /// Comparison of two cells that were measured in pairs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedComparison {
     /// The baseline, by what distinguishes it.
     pub baseline: String,
@@ -81,6 +83,7 @@ pub struct PairedComparison {
 /// A figure of two cells that were measured in pairs, by their sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedFigure {
     /// Its name as a metric of `compare`.
     pub metric: String,
@@ -113,6 +116,7 @@ pub struct PairedFigure {
 /// A session of two cells that were measured in pairs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PairedSession {
     /// Its number in its run, from 1.
     pub session: u32,
@@ -123,6 +127,7 @@ pub struct PairedSession {
 /// One execution of a campaign.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Run {
     /// The run's ULID.
     pub id: String,
@@ -152,6 +157,7 @@ pub struct Run {
 /// Plan of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlanFacts {
     /// Trials in the plan.
     pub trials: usize,
@@ -163,12 +169,14 @@ pub struct PlanFacts {
     pub repeats: String,
     /// Order of the trials.
     #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential' | 'paired'"))]
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub order: model::plan::Order,
 }
 
 /// A server with its settings.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Column {
     /// Label: unique among the columns.
     pub label: String,
@@ -189,6 +197,7 @@ pub struct Column {
 /// A table of clients × columns, under otherwise equal conditions. A factor is null if unknown for imported trials.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Panel {
     /// Name of the workload.
     pub workload: Option<String>,
@@ -216,6 +225,7 @@ pub struct Panel {
 /// The figure that cells are judged by: charts, tables and verdicts are about it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Figure {
     /// Its name as a metric of `compare`, which may have another unit: `tps`, `latency.p99`.
     pub metric: String,
@@ -233,6 +243,7 @@ pub struct Figure {
 /// Throughput by number of clients, from the geometric means.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Scalability {
     /// The fewest clients with at least 95% of the peak.
     pub knee: u32,
@@ -251,6 +262,7 @@ pub struct Scalability {
 /// A change from one number of clients to the next.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Step {
     /// The smaller number of clients.
     pub from: u32,
@@ -280,6 +292,7 @@ impl Panel {
 /// Gunther's universal scalability law: with N clients, throughput is λN / (1 + σ(N − 1) + κN(N − 1)).
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Usl {
     /// λ: the throughput of a single client, in transactions per second.
     pub lambda: f64,
@@ -296,6 +309,7 @@ pub struct Usl {
 /// One number of clients.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Row {
     /// Number of clients; null if unknown for imported trials.
     pub clients: Option<u32>,
@@ -306,6 +320,7 @@ pub struct Row {
 /// The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Point {
     /// Number of trials used for the figures.
     pub n: usize,
@@ -332,6 +347,7 @@ pub struct Point {
 /// The figures of one script of a cell that has several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScriptPoint {
     /// The script's name.
     pub script: String,
@@ -356,6 +372,7 @@ pub struct ScriptPoint {
 /// The verdict on a point compared with the first column's, by the rules of `compare` over the whole report.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Verdict {
     /// `REGRESSION`, `EQUIVALENT` and so on.
     pub verdict: &'static str,
@@ -387,6 +404,7 @@ pub struct Verdict {
 /// One measured execution of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// Its ULID: the name of its bundle.
     pub id: String,
@@ -441,6 +459,7 @@ impl Trial {
 /// Results of a background workload.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Background {
     /// Name of the workload.
     pub workload: String,
@@ -469,6 +488,7 @@ impl Background {
 /// Results of one script of a workload that has several.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Script {
     /// The script's name.
     pub script: String,
@@ -502,6 +522,7 @@ impl Script {
 /// A raw read of a relation's files, bypassing the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RawRead {
     /// The relation.
     pub relation: String,
@@ -527,6 +548,7 @@ impl RawRead {
 /// Latency figures in microseconds; null if an imported trial does not have them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Latency {
     /// Arithmetic mean.
     pub mean_us: Option<f64>,
@@ -553,6 +575,7 @@ impl Latency {
 /// The finding of a validity gate.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// The gate's name.
     pub gate: String,
@@ -587,6 +610,7 @@ impl Finding {
 /// Findings of a gate that differ in their figures at most.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingGroup {
     /// The gate's name.
     pub gate: String,
@@ -606,6 +630,7 @@ pub struct FindingGroup {
 /// Profile of a cell's usable trials: the functions that used CPU, or in which threads waited.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Profile {
     /// `on-cpu`, or `off-cpu`, in which samples are microseconds.
     pub kind: &'static str,
@@ -634,6 +659,7 @@ pub struct Profile {
 /// Environment of the measurements.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Environment {
     /// The machine in one line; null if the trials had several, or it is unknown.
     pub machine: Option<String>,
@@ -650,6 +676,7 @@ pub struct Environment {
 /// A difference that is not a declared factor.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confound {
     /// The compared factor.
     pub factor: &'static str,
@@ -668,6 +695,7 @@ pub struct Confound {
 /// One fact about the machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fact {
     /// `machine`, `kernel` (properties and decisions of the kernel), `sysctl`, or `other` for further differences.
     #[cfg_attr(test, ts(type = "'machine' | 'kernel' | 'sysctl' | 'other'"))]
@@ -683,6 +711,7 @@ pub struct Fact {
 /// A fact's value in some of the trials.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FactValue {
     /// The value; null if it could not be determined.
     pub value: Option<String>,
@@ -695,6 +724,7 @@ pub struct FactValue {
 /// One option of the kernels' configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelOption {
     /// Name, without `CONFIG_`.
     pub name: String,
@@ -708,6 +738,7 @@ pub struct KernelOption {
 /// One server setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Setting {
     /// Name of the setting.
     pub name: String,
@@ -718,6 +749,7 @@ pub struct Setting {
 /// The value of a setting on one server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SettingValue {
     /// The base unit of its values, which may differ between releases of PostgreSQL; null if it has none.
     pub unit: Option<String>,

@@ -129,6 +129,7 @@ impl<'a> Node<'a> {
 /// A function at one place of the call tree; above all functions, the name of a process, and above that a role.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
     /// Name; the kernel's functions end in `_[k]`.
     pub name: String,

@@ -178,6 +178,32 @@ fn add_types(object: &Value, path: &str, below: usize, types: &mut Types) {
     }
 }
 
+/// Compares a document with its JSON Schema, if there is one.
+fn has_its_schema(command: &str, document: &Value) {
+    let path = path(&format!("docs/schemas/{command}.schema.json"));
+    if command.starts_with("store ") {
+        assert!(!path.exists(), "{command} has a schema that nothing checks");
+        return;
+    }
+    let schema: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let schema = jsonschema::validator_for(&schema).unwrap();
+    let errors: Vec<String> =
+        schema.iter_errors(document).map(|error| format!("{}: {error}", error.instance_path())).collect();
+    assert_eq!(errors, Vec::<String>::new(), "{command}");
+    let mut other = document.clone();
+    other["schema"] = "one".into();
+    assert!(!schema.is_valid(&other), "{command}: a schema that accepts everything");
+    other.as_object_mut().unwrap().remove("schema");
+    assert!(!schema.is_valid(&other), "{command}: keys are not required");
+}
+
+#[test]
+fn documents_of_the_machine_have_their_schema() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_pgdyno")).args(["doctor", "--format", "json"]).output().unwrap();
+    has_its_schema("doctor", &serde_json::from_slice(&output.stdout).unwrap());
+}
+
 #[test]
 fn the_json_documents_are_documented() {
     let directory = golden::directory();
@@ -200,6 +226,7 @@ fn the_json_documents_are_documented() {
         let output = program.output().unwrap();
         assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
         let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+        has_its_schema(command, &document);
         let mut types = Types::new();
         add_types(&document, "", 1, &mut types);
         write!(page, "\n## pgdyno {command}\n\nSchema {}.\n\n", document["schema"]).unwrap();

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 /// The design of a comparison, as data.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct DesignDocument {
     /// Number of blocks within which the sides are compared; null if they are compared as two samples.
     blocks: Option<usize>,
@@ -39,6 +40,7 @@ impl DesignDocument {
 
 /// A comparison by common sessions, as data.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct PairedDocument {
     /// The sessions that count, in their order.
     sessions: Vec<SessionDocument>,
@@ -57,6 +59,7 @@ pub(super) struct PairedDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SessionDocument {
     /// Its number in its run.
     session: u32,

@@ -22,6 +22,7 @@ const PRECISION: f64 = 0.02;
 
 /// A comparison as data, schema 1.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document {
     schema: u32,
     sides: Vec<SideDocument>,
@@ -34,6 +35,7 @@ pub struct Document {
 type LevelsByName = BTreeMap<&'static str, Option<String>>;
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SideDocument {
     name: char,
     selector: String,
@@ -45,15 +47,18 @@ struct SideDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunDocument {
     id: String,
     campaign: String,
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct PairDocument {
     baseline: char,
     variant: char,
+    #[cfg_attr(test, schemars(with = "Vec<String>"))]
     fixed: Vec<Factor>,
     shared: usize,
     only_baseline: Vec<LevelsByName>,
@@ -67,6 +72,7 @@ struct PairDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct DifferenceDocument {
     what: String,
     baseline: String,
@@ -74,6 +80,7 @@ struct DifferenceDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct MetricDocument {
     metric: String,
     /// `higher`, `lower` or `neither`.
@@ -86,6 +93,7 @@ struct MetricDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct CellDocument {
     variant: char,
     /// The levels of the factors that the selectors do not fix.
@@ -121,6 +129,7 @@ struct CellDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunsDocument {
     n: usize,
     class: Option<String>,
@@ -147,6 +156,7 @@ struct RunsDocument {
 
 /// The best split of the runs in two.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ModesDocument {
     lower: usize,
     t: f64,
@@ -155,6 +165,7 @@ struct ModesDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct GateDocument {
     gate: String,
     is_hit: bool,

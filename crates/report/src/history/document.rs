@@ -14,7 +14,7 @@ const SCHEMA: u32 = 1;
 
 /// A history as data, schema 1. Indices are those of `steps`, `cells` and `accepted`, from 0.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "History"))]
+#[cfg_attr(test, derive(ts_rs::TS, schemars::JsonSchema), ts(export_to = "history.ts", rename = "History"))]
 pub struct Document {
     schema: u32,
     metric: String,
@@ -39,7 +39,11 @@ pub struct Document {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryStep"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryStep")
+)]
 struct StepDocument {
     /// Argument of `--accept`, `--withdraw` and `--without`.
     key: String,
@@ -49,7 +53,11 @@ struct StepDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryTrials"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryTrials")
+)]
 struct TrialsDocument {
     selected: usize,
     runs: usize,
@@ -64,7 +72,11 @@ struct TrialsDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryCell"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryCell")
+)]
 struct CellDocument {
     cell: BTreeMap<&'static str, String>,
     /// `yes`, or the reason why not: `few-points`, `no-ratio`, `no-figure`, `invalid`.
@@ -75,7 +87,11 @@ struct CellDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryPoint"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryPoint")
+)]
 struct PointDocument {
     n: usize,
     median: Option<f64>,
@@ -87,7 +103,11 @@ struct PointDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryChange"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryChange")
+)]
 struct ChangeDocument {
     before: usize,
     after: usize,
@@ -103,7 +123,11 @@ struct ChangeDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryShift"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryShift")
+)]
 struct ShiftDocument {
     before: usize,
     after: usize,
@@ -120,7 +144,11 @@ struct ShiftDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "Acceptance"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "Acceptance")
+)]
 struct AcceptedDocument {
     id: String,
     before: String,
@@ -134,7 +162,11 @@ struct AcceptedDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryGate"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryGate")
+)]
 struct GateDocument {
     gate: String,
     newest: Option<usize>,
@@ -145,7 +177,11 @@ struct GateDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "history.ts", rename = "HistoryHit"))]
+#[cfg_attr(
+    test,
+    derive(ts_rs::TS, schemars::JsonSchema),
+    ts(export_to = "history.ts", rename = "HistoryHit")
+)]
 struct HitDocument {
     cell: usize,
     /// Index among the cell's changes.

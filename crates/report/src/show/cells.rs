@@ -23,6 +23,7 @@ pub(super) struct CellsReport {
 
 /// A cell with the figures of its runs. A factor is null if imported trials do not contain it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CellLine {
     /// Index of its panel in the report: cells of one panel differ only in server and clients.
     #[serde(skip)]
@@ -80,6 +81,7 @@ pub struct CellLine {
 
 /// A trial of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrialLine {
     /// Its id.
     pub id: String,

@@ -14,6 +14,7 @@ use analysis::spans::data_disks;
 
 /// Report of a trial by `pgdyno show`. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrialReport {
     /// Its id.
     pub id: String,
@@ -80,6 +81,7 @@ pub struct TrialReport {
 
 /// A second of the window.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Second {
     /// Its start.
     pub start_us: u64,
@@ -91,6 +93,7 @@ pub struct Second {
 
 /// A span of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Span {
     /// Its start, which may lie before the window.
     pub start_us: i64,
@@ -100,6 +103,7 @@ pub struct Span {
 
 /// An activity of sessions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Wait {
     /// `LWLock WALWrite`; `CPU` if a session was active and did not wait; a state such as `idle` if it was not active.
     pub what: String,
@@ -111,6 +115,7 @@ pub struct Wait {
 
 /// Components of the mean latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CellExplanation {
     /// The limit, in a sentence.
     pub verdict: String,
@@ -124,6 +129,7 @@ pub struct CellExplanation {
 
 /// A part of the mean latency.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Part {
     /// Name of the component.
     pub name: String,
@@ -133,6 +139,7 @@ pub struct Part {
 
 /// A metric of the machine or the server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct MetricSeries {
     /// Its name.
     pub name: &'static str,
@@ -144,6 +151,7 @@ pub struct MetricSeries {
 
 /// An event of the load.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct TrialEvent {
     /// Its time.
     pub at_us: i64,

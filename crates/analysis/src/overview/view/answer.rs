@@ -7,6 +7,7 @@ use crate::compare::Advice;
 /// What a reader decides by: the result of a comparison, how certain it is, its reason and its risks.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Answer {
     /// What it is on: `PostgreSQL 18.1 against PostgreSQL 13.23`.
     pub subject: String,
@@ -37,6 +38,7 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum AnswerKind {
     /// Some cells are worse, none is better.
     Worse,
@@ -55,6 +57,7 @@ pub enum AnswerKind {
 /// A cell of both sides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AnswerCell {
     /// Index in [`panels`](super::View::panels).
     pub panel: usize,
