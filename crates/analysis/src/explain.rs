@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use diagnose::{Budget, Cause, Confidence, Explanation, NotExplained, explain};
 use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
-use store::{StoreError, StoreReader};
+use store::{Part, StoreError, StoreReader};
 
 use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
+
+/// The parts of a bundle that an explanation needs.
+pub const PARTS: [Part; 5] = [Part::Series, Part::Metrics, Part::Waits, Part::Events, Part::Settings];
 
 /// Error of explaining stored trials.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +67,7 @@ pub fn explain_cell(
     let mut trials = Vec::new();
     let mut explanations = Vec::new();
     for id in &ids {
-        let Some(record) = reader.load(id) else { continue };
+        let Some(record) = reader.load_parts(id, &PARTS) else { continue };
         let explanation = explain(&record).map_err(|why| ExplainError::NotExplained {
             id: record.trial.id.clone(),
             why: why.to_string(),
@@ -116,7 +119,7 @@ fn combine(trials: &[Trial], explanations: &[Explanation]) -> Option<CellExplana
 /// Explanation of these trials of one cell, without those that can't be read or explained; `None` without any.
 pub(crate) fn explain_trials(reader: &StoreReader, ids: &[&str]) -> Option<CellExplanation> {
     let explained = |id: &&str| {
-        let record = reader.load(id)?;
+        let record = reader.load_parts(id, &PARTS)?;
         let explanation = explain(&record).ok()?;
         Some((record.trial, explanation))
     };

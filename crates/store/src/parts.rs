@@ -1,8 +1,9 @@
-//! Large parts of bundles, read only if needed.
+//! Parts of bundles, read only if needed.
 
-use crate::{hlog, metrics, series, spans, stacks};
+use crate::format::{event, setting};
+use crate::{hlog, metrics, series, spans, stacks, waits};
 
-/// A large part of a bundle.
+/// A part of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// Throughput per interval, without histograms.
@@ -15,6 +16,12 @@ pub enum Part {
     Metrics,
     /// Profiles.
     Stacks,
+    /// Activity of the server's sessions.
+    Waits,
+    /// Events of the server's log.
+    Events,
+    /// The server's settings.
+    Settings,
 }
 
 impl Part {
@@ -24,6 +31,9 @@ impl Part {
             Self::Latency => file == hlog::FILE,
             Self::Spans => file == spans::FILE,
             Self::Metrics => file == metrics::FILE,
+            Self::Waits => file == waits::FILE,
+            Self::Events => file == event::FILE,
+            Self::Settings => file == setting::FILE,
             Self::Stacks => file.starts_with(stacks::STACKS) || file.starts_with(stacks::OFF_CPU),
         }
     }

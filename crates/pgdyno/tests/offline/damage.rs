@@ -118,7 +118,10 @@ const COMMANDS: [(&str, &[&[&str]]); 14] = [
     ("history tps --over version", &[&HEAD]),
     ("history pg.wal.bytes --over version", &[&[""]]),
     ("history tps --over kernel server=17", &[&HEAD, &["SHA256SUMS", "environment.json"]]),
-    ("explain server=17", &[&[""]]),
+    (
+        "explain server=17",
+        &[&HEAD, &CONTEXT, &["series.parquet", "metrics.parquet", "waits.parquet", "events.jsonl"]],
+    ),
     ("profile server=17", &[&HEAD, &["SHA256SUMS", "environment.json", "series.parquet", "stacks/"]]),
     ("power server=17", &[&HEAD]),
     ("show server=17", &[&HEAD]),
