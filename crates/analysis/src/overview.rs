@@ -1,6 +1,7 @@
 //! Overview of some trials: the cells next to each other, with the results of their trials.
 
 mod answers;
+mod cpu_cause;
 mod environment;
 mod findings;
 mod paired;

@@ -3,11 +3,15 @@
 
 #[path = "fixture/bundles.rs"]
 mod bundles;
+mod fixture;
 
+use analysis::explain::PARTS;
 use analysis::overview::read;
 use analysis::overview::view::{Answer, AnswerCell, AnswerKind, View};
 use analysis::select::RunSelection;
 use bundles::{Bundles, RUN, cell, record, with_validity};
+use fixture::paired::{Planted, SAME, records};
+use fixture::profiles;
 use model::record::{Finding, Status, TrialRecord};
 use model::waits::{SessionKind, Waits};
 
@@ -175,4 +179,74 @@ fn a_change_is_explained_by_what_takes_longer() {
     let longer = "a transaction takes 8.000 ms longer (8.000 → 16.000 ms, +100.0%)";
     assert!(difference.starts_with(longer), "{answer:?}");
     assert!(difference.contains("lock"), "{answer:?}");
+}
+
+/// Sessions in which 18 takes a tenth more CPU time per transaction, and no time else.
+fn costlier(edit: impl Fn(&mut TrialRecord)) -> Answer {
+    const CAMPAIGN: &str = "name = 'pairs'\n[factors]\nserver = ['13', '18']\nworkload = ['select-only']\nscale = [10]\n\
+                            clients = [8]\n[run]\norder = 'paired'\ncpu_decides = true\n";
+    let mut bundles = Bundles::new();
+    let planted = |cell: &model::cell::Cell| match cell.server.as_str() {
+        "18" => Planted { speed: 1.0, cpu: 1.1 },
+        _ => SAME,
+    };
+    for mut record in records(CAMPAIGN, 40, planted) {
+        edit(&mut record);
+        bundles.write(record);
+    }
+    let answer = only(&bundles);
+    assert_eq!(answer.kind, AnswerKind::Worse, "{answer:?}");
+    assert!(answer.sentence.starts_with("cpu_per_transaction: REGRESSION: +"), "{answer:?}");
+    answer
+}
+
+fn is_new(record: &TrialRecord) -> bool {
+    record.trial.server_version.as_deref() == Some("18.1")
+}
+
+#[test]
+fn a_change_of_cpu_time_alone_is_explained_by_what_is_known() {
+    const HINT: &str = "pgdyno ab --profile, or [profile] in a campaign, shows the functions";
+    let unknown = costlier(|_| ());
+    assert_eq!(unknown.why, [format!("what the CPU time went to is not known: {HINT}")]);
+
+    let counted = |new: u64| {
+        costlier(|record| {
+            let per_transaction = if is_new(record) { new } else { 100_000 };
+            for slice in &mut record.trial.paired.as_mut().unwrap().slices {
+                slice.server_instructions = Some(per_transaction * slice.all_transactions());
+            }
+        })
+    };
+    let work = format!("the server executes other work: instructions per transaction +9.0%; {HINT}");
+    assert_eq!(counted(109_000).why, [work]);
+    let [slower] = &counted(101_000).why[..] else { unreachable!("one sentence") };
+    assert!(slower.starts_with("instructions per transaction +1.0% do not account for it"), "{slower}");
+}
+
+#[test]
+fn a_change_of_cpu_time_alone_is_explained_by_the_functions_of_a_profile() {
+    let profiled = costlier(|record| {
+        let cell = cell(if is_new(record) { "18" } else { "13" }, 8);
+        record.trial.profile = profiles::profiled(&cell);
+        record.stacks = profiles::stacks(&cell);
+        record.intervals = vec![profiles::interval(1_000)];
+    });
+    let [functions] = &profiled.why[..] else { unreachable!("{profiled:?}") };
+    let beginning = "CPU time per transaction by function: hash_search_with_hash_value 353.54 → 646.46 µs";
+    assert!(functions.starts_with(beginning), "{functions}");
+    assert!(!functions.contains("LockAcquireExtended"), "it takes less: {functions}");
+}
+
+/// A trial with everything that a bundle has.
+#[test]
+fn an_explanation_needs_only_some_parts_of_a_bundle() {
+    let mut bundles = Bundles::new();
+    let id = bundles.write(fixture::detailed::trials().pop().unwrap());
+    let reader = bundles.reader();
+    let (whole, parts) = (reader.load(&id).unwrap(), reader.load_parts(&id, &PARTS).unwrap());
+    assert!(!whole.statements.is_empty() && parts.statements.is_empty(), "they differ in what is not needed");
+    let explained = diagnose::explain(&whole).unwrap();
+    assert!(!explained.causes.is_empty(), "{explained:?}");
+    assert_eq!(diagnose::explain(&parts).unwrap(), explained);
 }

@@ -8,6 +8,7 @@ use model::record;
 use plaintext::figures::counted;
 use store::StoreReader;
 
+use super::cpu_cause::cpu_cause;
 use super::findings::by_cause;
 use super::view::{
     Answer, AnswerCell, AnswerKind, Column, Confound, FindingGroup, PairedComparison, Panel, Point, Trial,
@@ -15,7 +16,7 @@ use super::view::{
 };
 use crate::compare::advice::{advice, is_of_sessions};
 use crate::compare::{Advice, MAX_SMALL_SHARE, MetricRows, Pair, cell_of, extreme, result};
-use crate::explain::explain_trials;
+use crate::explain::{CellExplanation, explain_trials};
 use crate::judgement::{Outcome, Row};
 use crate::metric::Metric;
 
@@ -79,6 +80,9 @@ fn answer_on_column(
             [&points[0], &points[pair.variant]].into_iter().flatten()
         })
         .collect();
+    let is_change = |row: &Row| row.pair == at && matches!(row.judged.outcome, Outcome::Change { .. });
+    let mut changes = of_pair().filter(|of| of.rows.iter().any(is_change)).peekable();
+    let by_cpu_alone = changes.peek().is_some() && changes.all(|of| of.metric == Metric::CpuPerTransaction);
     let suspicions = suspicions(&points);
     let (why, mut risks) = match kind {
         AnswerKind::Open => (suspicions, Vec::new()),
@@ -95,6 +99,7 @@ fn answer_on_column(
         confidence: confidence(&rows, judged.by_metric.iter().flat_map(|of| &of.rows)),
         cell: changed.and_then(|row| judged.cells.get(&[row.pair, row.cell]).copied()),
         size: changed.map_or(0.0, size),
+        cpu_ratio: changed.filter(|_| by_cpu_alone).and_then(Row::ratio),
         why,
         risks,
         next: next(&rows, &points, trials),
@@ -284,6 +289,7 @@ pub(super) fn answer_on_pair(
         confidence: confidence(&rows, std::iter::once(row)),
         cell: None,
         size: size(row),
+        cpu_ratio: None,
         why: Vec::new(),
         risks: comparison.disagreement.clone().into_iter().collect(),
         next: advice(std::iter::once(row), trials),
@@ -307,6 +313,7 @@ pub(super) fn answer_alone(columns: &[Column], panels: &[Panel]) -> Option<Answe
         confidence: None,
         cell: None,
         size: 0.0,
+        cpu_ratio: None,
         why: Vec::new(),
         risks: suspicions(&points),
         next: Vec::new(),
@@ -338,12 +345,20 @@ fn stability(points: &[&Point]) -> String {
 /// Adds causes from the trials of the cells that changed most, as far as they can be explained.
 pub fn explain_answers(view: &mut View, reader: &StoreReader) {
     let View { answers, panels, .. } = view;
+    // Several columns may have changed most in the same cell, against the same trials.
+    let mut explained: HashMap<Vec<&str>, Option<CellExplanation>> = HashMap::new();
     for answer in answers.iter_mut().take(MAX_EXPLAINED) {
         let Some((cell, column)) = answer.cell.zip(answer.column) else { continue };
         let points = &panels[cell.panel].rows[cell.row].points;
-        let explained =
-            [0, column].map(|side| explain_trials(reader, &nearest_to_mean(points[side].as_ref()?)));
-        let [Some(before), Some(after)] = explained else { continue };
+        let [Some(before), Some(after)] = [0, column].map(|side| points[side].as_ref()) else { continue };
+        let ids = [before, after].map(nearest_to_mean);
+        if let Some(ratio) = answer.cpu_ratio {
+            answer.why.push(cpu_cause(reader, ratio, [before, after], [&ids[0], &ids[1]]));
+            continue;
+        }
+        let explain =
+            |ids| explained.entry(ids).or_insert_with_key(|ids| explain_trials(reader, ids)).clone();
+        let [Some(before), Some(after)] = ids.map(explain) else { continue };
         // What trials of one cell differ by is no cause.
         let is_clear = |of: &Difference| of.margin_us.is_some_and(|margin| of.increase_us().abs() > margin);
         let difference = Difference::new(&before.budgets, &after.budgets).filter(is_clear);

@@ -26,6 +26,10 @@ pub struct Answer {
     #[serde(skip)]
     #[cfg_attr(test, ts(skip))]
     pub(in crate::overview) size: f64,
+    /// Ratio of the server's CPU time per transaction in `cell`, if that alone changed.
+    #[serde(skip)]
+    #[cfg_attr(test, ts(skip))]
+    pub(in crate::overview) cpu_ratio: Option<f64>,
     /// Causes of the result, one sentence each; empty if none is known.
     pub why: Vec<String>,
     /// What may be wrong with it, or is not covered by it, one sentence each.
