@@ -48,6 +48,9 @@ struct Outcome {
     seconds: f64,
 }
 
+/// A way to search.
+type Method = fn(&mut History) -> Outcome;
+
 fn main() -> io::Result<()> {
     let options = Options::parse();
     let mut out = stdout();
@@ -61,7 +64,7 @@ fn main() -> io::Result<()> {
     writeln!(out, "| simulated | method | right | wrong | commits measured | sessions | time |")?;
     writeln!(out, "|---|---|---:|---:|---:|---:|---:|")?;
     for condition in CONDITIONS.iter().filter(|condition| condition.name.contains(&*options.only)) {
-        let methods: [(&str, fn(&mut History) -> Outcome); 2] =
+        let methods: [(&str, Method); 2] =
             [("posterior", search::run), ("threshold, 3 runs", threshold::run)];
         for (name, method) in methods {
             let outcomes = simulate(condition, method, options.times as usize, options.seed);
@@ -72,12 +75,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-fn simulate(
-    condition: &Condition,
-    method: fn(&mut History) -> Outcome,
-    times: usize,
-    seed: u64,
-) -> Vec<Outcome> {
+fn simulate(condition: &Condition, method: Method, times: usize, seed: u64) -> Vec<Outcome> {
     let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(vec![Outcome::default(); times]));
     let work = || {
         loop {

@@ -26,6 +26,7 @@ fn generated_schemas_are_those_of_the_documents() {
         ("history", schema::<crate::history::Document>("history")),
         ("explain", schema::<crate::explain::Document>("explain")),
         ("power", schema::<analysis::power::Answer>("power")),
+        ("bisect", schema::<crate::bisect::Document>("bisect")),
         ("doctor", schema::<crate::doctor::DoctorDocument<'static>>("doctor")),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

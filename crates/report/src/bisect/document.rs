@@ -11,11 +11,10 @@ const SCHEMA: u32 = 1;
 
 /// A bisection as data, schema 1.
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "bisect.ts", rename = "Bisection"))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Bisection"))]
 pub struct Document {
     schema: u32,
     /// `found`, `searching`, `nothing-to-find` or `ends-open`.
-    #[cfg_attr(test, ts(type = "'found' | 'searching' | 'nothing-to-find' | 'ends-open'"))]
     state: &'static str,
     /// What was found, in a sentence.
     sentence: String,
@@ -38,7 +37,7 @@ pub struct Document {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "bisect.ts", rename = "BisectionEnds"))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "BisectionEnds"))]
 struct EndsDocument {
     sessions: usize,
     /// Ratio of the figure; null without a session.
@@ -50,7 +49,7 @@ struct EndsDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "bisect.ts", rename = "BisectionChange"))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "BisectionChange"))]
 struct FoundDocument {
     /// The level of the change, or those of which any may be.
     levels: Vec<String>,
@@ -62,7 +61,7 @@ struct FoundDocument {
 }
 
 #[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "bisect.ts", rename = "BisectionLevel"))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "BisectionLevel"))]
 struct LevelDocument {
     level: String,
     title: Option<String>,
