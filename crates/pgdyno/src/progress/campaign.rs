@@ -190,8 +190,11 @@ fn ended(trial: &Trial, cell: &str, terminal: bool) -> Option<String> {
     }
     let findings = trial.validity.findings.iter().filter(|finding| finding.status != Status::Valid);
     let reasons: Vec<&str> = findings
-        .map(|finding| if status == Status::Invalid { &finding.evidence } else { &finding.gate })
-        .map(String::as_str)
+        .map(|finding| match status {
+            // The rest of several lines, such as a build's output, is in the bundle.
+            Status::Invalid => finding.evidence.lines().next().unwrap_or_default(),
+            _ => &finding.gate,
+        })
         .collect();
     let separator = if status == Status::Invalid { "; " } else { ", " };
     Some(format!("  {} ({figure}) {cell}: {}", status.as_str(), reasons.join(separator)))
