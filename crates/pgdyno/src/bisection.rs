@@ -9,6 +9,7 @@ use model::factor::Factor;
 use model::plan::Plan;
 use model::record::{Run, Trial};
 use model::server::{Source, commit_of};
+use model::units::Rate;
 use plaintext::figures::counted;
 use report::bisect::{Document, Level, Subject, text};
 use store::Store;
@@ -65,7 +66,10 @@ fn subject(
     let levels = levels(plan, bisection);
     let mut facts = vec![("bisect".to_owned(), searched(plan, &levels))];
     let first = &plan.cells[bisection.positions[0].cell];
-    let load = [Factor::Workload, Factor::Scale, Factor::Clients, Factor::Protocol, Factor::Rate];
+    let mut load = vec![Factor::Workload, Factor::Scale, Factor::Clients, Factor::Protocol];
+    if first.rate != Rate::MAX {
+        load.push(Factor::Rate);
+    }
     let load = load.iter().map(|factor| format!("{} {}", factor.name(), factor.level(first)));
     facts.push(("load".to_owned(), load.collect::<Vec<_>>().join(", ")));
     if let Some(view) = analysis::overview::read_run(reading, &run.id)? {

@@ -43,22 +43,21 @@ impl CampaignRun<'_> {
     /// As [`CampaignRun::measure`].
     pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
         let outcome = self.measure(store);
+        // A bisection has an exit code of its own.
         let printed = match &outcome {
-            Err(error) if says_all(error) => Ok(()),
+            Err(error) if says_all(error) => Ok(None),
             _ if self.plan.run.order == Order::Bisect => {
                 let format =
                     if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
-                print_answer(store, self.plan, self.run, format).map(drop)
+                print_answer(store, self.plan, self.run, format)
             }
-            _ => print_tables(store, self.run, format),
+            _ => print_tables(store, self.run, format).map(|()| None),
         };
         let outcome = outcome?;
         // The terminal may have been closed, which interrupts the run.
-        if !outcome.interrupted {
-            printed?;
-        }
+        let answer = if outcome.interrupted { None } else { printed? };
         note(&closing_lines(&outcome, store.root()));
-        Ok(exit(&outcome))
+        Ok(answer.unwrap_or_else(|| exit(&outcome)))
     }
 
     /// Runs the remaining trials.

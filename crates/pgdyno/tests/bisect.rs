@@ -103,6 +103,7 @@ fn too_short_a_time_is_not_decided() {
     let (code, shown) = bisect(&bench, &[&settings[..], &["--max-time", "1s", "--margin", "1%"]].concat());
     assert_eq!(code, 6, "{shown}");
     assert!(shown.contains("Not decided: work_mem against good"), "{shown}");
+    assert_eq!(bench.pgdyno(&["resume"]).status.code(), Some(6));
 }
 
 #[test]

@@ -229,6 +229,8 @@ fn unavailable(bisection: &Bisection, subject: &Subject) -> String {
     let states = bisection.positions.iter().zip(&subject.levels);
     let lines = states.filter_map(|(state, level)| {
         let reason = state.unavailable.as_ref()?.lines().next()?;
+        // The log of a build is that of a later one by now; the bundle has its end.
+        let reason = reason.split_once(". The log is ").map_or(reason, |(reason, _)| reason);
         Some(wrap(&format!("Not measured: {}: {reason}", level.short), WIDTH))
     });
     lines.collect()
