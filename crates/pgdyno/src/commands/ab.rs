@@ -1,7 +1,8 @@
 //! `pgdyno ab`: two servers, or settings or kernels of one, compared without a campaign file.
 
 mod count;
-pub(super) mod pin;
+pub(super) mod load;
+mod pin;
 pub(super) mod servers;
 mod subject;
 pub(super) mod workload;
@@ -30,7 +31,6 @@ use runner::campaign_file::ab::{Comparison, Method, Sides};
 use store::Store;
 
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
-use crate::commands::bench::ProtocolName;
 use crate::comparison::comparison;
 use crate::completion;
 use crate::exit::{Exit, Undecided, Usage};
@@ -40,7 +40,7 @@ use crate::reading::Reading;
 use crate::result_output::{ResultFormat, ResultOutput};
 use crate::store_arg::StoreArg;
 use count::CountArgs;
-use pin::PinArgs;
+use load::LoadArgs;
 use workload::WorkloadArgs;
 
 const EXAMPLES: &str = "\
@@ -106,27 +106,8 @@ pub(crate) struct AbArgs {
     #[command(flatten)]
     workload: WorkloadArgs,
 
-    /// Clients: concurrent sessions of users
-    #[arg(short, long, value_name = "N", default_value = "4", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
-    clients: u32,
-
-    /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
-    #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Option<u32>,
-
     #[command(flatten)]
-    pin: PinArgs,
-
-    /// How statements are sent
-    #[arg(
-        short = 'M',
-        long,
-        value_enum,
-        default_value = "prepared",
-        value_name = "PROTOCOL",
-        help_heading = "Load"
-    )]
-    protocol: ProtocolName,
+    load: LoadArgs,
 
     /// Transactions started per second, such as 400/s: latency is compared [default: as many as possible: throughput is]
     #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
@@ -198,7 +179,7 @@ impl AbArgs {
         let cache = Cache::open()?;
         file.check_servers(&cache)?;
         let foreign = match self.count.is_paired() {
-            true => self.pin.foreign_use(self.allow_concurrent),
+            true => self.load.pin.foreign_use(self.allow_concurrent),
             false => None,
         };
         if let Some(foreign) = &foreign {
@@ -337,7 +318,7 @@ impl AbArgs {
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
         let (method, pin) = match self.count.kernels() {
-            Some(_) if self.rate.is_some() || self.max_time.is_some() || self.pin.has_lists() => {
+            Some(_) if self.rate.is_some() || self.max_time.is_some() || self.load.pin.has_lists() => {
                 return Err(Usage(
                     "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
                      --server-cpus"
@@ -346,7 +327,7 @@ impl AbArgs {
             }
             // Virtual machines have CPUs of their own.
             Some(kernels) => (Method::Count(kernels), Processors::none()),
-            None => (Method::Pairs(self.max_time()), self.pin.processors()),
+            None => (Method::Pairs(self.max_time()), self.load.pin.processors()),
         };
         Ok(Comparison {
             name: self.name.clone(),
@@ -357,11 +338,11 @@ impl AbArgs {
             settings: settings(&self.set),
             workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
             scale: self.workload.scale,
-            clients: self.clients,
-            threads: self.threads,
+            clients: self.load.clients,
+            threads: self.load.threads,
             pin,
             cpu_decides: self.gates.iter().any(|gate| gate.metric == Metric::CpuPerTransaction),
-            protocol: Protocol::from(self.protocol),
+            protocol: Protocol::from(self.load.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: self.margin(),
             method,

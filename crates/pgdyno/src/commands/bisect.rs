@@ -20,9 +20,8 @@ use store::Store;
 use crate::bisection::{self, BisectionFormat};
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
 use crate::commands::ab::is_script;
-use crate::commands::ab::pin::PinArgs;
+use crate::commands::ab::load::LoadArgs;
 use crate::commands::ab::workload::WorkloadArgs;
-use crate::commands::bench::ProtocolName;
 use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{command_line, note, print};
@@ -69,27 +68,8 @@ pub(crate) struct BisectArgs {
     #[command(flatten)]
     workload: WorkloadArgs,
 
-    /// Clients: concurrent sessions of users
-    #[arg(short, long, value_name = "N", default_value = "4", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
-    clients: u32,
-
-    /// Threads of the driver [default: one for each client if there are at most two for each CPU, else one for each CPU]
-    #[arg(short = 'j', long, value_name = "N", help_heading = "Load", value_parser = clap::value_parser!(u32).range(1..))]
-    threads: Option<u32>,
-
     #[command(flatten)]
-    pin: PinArgs,
-
-    /// How statements are sent
-    #[arg(
-        short = 'M',
-        long,
-        value_enum,
-        default_value = "prepared",
-        value_name = "PROTOCOL",
-        help_heading = "Load"
-    )]
-    protocol: ProtocolName,
+    load: LoadArgs,
 
     /// Transactions started per second, such as 400/s: mean latency is searched [default: as many as possible]
     #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
@@ -174,7 +154,7 @@ impl BisectArgs {
             return Ok(Exit::Ok);
         }
         file.check_servers(&Cache::open()?)?;
-        if let Some(foreign) = self.pin.foreign_use(self.allow_concurrent) {
+        if let Some(foreign) = self.load.pin.foreign_use(self.allow_concurrent) {
             comparison.pin = Processors::none();
             let by_cpu = self.metric.is_none() && self.rate.is_none();
             if by_cpu {
@@ -231,11 +211,11 @@ impl BisectArgs {
             settings: self.settings.of_all(),
             workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
             scale: self.workload.scale,
-            clients: self.clients,
-            threads: self.threads,
-            pin: self.pin.processors(),
+            clients: self.load.clients,
+            threads: self.load.threads,
+            pin: self.load.pin.processors(),
             cpu_decides: false,
-            protocol: Protocol::from(self.protocol),
+            protocol: Protocol::from(self.load.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: Some(self.margin.unwrap_or(DEFAULT_MARGIN)),
             method: Method::Bisect(self.search(None)),
