@@ -8,7 +8,7 @@
 //! - one run: [`WindowMean`], [`Trend`], [`warmup_cut`], [`stalls`], [`percentiles`], [`synchronized_ends()`];
 //! - scaling with clients: [`Sweep`];
 //! - history: [`change_points`] of one series, [`change_points_of_all`] series of a history, [`events`] of several;
-//! - search for the place of a change: [`StepSearch`];
+//! - search for the place of a change: [`StepSearch`], and by tests [`OutcomeSearch`];
 //! - comparison: [`Comparison`] and [`verdicts`], from [`Estimate`], [`Blocks`], [`SessionSpread`], [`permutation_p`] and [`holm`]; further tests of
 //!   two cells: [`mann_whitney_p`], [`share_smaller`], [`benjamini_hochberg`], and of one: [`first_run_apart`].
 
@@ -64,7 +64,9 @@ pub use repeats::{Reason, UNSTABLE_RUNS, ci_half_width, known_within, runs_for_c
 pub use sample::Sample;
 pub use sessions::SessionSpread;
 pub use stalls::{Stall, stalls};
-pub use step_search::{Culprits, ProbeCost, StepPosterior, StepSearch, StepSize};
+pub use step_search::{
+    Culprits, OutcomePosterior, OutcomeSearch, ProbeCost, StepPosterior, StepSearch, StepSize,
+};
 pub use sweep::{Step, Sweep, Usl};
 pub use synchronized_ends::{Task, synchronized_ends};
 pub use trend::Trend;

@@ -12,12 +12,14 @@
 
 mod information;
 mod likelihood;
+mod outcomes;
 mod posterior;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use likelihood::{Levels, Likelihood, Noises};
+pub use outcomes::{OutcomePosterior, OutcomeSearch};
 pub use posterior::{StepPosterior, StepSize};
 
 /// The most steps that a search distinguishes.
@@ -106,13 +108,20 @@ impl StepSearch {
     fn is_testable(&self, position: usize) -> bool {
         !self.excluded.contains(&position) || self.likelihoods.contains_key(&position)
     }
+}
 
-    /// The positions that can't be told from this one.
-    fn indistinguishable(&self, position: usize) -> RangeInclusive<usize> {
-        let before = (0..position).rev().find(|other| self.is_testable(*other)).unwrap_or(0);
-        let end = (position..=self.last).find(|other| self.is_testable(*other)).unwrap_or(self.last);
-        before + 1..=end
+/// All positions by the probability of a step, from that of position 1 on, the most probable first; those that can't be told apart
+/// are together: each that can't be measured with the next one that can.
+fn culprits(steps: &[f64], is_testable: impl Fn(usize) -> bool) -> Vec<Culprits> {
+    let (mut all, mut first) = (Vec::new(), 1);
+    while first <= steps.len() {
+        let last = (first..=steps.len()).find(|position| is_testable(*position)).unwrap_or(steps.len());
+        let probability = steps[first - 1..last].iter().sum::<f64>().min(1.0);
+        all.push(Culprits { positions: first..=last, probability });
+        first = last + 1;
     }
+    all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+    all
 }
 
 #[cfg(test)]
@@ -203,6 +212,16 @@ mod tests {
         (1..60).for_each(|position| search.exclude(position));
         let posterior = search.posterior();
         assert_eq!(positions(&search.narrowed(&posterior, 0.95).unwrap()), [1..=60]);
+    }
+
+    /// Two steps at positions of which none can be measured are one change.
+    #[test]
+    fn few_levels_are_enough() {
+        for seed in 0..8 {
+            let (found, sessions) = Truth::new(seed, &[(3, -0.2)], 0.1).search(4, |position| position == 2);
+            assert_eq!(positions(&found), [2..=3], "seed {seed}");
+            assert!(sessions < 120, "seed {seed}: {sessions}");
+        }
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! The next position to measure: the one with the most expected information per second.
 
-use super::posterior::StepPosterior;
+use std::cmp::Ordering;
+
+use super::posterior::{Moments, Places, StepPosterior};
 use super::{ProbeCost, StepSearch};
 
 /// Numbers of sessions for which a position that must be prepared is considered.
@@ -67,23 +69,73 @@ impl StepSearch {
     /// Expected information of further sessions at a position about its level, in nats: the mutual information of the level
     /// (before, between or after the steps, of which there are one or two) and the mean of the sessions.
     fn information(&self, posterior: &StepPosterior, position: usize, sessions: f64) -> f64 {
-        let StepPosterior { one, first, last, levels, .. } = posterior;
-        let at_or_before = |steps: &[f64]| steps[..position].iter().sum::<f64>();
-        let before = one[position..].iter().chain(&first[position..]).sum::<f64>();
-        let (after_one, after_two) = (at_or_before(one), at_or_before(last));
-        let weights = [before, after_one, (1.0 - before - after_one - after_two).max(0.0), after_two];
         let session_variance = posterior.session_sd.powi(2);
         let build_variance = posterior.build_sd.powi(2);
         // Earlier sessions there show the luck of its build for each of its possible levels: their share of the next ones is known.
         let earlier = self.sessions(position) as f64;
         let known = earlier * build_variance / (earlier * build_variance + session_variance);
         let variance = (1.0 - known) * build_variance + session_variance / sessions;
-        let levels = [levels.before, levels.after_one, levels.between, levels.after_two];
         let share = 1.0 - known;
+        let levels = posterior.places.levels_at(position);
         // Where the level itself is not known, so is the value.
         let values =
-            levels.map(|(mean, of_level)| (share * mean, (variance + share * share * of_level).sqrt()));
-        mutual_information(weights, values)
+            levels.map(|(_, (mean, of_level))| (share * mean, (variance + share * share * of_level).sqrt()));
+        mutual_information(levels.map(|(weight, _)| weight), values)
+    }
+}
+
+impl Places {
+    /// The possible levels of a position: before all steps, after the only one, between two and after both, each with its probability,
+    /// mean and variance.
+    fn levels_at(&self, position: usize) -> [(f64, Moments); 4] {
+        let mut levels = [Mixture::default(); 4];
+        // Gaps before this one end at or before the position; of this one, a share is at or before it.
+        let own = self.bounds.partition_point(|bound| *bound <= position) - 1;
+        let share = match (self.bounds[own], self.bounds.get(own + 1)) {
+            (start, Some(end)) => (position - start) as f64 / (end - start) as f64,
+            _ => 0.0,
+        };
+        let passed = |gap: usize| match gap.cmp(&own) {
+            Ordering::Less => 1.0,
+            Ordering::Equal => share,
+            Ordering::Greater => 0.0,
+        };
+        for (gap, (weight, [before, after])) in self.one.iter().enumerate() {
+            levels[0].add(weight * (1.0 - passed(gap)), *before);
+            levels[1].add(weight * passed(gap), *after);
+        }
+        for (gap, of_gap) in self.two.iter().enumerate() {
+            for (later, (weight, [before, between, after])) in (gap + 1..).zip(of_gap) {
+                levels[0].add(weight * (1.0 - passed(gap)), *before);
+                levels[2].add(weight * (passed(gap) - passed(later)), *between);
+                levels[3].add(weight * passed(later), *after);
+            }
+        }
+        levels.map(|mixture| (mixture.weight, mixture.moments()))
+    }
+}
+
+/// A mixture of levels.
+#[derive(Clone, Copy, Debug, Default)]
+struct Mixture {
+    weight: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Mixture {
+    fn add(&mut self, weight: f64, (mean, variance): Moments) {
+        self.weight += weight;
+        self.sum += weight * mean;
+        self.squares += weight * (variance + mean * mean);
+    }
+
+    fn moments(&self) -> Moments {
+        if self.weight <= 0.0 {
+            return (0.0, 0.0);
+        }
+        let mean = self.sum / self.weight;
+        (mean, (self.squares / self.weight - mean * mean).max(0.0))
     }
 }
 
@@ -105,4 +157,47 @@ fn mutual_information<const N: usize>(weights: [f64; N], values: [(f64, f64); N]
         information += weight * sum / all;
     }
     information
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three levels of ten positions each.
+    fn search() -> StepSearch {
+        let level = |position: usize| -0.05 * (position / 10) as f64;
+        let sessions = |position: usize| [-0.01, 0.0, 0.01].map(|luck| level(position) + luck).repeat(6);
+        let mut search = StepSearch::paired(29, &sessions(29));
+        for position in [5, 13, 16, 25] {
+            search.add(position, &sessions(position));
+        }
+        search
+    }
+
+    #[test]
+    fn the_levels_of_a_position_have_all_of_the_probability_and_their_own_means() {
+        let posterior = search().posterior();
+        assert!(posterior.two_steps > 0.9, "{}", posterior.two_steps);
+        for position in 1..=29 {
+            let levels = posterior.places.levels_at(position);
+            let sum: f64 = levels.iter().map(|(weight, _)| weight).sum();
+            assert!((sum - 1.0).abs() < 1e-9, "{position}: {levels:?}");
+            let passed: f64 = posterior.steps[..position].iter().sum();
+            let of_levels = levels[1].0 + levels[2].0 + 2.0 * levels[3].0;
+            // Two steps in the same gap count as one there.
+            assert!((passed - of_levels).abs() < 0.02, "{position}: {passed} {of_levels}");
+        }
+        let (weight, (mean, _)) = posterior.places.levels_at(15)[2];
+        assert!(weight > 0.9 && (mean + 0.05).abs() < 0.01, "{weight} {mean}");
+    }
+
+    #[test]
+    fn what_is_known_tells_nothing_more() {
+        let search = search();
+        let posterior = search.posterior();
+        let of = |position: usize| search.information(&posterior, position, 1.0);
+        let best = search.next(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
+        assert!((6..13).contains(&best) || (17..25).contains(&best), "{best}");
+        assert!(of(best) > 10.0 * of(5) && of(best) > 10.0 * of(29), "{} {} {}", of(best), of(5), of(29));
+    }
 }

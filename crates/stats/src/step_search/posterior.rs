@@ -1,14 +1,13 @@
 //! The posterior over the place of one step or two.
 
+use std::ops::RangeInclusive;
+
 use super::likelihood::{Curve, Levels, normalized};
-use super::{Culprits, MAX_STEPS, StepSearch};
+use super::{Culprits, MAX_STEPS, StepSearch, culprits};
 use crate::logs::Interval;
 
 /// Prior probability of two steps.
 const TWO_STEPS: f64 = 0.1;
-
-/// The highest probability of the other number of steps at which a search ends.
-const MOST_DOUBT: f64 = 0.1;
 
 /// Both of two steps are at least this share of the whole difference: with less, they are one.
 const LEAST_STEP: f64 = 0.25;
@@ -39,8 +38,8 @@ pub struct StepPosterior {
     pub(super) first: Vec<f64>,
     /// Probability that there are two, the last at a position.
     pub(super) last: Vec<f64>,
-    /// The levels.
-    pub(super) levels: LevelMoments,
+    /// What these probabilities are of.
+    pub(super) places: Places,
     /// Mean standard deviations of sessions and builds.
     pub(super) session_sd: f64,
     pub(super) build_sd: f64,
@@ -48,17 +47,21 @@ pub struct StepPosterior {
     pub sizes: Vec<StepSize>,
 }
 
-/// Means and variances of the levels, given the most probable places.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct LevelMoments {
-    /// Before the first step.
-    pub(super) before: (f64, f64),
-    /// After a single one.
-    pub(super) after_one: (f64, f64),
-    /// Between two.
-    pub(super) between: (f64, f64),
-    /// After two.
-    pub(super) after_two: (f64, f64),
+/// Mean and variance of a level.
+pub(super) type Moments = (f64, f64);
+
+/// All places of one step and of two, by the gaps between measured positions: those in a gap are equally likely.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Places {
+    /// Gap i has the positions above the i-th of these, up to the next one.
+    pub(super) bounds: Vec<usize>,
+    /// Probability of two steps in the same gap, by this.
+    pub(super) both: Vec<f64>,
+    /// Of one step, or of two in the same gap, by this: the probability, and the levels before and after it.
+    pub(super) one: Vec<(f64, [Moments; 2])>,
+    /// Of two, by the gap of the first and then that of the last, from the next one on: the probability, and the levels before, between
+    /// and after them.
+    pub(super) two: Vec<Vec<(f64, [Moments; 3])>>,
 }
 
 /// Size of a step.
@@ -174,8 +177,9 @@ impl StepSearch {
         let session_sd = mean(&|of| self.noises.sessions[of.noise.0]);
         let build_sd = mean(&|of| self.noises.builds[of.noise.1].0);
         let best = evidence.iter().zip(&weights).max_by(|a, b| a.1.total_cmp(b.1)).map(|(of, _)| of.noise);
-        let (levels, sizes) = self.levels_of_steps(best.unwrap_or_default(), &one, &two, two_steps > 0.5);
-        StepPosterior { steps, two_steps, one: at_one, first, last, levels, session_sd, build_sd, sizes }
+        let places = self.places(best.unwrap_or_default(), bounds, &one, &two);
+        let sizes = places.sizes(two_steps > 0.5);
+        StepPosterior { steps, two_steps, one: at_one, first, last, places, session_sd, build_sd, sizes }
     }
 
     /// The evidence under each noise that matters: no noise has more than what its sessions would have if each position had a level
@@ -270,49 +274,34 @@ impl StepSearch {
         Evidence { one, two, log_prior: prior.ln(), noise }
     }
 
-    /// The levels, and the sizes of the steps of the more probable number, for their most probable places.
-    fn levels_of_steps(
-        &self,
-        noise: (usize, usize),
-        one: &[f64],
-        two: &[Vec<f64>],
-        are_two: bool,
-    ) -> (LevelMoments, Vec<StepSize>) {
+    /// All places with their levels under a noise.
+    fn places(&self, noise: (usize, usize), bounds: Vec<usize>, one: &[f64], two: &[Vec<f64>]) -> Places {
         let (before, after) = self.sides(noise);
         let moments = |product: &Product| product.moments(&self.levels);
-        let size = |(from, from_variance): (f64, f64), (to, to_variance): (f64, f64)| {
-            let half = Z95 * (from_variance + to_variance).sqrt();
-            let difference = to - from;
-            let interval = Interval { low: (difference - half).exp(), high: (difference + half).exp() };
-            StepSize { ratio: difference.exp(), interval }
-        };
-        let gap = (0..one.len()).max_by(|a, b| one[*a].total_cmp(&one[*b])).unwrap_or(0);
-        let (from, to) = (moments(&before[gap]), moments(&after[gap]));
-        let pairs = (0..two.len()).flat_map(|gap| (gap + 1..two.len()).map(move |later| (gap, later)));
-        let Some((gap, later)) = pairs.max_by(|a, b| two[a.0][a.1].total_cmp(&two[b.0][b.1])) else {
-            let levels = LevelMoments { before: from, after_one: to, between: to, after_two: to };
-            return (levels, vec![size(from, to)]);
-        };
+        let before: Vec<Moments> = before.iter().map(moments).collect();
+        let after: Vec<Moments> = after.iter().map(moments).collect();
+        // Two steps in a gap have the levels of one.
+        let of_one = one.iter().enumerate();
+        let of_one = of_one.map(|(gap, share)| (share + two[gap][gap], [before[gap], after[gap]]));
         let curves = self.measured(noise);
-        let between = curves[gap..later].iter().fold(self.middle(), |product, curve| product.times(curve));
-        let (first, between, last) = (moments(&before[gap]), moments(&between), moments(&after[later]));
-        let levels = LevelMoments { before: from, after_one: to, between, after_two: last };
-        let sizes = match are_two {
-            true => vec![size(first, between), size(between, last)],
-            false => vec![size(from, to)],
+        let of_two = |gap: usize| {
+            let mut between = self.middle();
+            let later = (gap + 1..two.len()).map(|later| {
+                between = between.times(curves[later - 1]);
+                (two[gap][later], [before[gap], moments(&between), after[later]])
+            });
+            later.collect()
         };
-        (levels, sizes)
+        let both = (0..two.len()).map(|gap| two[gap][gap]).collect();
+        Places { bounds, both, one: of_one.collect(), two: (0..two.len()).map(of_two).collect() }
     }
 
-    /// The positions of the steps, if all of them are known with this probability; those that can't be told apart are together.
+    /// The positions of the steps, if it is known with this probability how many there are and where all of them are; those that
+    /// can't be told apart are together.
     pub fn found(&self, posterior: &StepPosterior, confidence: f64) -> Option<Vec<Culprits>> {
         let steps = posterior.count();
-        let candidates = self.culprits(posterior);
-        let found: Vec<Culprits> = candidates.into_iter().take(steps).collect();
-        let doubt: f64 = found.iter().map(|culprits| 1.0 - culprits.probability).sum();
-        // A level between two steps looks like noise at first: how many there are has to be known, too.
-        let is_counted = posterior.two_steps <= MOST_DOUBT || posterior.two_steps >= 1.0 - MOST_DOUBT;
-        (found.len() == steps && doubt <= 1.0 - confidence && is_counted).then_some(found)
+        let found: Vec<Culprits> = self.culprits(posterior).into_iter().take(steps).collect();
+        (found.len() == steps && posterior.probability_of(&found) >= confidence).then_some(found)
     }
 
     /// The positions of the steps, if no further session would tell more: each with the neighbours that it takes for all of them to be
@@ -333,22 +322,48 @@ impl StepSearch {
             }
             (probability >= wanted).then_some(Culprits { positions: first..=last, probability })
         });
-        widened.collect()
+        let found: Vec<Culprits> = widened.collect::<Option<_>>()?;
+        let is_apart = |pair: &[Culprits]| {
+            pair[0].positions.end() < pair[1].positions.start()
+                || pair[1].positions.end() < pair[0].positions.start()
+        };
+        found.windows(2).all(is_apart).then_some(found)
     }
 
     /// All positions by the probability of a step, the most probable first; those that can't be told apart are together.
     pub fn culprits(&self, posterior: &StepPosterior) -> Vec<Culprits> {
-        let mut all = Vec::new();
-        let mut position = 1;
-        while position <= self.last {
-            let positions = self.indistinguishable(position);
-            position = positions.end() + 1;
-            let probability =
-                posterior.steps[positions.start() - 1..*positions.end()].iter().sum::<f64>().min(1.0);
-            all.push(Culprits { positions, probability });
+        culprits(&posterior.steps, |position| self.is_testable(position))
+    }
+}
+
+impl Places {
+    /// Probability that both of two steps are at these positions, which are in the same gap.
+    fn both_at(&self, positions: &RangeInclusive<usize>) -> f64 {
+        let pairs = |count: usize| (count * count.saturating_sub(1) / 2) as f64;
+        let gap = self.bounds.partition_point(|bound| bound < positions.start()).saturating_sub(1);
+        match (self.bounds.get(gap..gap + 2), self.both.get(gap)) {
+            (Some([start, end]), Some(both)) if end - start > 1 => {
+                both * pairs(positions.end() + 1 - positions.start()) / pairs(end - start)
+            }
+            _ => 0.0,
         }
-        all.sort_by(|a, b| b.probability.total_cmp(&a.probability));
-        all
+    }
+
+    /// Sizes of the steps at the most probable places, in their order.
+    fn sizes(&self, are_two: bool) -> Vec<StepSize> {
+        let size = |(from, from_variance): Moments, (to, to_variance): Moments| {
+            let half = Z95 * (from_variance + to_variance).sqrt();
+            let difference = to - from;
+            let interval = Interval { low: (difference - half).exp(), high: (difference + half).exp() };
+            StepSize { ratio: difference.exp(), interval }
+        };
+        let two = self.two.iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| are_two);
+        let one = self.one.iter().max_by(|a, b| a.0.total_cmp(&b.0));
+        match (two, one) {
+            (Some((_, [before, between, after])), _) => vec![size(*before, *between), size(*between, *after)],
+            (None, Some((_, [before, after]))) => vec![size(*before, *after)],
+            (None, None) => Vec::new(),
+        }
     }
 }
 
@@ -356,6 +371,23 @@ impl StepPosterior {
     /// The more probable number of steps.
     pub fn count(&self) -> usize {
         if self.two_steps > 0.5 { MAX_STEPS } else { 1 }
+    }
+
+    /// Probability that there are as many steps as this, and each is at these positions; of two steps, at least this. Two that can't
+    /// be told apart count as one.
+    fn probability_of(&self, found: &[Culprits]) -> f64 {
+        let at = |steps: &[f64], culprits: &Culprits| {
+            steps[culprits.positions.start() - 1..*culprits.positions.end()].iter().sum::<f64>()
+        };
+        match found {
+            [only] => at(&self.one, only) + self.places.both_at(&only.positions),
+            [one, other] => {
+                let (first, last) =
+                    if one.positions.start() < other.positions.start() { (one, other) } else { (other, one) };
+                at(&self.first, first) + at(&self.last, last) - self.two_steps
+            }
+            _ => 0.0,
+        }
     }
 }
 
