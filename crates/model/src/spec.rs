@@ -34,8 +34,11 @@ use crate::value::parse;
 pub use crate::value::{Spanned, SpecError};
 use crate::workload::Workloads;
 
+mod commits;
 #[cfg(test)]
 mod schema;
+
+pub use commits::CommitLevels;
 
 /// Maximum samples per second and CPU: more would measure the sampling.
 pub(crate) const MAX_PROFILE_HZ: i64 = 10_000;

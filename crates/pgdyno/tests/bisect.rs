@@ -124,8 +124,9 @@ fn wrong_ends_are_refused_before_anything_starts() {
     let of_repository = |ends: [&'static str; 2]| vec![ends[0], ends[1], "--repo", "repository"];
     for (arguments, message) in [
         (of_repository(["HEAD~1", "nowhere"]), "there is no commit \"nowhere\""),
-        (of_repository(["HEAD", "HEAD~1"]), "HEAD~1 is older than HEAD: GOOD is the older end"),
+        (of_repository(["HEAD", "HEAD~1"]), "HEAD~1 is older than HEAD: the older end comes first"),
         (of_repository(["HEAD", "HEAD"]), "are the same commit"),
+        (of_repository(["HEAD~1", "HEAD"]), "no commit from HEAD~1 to HEAD can have changed a server"),
         (of_repository(["HEAD", "third"]), "HEAD is not an ancestor of third; both come from "),
         (vec!["16.4", "16.1"], "16.4 is not older than 16.1"),
         (vec!["16", "patched"], "\"patched\" is no release"),

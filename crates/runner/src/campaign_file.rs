@@ -2,6 +2,7 @@
 
 pub mod ab;
 mod acceleration;
+pub mod commits;
 pub mod draft;
 mod error;
 pub mod overrides;
@@ -28,7 +29,7 @@ pub use error::CampaignFileError;
 #[derive(Clone, Debug)]
 pub struct CampaignFile {
     path: PathBuf,
-    /// The text, byte for byte, with the CPUs of the pin `separate`.
+    /// The text, byte for byte, with the CPUs of the pin `separate` and the commits of ranges.
     pub text: String,
     campaign: Campaign,
     /// Its plan.
@@ -55,7 +56,16 @@ impl CampaignFile {
         basis: Option<Basis>,
         known: &Workloads,
     ) -> Result<Self, CampaignFileError> {
-        let text = pin::with_table(text);
+        let text = match commits::with_commits(text.clone(), directory(path)) {
+            Ok(text) => pin::with_table(text),
+            Err(error) => {
+                return Err(CampaignFileError::Invalid {
+                    path: path.to_owned(),
+                    text,
+                    error: Box::new(error),
+                });
+            }
+        };
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known)?;
             let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;

@@ -130,6 +130,14 @@ pub enum Error {
         /// Cause.
         why: String,
     },
+    /// Commits can't be listed.
+    #[error("commits of {repository}: {why}")]
+    Commits {
+        /// The repository.
+        repository: PathBuf,
+        /// Cause.
+        why: String,
+    },
     /// A tool that a build needs is missing.
     #[error(
         "building PostgreSQL needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"

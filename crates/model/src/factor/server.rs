@@ -15,7 +15,7 @@ impl Axis for Server {
     type Stored = String;
 
     const KEY: &'static str = "server";
-    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of builds (`\"18.6-src-…\"`) and of `[servers.…]`; `\"NAME@COMMIT\"`: a commit, branch or tag of the git repository that is the source of `[servers.NAME]`";
+    const DESCRIPTION: &'static str = "PostgreSQL versions as strings: a major (`\"18\"`, `\"9.6\"`: its newest release) or a full version (`\"16.4\"`); names of builds (`\"18.6-src-…\"`) and of `[servers.…]`; `\"NAME@COMMIT\"`: a commit, branch or tag of the git repository that is the source of `[servers.NAME]`; `{ repo = \"./postgres\", commits = \"OLDER..NEWER\", every = 10 }`: each tenth commit of a range";
     const EXAMPLE: &'static str = "9.6";
     const PLACE: Place = Place::Column;
     const REQUIRED: Option<&'static str> = Some("server = [\"17\", \"18\"]");

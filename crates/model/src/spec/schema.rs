@@ -8,7 +8,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::{Campaign, MAX_REPEATS, MIN_ADAPTIVE, Matrix, Point, Repeats};
+use super::{Campaign, CommitLevels, MAX_REPEATS, MIN_ADAPTIVE, Matrix, Point, Repeats};
 use crate::definitions::Files;
 use crate::factor::Factor;
 use crate::profile::Unwinding;
@@ -61,9 +61,14 @@ impl JsonSchema for Matrix {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let points = generator.subschema_for::<Vec<Point>>();
-        let mut properties = factor_properties(
-            |factor| json!({ "type": "array", "items": factor.schema(), "minItems": 1, "uniqueItems": true }),
-        );
+        let commits = generator.subschema_for::<CommitLevels>();
+        let levels = |of: Value| json!({ "type": "array", "items": of, "minItems": 1, "uniqueItems": true });
+        let mut properties = factor_properties(|factor| match factor {
+            Factor::Server => {
+                json!({ "oneOf": [levels(json!({ "oneOf": [factor.schema(), commits] })), commits] })
+            }
+            factor => levels(factor.schema()),
+        });
         properties.insert("zip".to_owned(), json!({
             "type": "array",
             "items": { "type": "array", "items": { "enum": Factor::ALL.map(Factor::name) }, "minItems": 1 },

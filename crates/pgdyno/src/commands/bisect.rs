@@ -1,7 +1,6 @@
 //! `pgdyno bisect`: the commit, release or setting that changed the performance.
 
 mod axis;
-mod git;
 mod settings;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! Servers built from source: once per source and build options, outside the source tree, and kept.
 
+mod commits;
 mod content;
 mod recipe;
 mod run;
@@ -18,6 +19,7 @@ use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
 use content::Content;
+pub use commits::{RangeCommit, commits_between};
 pub use content::commit;
 pub(super) use content::walk;
 use host::Cache;

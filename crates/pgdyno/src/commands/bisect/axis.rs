@@ -4,12 +4,15 @@ use std::path::Path;
 
 use model::server::{Build, ServerSpec, Source};
 use model::version::Version;
+use plaintext::figures::counted;
 use runner::campaign_file::ab::Sides;
+use runner::campaign_file::commits::repository_name;
+use server::RangeCommit;
 
-use super::git;
 use super::settings::SettingsArgs;
-use crate::commands::ab::servers::{absolute, file_name, servers};
+use crate::commands::ab::servers::{absolute, servers};
 use crate::exit::Usage;
+use crate::output::note;
 
 /// The levels between the ends, the good one first.
 pub(super) fn sides(
@@ -38,15 +41,33 @@ pub(super) fn sides(
 
 /// The commits from the good one to the bad one, of first parents.
 fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<ServerSpec>, Usage> {
-    let commits = git::range(repository, good, bad)?;
-    let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    let name: String = file_name(repository).chars().map(|c| if is_allowed(c) { c } else { '-' }).collect();
-    let name = if name.is_empty() { "source".to_owned() } else { name };
-    let server = |commit: String| {
+    let mut commits = server::commits_between(repository, good, bad).map_err(Usage::from_error)?;
+    let all = commits.len();
+    commits.retain(|commit| commit.can_change_programs);
+    if commits.len() == 1 {
+        return Err(Usage(format!(
+            "error: no commit from {good} to {bad} can have changed a server: they change documentation, tests or translations"
+        )));
+    }
+    if let left_out @ 1.. = all - commits.len() {
+        note(&format!(
+            "{} left out that change{} only documentation, tests or translations\n",
+            counted(left_out, "commit"),
+            if left_out == 1 { "s" } else { "" }
+        ));
+    }
+    let name = repository_name(repository);
+    let server = |RangeCommit { id: commit, .. }: RangeCommit| {
         let git_ref = Some(commit.clone());
         let location = repository.to_owned();
-        let build =
-            Build { location, git_ref, system: None, options: Vec::new(), cflags: None, patches: Vec::new() };
+        let build = Build {
+            location,
+            git_ref,
+            system: None,
+            options: Vec::new(),
+            cflags: None,
+            patches: Vec::new(),
+        };
         ServerSpec { name: format!("{name}@{commit}"), source: Source::Build(build), initdb: Vec::new() }
     };
     Ok(commits.into_iter().map(server).collect())

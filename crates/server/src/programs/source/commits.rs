@@ -1,0 +1,174 @@
+//! Commits of a repository of PostgreSQL. It is only read, as one of somebody else.
+
+use std::path::Path;
+
+use crate::error::Error;
+
+/// Digits by which a commit is named.
+const DIGITS: usize = 12;
+
+/// Directories from which nothing gets into a server's programs.
+const OTHER_DIRECTORIES: [&str; 5] =
+    ["doc/", "src/test/", "src/tools/ci/", "src/tools/pgindent/", "src/tutorial/"];
+
+/// Directories of tests, anywhere.
+const TESTS: [&str; 4] = ["/t/", "/sql/", "/expected/", "/specs/"];
+
+/// Ends of the names of documentation and translations.
+const TEXTS: [&str; 5] = [".md", ".po", ".sgml", "README", "COPYRIGHT"];
+
+/// What the line of a commit begins with.
+const COMMIT: &str = "commit ";
+
+/// A commit of a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RangeCommit {
+    /// Its first digits.
+    pub id: String,
+    /// Whether it can change a server's programs: others change only documentation, tests or translations.
+    pub can_change_programs: bool,
+}
+
+/// The commits of first parents from an older one, which is the first, to a newer one.
+///
+/// # Errors
+/// git can't be run; a name is no commit of the repository; or the older one is not an ancestor of the newer one.
+pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Vec<RangeCommit>, Error> {
+    let refuse = |why: String| Error::Commits { repository: repository.to_owned(), why };
+    let git = |arguments: &[&str]| {
+        host::git::read(repository, arguments, "")
+            .map_err(|error| refuse(format!("git can't be run: {error} (Debian: apt-get install git)")))
+    };
+    let resolve = |name: &str| {
+        let commit = format!("{name}^{{commit}}");
+        git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?
+            .ok_or_else(|| refuse(format!("there is no commit \"{name}\"")))
+    };
+    let (first, last) = (resolve(older)?, resolve(newer)?);
+    if first == last {
+        return Err(refuse(format!("{older} and {newer} are the same commit")));
+    }
+    let is_ancestor = |one: &str, other: &str| {
+        git(&["merge-base", "--is-ancestor", one, other]).map(|found| found.is_some())
+    };
+    if is_ancestor(&last, &first)? {
+        return Err(refuse(format!("{newer} is older than {older}: the older end comes first")));
+    }
+    if !is_ancestor(&first, &last)? {
+        let advice = git(&["merge-base", &first, &last])?.map(|base| {
+            format!("; both come from {}: begin there, and end at {newer} or {older}", shortened(&base))
+        });
+        return Err(refuse(format!("{older} is not an ancestor of {newer}{}", advice.unwrap_or_default())));
+    }
+    let range = format!("{first}..{last}");
+    // Of a merge, what it brought to its first parent.
+    let log = ["log", "--first-parent", "-m", "--reverse", "--no-renames", "--name-only", "--no-color"];
+    let format = format!("--format={COMMIT}%H");
+    let listed = git(&[&log[..], &[&format, &range]].concat())?;
+    let listed = listed.ok_or_else(|| refuse(format!("the commits {range} can't be listed")))?;
+    let mut found = vec![RangeCommit { id: shortened(&first), can_change_programs: true }];
+    for line in listed.lines().filter(|line| !line.is_empty()) {
+        if let Some(commit) = line.strip_prefix(COMMIT) {
+            found.push(RangeCommit { id: shortened(commit), can_change_programs: false });
+        } else if let Some(last) = found.last_mut() {
+            last.can_change_programs |= can_change_programs(line);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a server's programs are made from a file.
+fn can_change_programs(file: &str) -> bool {
+    let is_elsewhere = OTHER_DIRECTORIES.iter().any(|directory| file.starts_with(directory));
+    let is_test = TESTS.iter().any(|directory| file.contains(directory));
+    let is_text = TEXTS.iter().any(|end| file.ends_with(end));
+    let is_of_git = file.starts_with(".git") || file.ends_with("/.gitignore");
+    !(is_elsewhere || is_test || is_text || is_of_git)
+}
+
+fn shortened(commit: &str) -> String {
+    commit.chars().take(DIGITS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn documentation_tests_and_translations_do_not_change_programs() {
+        for file in [
+            "doc/src/sgml/config.sgml",
+            "src/test/regress/sql/join.sql",
+            "contrib/hstore/expected/hstore.out",
+            "src/bin/pg_dump/t/002_pg_dump.pl",
+            "src/backend/po/de.po",
+            "src/backend/access/heap/README",
+            "src/backend/optimizer/README",
+            ".git-blame-ignore-revs",
+            "contrib/pg_prewarm/.gitignore",
+        ] {
+            assert!(!can_change_programs(file), "{file}");
+        }
+        for file in [
+            "src/backend/executor/execMain.c",
+            "src/include/catalog/pg_proc.dat",
+            "src/tools/gen_keywordlist.pl",
+            "src/timezone/data/tzdata.zi",
+            "configure",
+            "meson.build",
+            "contrib/pg_prewarm/Makefile",
+            "src/backend/catalog/system_views.sql",
+        ] {
+            assert!(can_change_programs(file), "{file}");
+        }
+    }
+
+    #[test]
+    fn commits_of_first_parents_are_listed_with_whether_they_change_code() {
+        let directory = tempfile::tempdir().unwrap();
+        let repository = directory.path();
+        let git = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"];
+            let output =
+                Command::new("git").arg("-C").arg(repository).args(identity).args(arguments).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{arguments:?}");
+            String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        };
+        let commit = |file: &str, text: &str| {
+            let path = repository.join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+            git(&["add", "-A"]);
+            git(&["commit", "-q", "-m", text]);
+            git(&["rev-parse", "HEAD"])[..DIGITS].to_owned()
+        };
+        git(&["init", "-q", "-b", "main"]);
+        let base = commit("src/a.c", "1");
+        let code = commit("src/a.c", "2");
+        let text = commit("doc/a.sgml", "3");
+        git(&["checkout", "-q", "-b", "side"]);
+        commit("src/b.c", "4");
+        git(&["checkout", "-q", "main"]);
+        git(&["merge", "-q", "--no-ff", "-m", "merge", "side"]);
+        let merge = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
+        git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
+        let empty = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
+        let found = commits_between(repository, &base, "main").unwrap();
+        let expected = [(base, true), (code, true), (text, false), (merge, true), (empty, false)];
+        let expected = expected.map(|(id, can_change_programs)| RangeCommit { id, can_change_programs });
+        assert_eq!(found, expected);
+        for (older, newer, message) in [
+            ("main", "nowhere", "there is no commit \"nowhere\""),
+            ("main", "main~1", "main~1 is older than main"),
+            ("main", "main", "are the same commit"),
+            ("main~1", "side~0^{tree}", "there is no commit"),
+        ] {
+            let error = commits_between(repository, older, newer).unwrap_err().to_string();
+            assert!(error.contains(message), "{error}");
+        }
+    }
+}
