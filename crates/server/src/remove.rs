@@ -9,11 +9,11 @@ use model::version::VersionRequest;
 use crate::dataset::template;
 use crate::error::Error;
 use crate::instance;
-use crate::programs::installation::{Installation, downloaded, find, lock_file, partial};
+use crate::programs::installation::{Installation, downloaded, find, installed, lock_file, partial};
 use crate::programs::source;
 
 /// Removes the installations of a version (all downloaded releases of a major), or the installation of an identity,
-/// with its templates. Returns the removed identities.
+/// with its templates, as far as no other installation shares them. Returns the removed identities.
 ///
 /// # Errors
 /// It is not installed, or in use.
@@ -50,9 +50,12 @@ fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, identity))? else {
         return Err(in_use("another pgdyno"));
     };
-    for template in template::templates(cache)? {
-        if template.server() == identity {
-            template.remove(cache)?;
+    let others = installed(cache)?.into_iter().filter(|other| other.identity() != identity);
+    if !others.into_iter().any(|other| other.data_identity() == installation.data_identity()) {
+        for template in template::templates(cache)? {
+            if template.is_for(installation) {
+                template.remove(cache)?;
+            }
         }
     }
     // Renamed first, so that a partly removed installation does not count as one.

@@ -125,6 +125,7 @@ fn make(
         format: FORMAT,
         version: installation.version().to_string(),
         server: Some(installation.identity().to_owned()),
+        data: Some(installation.data_identity()),
         initdb: initdb.to_owned(),
         scale: content.scale,
         own: content.own.as_deref().cloned(),

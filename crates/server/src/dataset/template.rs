@@ -44,6 +44,9 @@ pub(super) struct Record {
     pub(super) version: String,
     /// [`Installation::identity`]; none in formats before 2, where it is the version.
     pub(super) server: Option<String>,
+    /// [`Installation::data_identity`]; none in records of before, where it is `server`.
+    #[serde(default)]
+    pub(super) data: Option<String>,
     #[serde(default)]
     pub(super) initdb: Vec<String>,
     pub(super) scale: u32,
@@ -122,7 +125,13 @@ impl Template {
     }
 
     /// The template, protected from removal while the lock is held.
-    pub(super) fn locked(self, installation: &Installation, lock: Lock) -> Self {
+    pub(super) fn locked(mut self, installation: &Installation, lock: Lock) -> Self {
+        // Those who share it have the same configuration at another place.
+        if let Some((made_by, facts)) = self.record.server.as_ref().zip(self.record.facts.as_mut()) {
+            for value in facts.pg_config.values_mut() {
+                *value = value.replace(made_by, installation.identity());
+            }
+        }
         Self { used_by: Some((installation.clone(), Arc::new(lock))), ..self }
     }
 
@@ -140,6 +149,11 @@ impl Template {
     /// Directory.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Whether programs share it.
+    pub(crate) fn is_for(&self, installation: &Installation) -> bool {
+        self.record.data.as_deref().unwrap_or(self.server()) == installation.data_identity()
     }
 
     /// Programs that created it and can run on it: their [`Installation::identity`].
@@ -250,7 +264,7 @@ pub(super) fn name(installation: &Installation, initdb: &[String], content: &Con
         options = format!("-initdb-{}", given.short());
     }
     let setup = content.key().map(|key| format!("-setup-{key}")).unwrap_or_default();
-    format!("{}-{}{setup}{options}-v{FORMAT}", installation.identity(), content.origin())
+    format!("{}-{}{setup}{options}-v{FORMAT}", installation.data_identity(), content.origin())
 }
 
 pub(super) fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {

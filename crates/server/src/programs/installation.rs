@@ -89,6 +89,9 @@ pub struct BuildRecord {
     pub compiler: String,
     /// Name of the build directory in the cache's `builds/`.
     pub directory: String,
+    /// Builds of the same repository and the same data format run on the same data directories; none if it is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_format: Option<String>,
 }
 
 impl Installation {
@@ -96,6 +99,15 @@ impl Installation {
     /// version.
     pub fn identity(&self) -> &str {
         &self.identity
+    }
+
+    /// The identity of its data sets: commits of a repository share them as far as their data format is the same.
+    pub(crate) fn data_identity(&self) -> String {
+        let format = self.build().filter(|build| build.git_ref.is_some() && build.patches.is_empty());
+        match format.and_then(|build| build.data_format.as_ref()) {
+            Some(format) => format!("{}-data-{format}", self.version),
+            None => self.identity.clone(),
+        }
     }
 
     /// Full version.

@@ -2,6 +2,7 @@
 
 mod commits;
 mod content;
+mod data_format;
 mod recipe;
 mod run;
 mod sync;
@@ -80,6 +81,7 @@ pub(crate) fn build(
     let recipe = Recipe::new(&config, &directory, cache.configure_results(), &runner, progress)?;
     recipe.configure()?;
     recipe.compile()?;
+    let data_format = data_format::data_format(&directory.join(sync::SOURCE), &config.hash_with(""))?;
     let record = Record {
         format: 1,
         version: version.to_string(),
@@ -96,6 +98,7 @@ pub(crate) fn build(
             cflags: config.cflags.clone(),
             compiler: config.compiler_version.clone(),
             directory: name,
+            data_format,
         })),
         installed: Timestamp::now(),
     };
