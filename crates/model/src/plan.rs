@@ -11,7 +11,7 @@ use crate::factor::Factor;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::merit::Merit;
 use crate::profile::Profile;
-pub use crate::run::{Basis, Collect, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum};
+pub use crate::run::{Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum};
 use crate::server::{ServerSpec, Source};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};

@@ -13,7 +13,7 @@ use crate::units::Span;
 pub const DEFAULT_EFFECT: f64 = 0.05;
 
 /// Default probability at which a bisection names a level.
-pub(crate) const DEFAULT_CONFIDENCE: f64 = 0.95;
+pub const DEFAULT_CONFIDENCE: f64 = 0.95;
 
 /// What a run's cells and trials follow from, in addition to its campaign's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,7 +130,7 @@ fn levels(plan: &Plan, bisection: &Bisection) -> Vec<Level> {
 }
 
 /// Author, date and files of a commit.
-fn details(repository: &Path, commit: &str) -> Vec<String> {
+pub(crate) fn details(repository: &Path, commit: &str) -> Vec<String> {
     let shown = git(repository, &["show", "--format=%an, %as", "--stat=74", "--end-of-options", commit], "");
     let mut lines: Vec<String> =
         shown.lines().filter(|line| !line.trim().is_empty()).map(|line| line.trim_end().to_owned()).collect();

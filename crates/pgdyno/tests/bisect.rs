@@ -150,6 +150,128 @@ fn git(repository: &Path, arguments: &[&str]) {
     assert!(status.success(), "{arguments:?}");
 }
 
+/// A repository whose commits have their number, from 0, in the file `n`.
+fn numbered(bench: &Bench, count: usize) -> Vec<String> {
+    let repository = bench.path().join("numbered");
+    fs::create_dir(&repository).unwrap();
+    git(&repository, &["init", "-q"]);
+    let commits = (0..count).map(|number| {
+        fs::write(repository.join("n"), number.to_string()).unwrap();
+        git(&repository, &["add", "n"]);
+        git(&repository, &["commit", "-q", "-m", &format!("Commit {number}")]);
+        let head = Command::new("git").current_dir(&repository).args(["rev-parse", "HEAD"]).output().unwrap();
+        String::from_utf8(head.stdout).unwrap()[..12].to_owned()
+    });
+    commits.collect()
+}
+
+/// Arguments of a search by a test, from the first of so many commits to the last one.
+fn by_test<'a>(range: &'a str, test: &'a str) -> Vec<&'a str> {
+    vec!["bisect", range, "--repo", "numbered", "--run", test]
+}
+
+#[test]
+fn a_test_of_the_users_own_finds_the_commit_and_the_same_command_goes_on() {
+    let bench = Bench::new("");
+    let commits = numbered(&bench, 40);
+    let refs = || fs::read_dir(bench.path().join("numbered/.git")).unwrap().count();
+    let before = refs();
+    // The 20th can't be tested; each 9th answer is wrong.
+    let ran = bench.path().join("ran");
+    let test = format!(
+        "n=$(cat n); test $n = 20 && exit 125; echo $n >>{ran}; test $n -ge 23; bad=$?\n\
+         test $(($(wc -l <{ran}) % 9)) = 0 && bad=$((1 - bad)); exit $((1 - bad))",
+        ran = ran.display()
+    );
+    let arguments = by_test("HEAD~39..HEAD", &test);
+    let count = || fs::read_to_string(&ran).unwrap_or_default().lines().count();
+    // Killed after some tests, three times.
+    let slow = test.replacen("n=$(cat n)", "sleep 0.1; n=$(cat n)", 1);
+    let slow = by_test("HEAD~39..HEAD", &slow);
+    for _ in 0..3 {
+        let (running, before) = (bench.start_with(&slow), count());
+        wait_until("tests have run", || count() >= before + 2);
+        let processes = running.process_tree();
+        signal(running.pid(), libc::SIGKILL);
+        wait_until_gone(&processes);
+    }
+    let killed = count();
+    let output = bench.pgdyno(&slow);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let journal = |test: &str| {
+        let found = fs::read_dir(bench.path().join(".pgdyno/bisections")).unwrap();
+        let journals =
+            found.map(|entry| fs::read_to_string(entry.unwrap().path().join("tests.jsonl")).unwrap());
+        journals.into_iter().find(|text| text.contains(test)).unwrap().lines().count() - 1
+    };
+    let stored = journal("sleep 0.1");
+    assert!(stored > killed / 2, "what ran before is kept: {stored} of {}", count());
+    fs::remove_file(&ran).unwrap();
+    for _ in 0..2 {
+        let output = bench.pgdyno(&arguments);
+        let shown = text(&output);
+        assert_eq!(output.status.code(), Some(0), "{shown}");
+        let result = joined(&shown);
+        assert!(
+            result.contains(&format!("The change is at {}, \"Commit 23\" (prob", commits[23])),
+            "{shown}"
+        );
+        assert!(result.contains("the test fails in ") && result.contains("Tested: "), "{shown}");
+    }
+    // The second one had nothing left to test.
+    let tested = count();
+    let document: Value =
+        serde_json::from_slice(&bench.pgdyno(&[&arguments[..], &["--format", "json"]].concat()).stdout)
+            .unwrap();
+    assert_eq!(count(), tested);
+    assert_eq!(document["found"], serde_json::json!([commits[23]]));
+    let runs = |commit: &Value| commit["passed"].as_u64().unwrap() + commit["failed"].as_u64().unwrap();
+    let listed = document["commits"].as_array().unwrap();
+    assert_eq!(listed.iter().map(runs).sum::<u64>(), tested as u64);
+    assert_eq!((listed.len(), refs()), (40, before), "nothing in the repository is changed");
+    assert!(bench.pgdyno(&["store", "check"]).status.code() != Some(101));
+}
+
+#[test]
+fn tests_that_do_not_tell_commits_apart_end_with_a_sentence() {
+    let bench = Bench::new("");
+    let commits = numbered(&bench, 6);
+    let run = |arguments: &[&str]| {
+        let output = bench.pgdyno(arguments);
+        (output.status.code().unwrap(), joined(&text(&output)))
+    };
+    let range = "HEAD~5..HEAD";
+    let (code, shown) = run(&by_test(range, "true"));
+    assert_eq!(code, 0, "{shown}");
+    assert!(shown.contains("Nothing to find: the test fails as often at both ends"), "{shown}");
+    // A commit that mends it, next to two that can't be tested.
+    let mended = "n=$(cat n); test $n = 2 -o $n = 3 && exit 125; test $n -ge 3";
+    let (code, shown) = run(&by_test(range, mended));
+    assert_eq!(code, 0, "{shown}");
+    assert!(
+        shown.contains(&format!(
+            "one of {}, {}, {}, which can't be told apart",
+            commits[2], commits[3], commits[4]
+        )),
+        "{shown}"
+    );
+    let (code, shown) = run(&[&by_test(range, "test $(cat n) -lt 2")[..], &["--max-time", "1ms"]].concat());
+    assert_eq!(code, 6, "{shown}");
+    assert!(shown.contains("Not decided whether the test fails more often"), "{shown}");
+    for (arguments, code, message) in [
+        (by_test(range, "echo it broke; exit 200"), 1, "ended with the exit code 200 at"),
+        (by_test(range, "kill -9 $$"), 1, "was ended by signal 9 at"),
+        (by_test(range, "exit 125"), 1, "can't be tested (exit code 125): choose another end"),
+        (by_test("HEAD", "true"), 2, "expected two ends"),
+        (by_test("nowhere..HEAD", "true"), 2, "there is no commit \"nowhere\""),
+        ([&by_test(range, "true")[..], &["--margin", "5%"]].concat(), 2, "cannot be used with"),
+    ] {
+        let (ended, shown) = run(&arguments);
+        assert_eq!(ended, code, "{arguments:?}: {shown}");
+        assert!(shown.contains(message), "{arguments:?}: {shown}");
+    }
+}
+
 /// Commits of a real source: the first change is a comment, the second does not compile, the third mends it and costs time.
 #[test]
 fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours() {

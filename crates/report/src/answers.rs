@@ -79,8 +79,38 @@ fn details(answer: &Answer) -> impl Iterator<Item = (&'static str, &str)> {
     confidence.chain(why).chain(risks).map(|(label, text)| (label, text.as_str()))
 }
 
-/// A command in lines that a shell takes for one.
+/// A command in lines that a shell takes for one: they end between its words, not within quotes.
 pub(crate) fn command(command: &str, width: usize) -> String {
-    let lines = wrap(command, width - 2);
-    lines.trim_end().replace('\n', " \\\n") + "\n"
+    /// Stand for a space and a line break within quotes, where `wrap` would break a line.
+    const SPACE: char = '\u{1}';
+    const BREAK: char = '\u{2}';
+    let (mut quoted, mut is_escaped) = (false, false);
+    let kept = command.chars().map(|c| {
+        let is_quote = c == '\'' && !is_escaped;
+        is_escaped = c == '\\' && !quoted && !is_escaped;
+        quoted ^= is_quote;
+        match c {
+            ' ' if quoted => SPACE,
+            '\n' if quoted => BREAK,
+            c => c,
+        }
+    });
+    let lines = wrap(&kept.collect::<String>(), width - 2);
+    let lines = lines.trim_end().replace('\n', " \\\n") + "\n";
+    lines.replace(SPACE, " ").replace(BREAK, "\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::command;
+
+    #[test]
+    fn lines_of_a_command_do_not_end_within_quotes() {
+        let script = r"pgdyno bisect a..b --run 'make check && it'\''s here' --repo some/where";
+        assert_eq!(
+            command(script, 30),
+            "pgdyno bisect a..b --run \\\n  'make check && it'\\''s here' \\\n  --repo some/where\n"
+        );
+        assert_eq!(command("x --run 'a\nb c'", 12), "x --run \\\n  'a\nb c'\n");
+    }
 }

@@ -1,6 +1,7 @@
 //! The result of `pgdyno bisect`: as plain text for a mailing list or a pull request, and as data.
 
 mod document;
+pub mod tested;
 
 use diagnose::{Bisection, BisectionFinding};
 use model::metrics::Better;

@@ -27,6 +27,7 @@ fn generated_schemas_are_those_of_the_documents() {
         ("explain", schema::<crate::explain::Document>("explain")),
         ("power", schema::<analysis::power::Answer>("power")),
         ("bisect", schema::<crate::bisect::Document>("bisect")),
+        ("bisect-run", schema::<crate::bisect::tested::TestBisection>("bisect --run")),
         ("doctor", schema::<crate::doctor::DoctorDocument<'static>>("doctor")),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";

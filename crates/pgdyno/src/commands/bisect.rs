@@ -1,6 +1,7 @@
 //! `pgdyno bisect`: the commit, release or setting that changed the performance.
 
 mod axis;
+mod run_test;
 mod settings;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use clap::{Args, ValueEnum};
 use host::Cache;
 use model::factor::pin::Processors;
 use model::paired::PairedFigure;
+use model::plan::DEFAULT_CONFIDENCE;
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
 use runner::campaign_file::CampaignFile;
@@ -20,11 +22,13 @@ use crate::bisection::{self, BisectionFormat};
 use crate::campaign_run::{CampaignRun, closing_lines, exit};
 use crate::commands::ab::is_script;
 use crate::commands::ab::load::LoadArgs;
+use crate::commands::ab::servers::absolute;
 use crate::commands::ab::workload::WorkloadArgs;
 use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{command_line, note, print};
 use crate::store_arg::StoreArg;
+use run_test::TestRun;
 use settings::SettingsArgs;
 
 const EXAMPLES: &str = "\
@@ -37,6 +41,8 @@ Examples:
                                                        which setting of two configurations
   pgdyno bisect v1 v2 --repo . -S --metric server-cpu  by server CPU time per transaction: next to other load
   pgdyno bisect v1 v2 --repo . -S --max-time 30min     at most half an hour; resume goes on
+  pgdyno bisect v1 v2 --repo . --run './configure -q && make -s check'
+                                                       by a test that may be wrong now and then
 
 Exit codes: 0 found, or both ends are equivalent, 1 error, 2 usage, 4 no session is usable, 6 not known within the time, 130
 interrupted.";
@@ -60,6 +66,19 @@ pub(crate) struct BisectArgs {
     /// Git repository with the commits
     #[arg(long, value_name = "DIR")]
     repo: Option<PathBuf>,
+
+    /// Test of the user's own, which is run in a work tree of each commit: exit code 0 is good, 1 to 127 bad, 125 not testable. It
+    /// need not always be right
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "repo",
+        conflicts_with_all = [
+            "set", "good_set", "bad_set", "good_conf", "bad_conf", "select_only", "skip_some_updates", "builtin", "file", "define",
+            "dump", "scale", "clients", "rate", "metric", "margin", "profile", "tag", "notes", "seed", "print_campaign",
+        ]
+    )]
+    run: Option<String>,
 
     #[command(flatten)]
     settings: SettingsArgs,
@@ -144,6 +163,22 @@ enum FigureName {
 
 impl BisectArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
+        if let Some((test, repository)) = self.run.as_ref().zip(self.repo.as_ref()) {
+            let ends = self.ends();
+            let [good, bad] = ends.as_slice() else {
+                return Err(Usage("error: expected two ends: the commits GOOD and BAD".to_owned()).into());
+            };
+            let test_run = TestRun {
+                repository: absolute(repository)?,
+                ends: (*good, *bad),
+                test,
+                confidence: self.confidence.map_or(DEFAULT_CONFIDENCE, |share| share.0),
+                max_time: self.max_time.map(|time| time.duration()),
+                store: self.store.root(),
+                format: self.format,
+            };
+            return test_run.run();
+        }
         let mut comparison = self.comparison()?;
         let parse =
             |comparison: &Comparison| CampaignFile::parse(Path::new(&self.name), comparison.to_toml(), None);
@@ -191,22 +226,25 @@ impl BisectArgs {
         Search { figure: figure.or(default), confidence: self.confidence, max_time: self.max_time }
     }
 
-    /// What the command line asks for.
-    fn comparison(&self) -> Result<Comparison, Usage> {
-        let (scripts, names): (Vec<&String>, Vec<&String>) =
-            self.arguments.iter().partition(|argument| is_script(argument));
-        let scripts =
-            scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
-        let ends: Vec<&str> = match names.as_slice() {
+    /// The ends that the command line names.
+    fn ends(&self) -> Vec<&str> {
+        let names: Vec<&String> = self.arguments.iter().filter(|argument| !is_script(argument)).collect();
+        match names.as_slice() {
             [range] if range.contains("..") => range.splitn(2, "..").collect(),
             _ => names.iter().map(|name| name.as_str()).collect(),
-        };
+        }
+    }
+
+    /// What the command line asks for.
+    fn comparison(&self) -> Result<Comparison, Usage> {
+        let scripts = self.arguments.iter().filter(|argument| is_script(argument));
+        let scripts = scripts.map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         Ok(Comparison {
             name: self.name.clone(),
             description: command_line(&["--print-campaign"]),
             tags: self.tag.clone(),
             notes: self.notes.clone(),
-            sides: axis::sides(&ends, self.repo.as_deref(), &self.settings)?,
+            sides: axis::sides(&self.ends(), self.repo.as_deref(), &self.settings)?,
             settings: self.settings.of_all(),
             workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
             scale: self.workload.scale,
