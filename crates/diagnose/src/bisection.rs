@@ -1,5 +1,7 @@
 //! The state of a bisection: at which level of the compared factor, in their order, did the performance change?
 
+pub(crate) mod link_order;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 

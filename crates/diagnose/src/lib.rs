@@ -19,6 +19,7 @@ mod run_statistics;
 mod settings;
 mod spread;
 
+pub use bisection::link_order::{LinkOrderCheck, LinkOrderFinding};
 pub use bisection::{Bisection, Finding as BisectionFinding, Position};
 pub use confound::{
     Confound, Facts, Undeclared, confounds, in_words, is_kernel_fact, kernel_differences, undeclared,

@@ -50,6 +50,7 @@ impl Changes {
             cpu_decides,
             figure,
             confidence,
+            link_order,
             retries,
             vacuum,
             checkpoint,
@@ -70,6 +71,7 @@ impl Changes {
         note_change(&mut changes.conflicting, "cpu_decides", &old.run.cpu_decides, &cpu_decides);
         note_change(&mut changes.conflicting, "figure", &old.run.figure, &figure);
         note_change(&mut changes.allowed, "confidence", &old.run.confidence, &confidence);
+        note_change(&mut changes.allowed, "link_order", &old.run.link_order, &link_order);
         note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
         note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);

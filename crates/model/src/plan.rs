@@ -11,8 +11,10 @@ use crate::factor::Factor;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::merit::Merit;
 use crate::profile::Profile;
-pub use crate::run::{Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum};
-use crate::server::{ServerSpec, Source};
+pub use crate::run::{
+    Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum,
+};
+use crate::server::{ServerSpec, Source, without_sorted_functions};
 use crate::shuffle::Shuffler;
 use crate::spec::{Campaign, SpecError};
 use crate::units::Span;
@@ -45,7 +47,8 @@ pub struct Plan {
     pub datasets: Vec<DatasetSpec>,
     /// The kernels of the cells, in that order.
     pub kernels: Vec<KernelSpec>,
-    /// Every combination of factor levels, in the order of the file.
+    /// Every combination of factor levels, in the order of the file; with [`RunSettings::link_order`], then each once more with the
+    /// functions of its server sorted.
     pub cells: Vec<Cell>,
     /// The trials planned from the start, in execution order.
     pub trials: Vec<PlannedTrial>,
@@ -94,6 +97,8 @@ impl Plan {
         if run.order.is_paired() {
             checked.check_pairs(&cells, &servers, &comparisons)?;
         }
+        let trials = trials(cells.len(), &comparisons, &run);
+        let (cells, servers) = if run.link_order { with_sorted(cells, servers) } else { (cells, servers) };
         Ok(Self {
             campaign: campaign.name.get_ref().clone(),
             tags: campaign.tags.iter().map(|tag| tag.get_ref().clone()).collect(),
@@ -105,7 +110,7 @@ impl Plan {
             servers,
             datasets: checked.datasets(&cells)?,
             kernels: checked.kernels(&cells),
-            trials: trials(cells.len(), &comparisons, &run),
+            trials,
             run,
             cells,
         })
@@ -140,6 +145,16 @@ impl Plan {
     /// other, in the order of the latter. Both differ in that factor only, and are judged by the same figure.
     pub fn comparisons(&self) -> Vec<(usize, usize)> {
         comparisons(&self.cells, self.run.compare)
+    }
+
+    /// The cell that differs from another one only in that the functions of its server are sorted: its index.
+    pub fn sorted(&self, cell: usize) -> Option<usize> {
+        let is_sorted = |other: &Cell| {
+            let of = without_sorted_functions(&other.server);
+            of == Some(&*self.cells[cell].server)
+                && Cell { server: self.cells[cell].server.clone(), ..other.clone() } == self.cells[cell]
+        };
+        self.cells.iter().position(is_sorted)
     }
 
     /// The cell of a trial.
@@ -253,8 +268,9 @@ const PROFILE_OVERHEAD_US: u64 = 3_000_000;
 fn comparisons(cells: &[Cell], compare: Option<Factor>) -> Vec<(usize, usize)> {
     let (Some(compare), Some(first)) = (compare, cells.first()) else { return Vec::new() };
     let baseline = compare.level(first);
+    let is_level = |cell: &usize| without_sorted_functions(&cells[*cell].server).is_none();
     let (of_baseline, others): (Vec<usize>, Vec<usize>) =
-        (0..cells.len()).partition(|cell| compare.level(&cells[*cell]) == baseline);
+        (0..cells.len()).filter(is_level).partition(|cell| compare.level(&cells[*cell]) == baseline);
     let merit = |cell: usize| Merit::of(&cells[cell].clone().into());
     let with_baseline = |other: usize| {
         let is_same = |cell: &&usize| {
@@ -263,6 +279,20 @@ fn comparisons(cells: &[Cell], compare: Option<Factor>) -> Vec<(usize, usize)> {
         Some((*of_baseline.iter().find(is_same)?, other))
     };
     others.into_iter().filter_map(with_baseline).collect()
+}
+
+/// The cells and servers, and then those with sorted functions.
+fn with_sorted(mut cells: Vec<Cell>, mut servers: Vec<ServerSpec>) -> (Vec<Cell>, Vec<ServerSpec>) {
+    let sorted: Vec<ServerSpec> = servers.iter().filter_map(ServerSpec::with_sorted_functions).collect();
+    for server in sorted {
+        let of = without_sorted_functions(&server.name);
+        let twins = cells.iter().filter(|cell| of == Some(&*cell.server));
+        let twins: Vec<Cell> =
+            twins.map(|cell| Cell { server: server.name.clone(), ..cell.clone() }).collect();
+        cells.extend(twins);
+        servers.push(server);
+    }
+    (cells, servers)
 }
 
 fn trials(cells: usize, comparisons: &[(usize, usize)], run: &RunSettings) -> Vec<PlannedTrial> {

@@ -48,6 +48,9 @@ pub struct RunSettings {
     pub figure: Option<PairedFigure>,
     /// The probability at which a bisection names a level, as a share.
     pub confidence: f64,
+    /// Whether a bisection over commits compares the commit that it found with the one before it once more, in builds with another
+    /// order of their functions.
+    pub link_order: bool,
     /// Maximum repeats of an invalid trial.
     pub retries: u32,
     /// Maintenance before each trial.

@@ -53,6 +53,9 @@ pub struct Build {
     /// Patches to apply to the source, one after the other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub patches: Vec<PathBuf>,
+    /// Whether functions are placed in the order of their names, not of the source: the same program with another code layout.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sorted_functions: bool,
 }
 
 /// A build system.
@@ -96,6 +99,23 @@ pub struct Dsn {
     /// Whether pgdyno may change its settings for a trial, and restore them afterwards.
     #[serde(rename = "may_set")]
     pub can_change_settings: bool,
+}
+
+/// End of the names of servers whose functions are sorted.
+const SORTED: &str = "+sorted";
+
+impl ServerSpec {
+    /// The same server with its functions in the order of their names; none unless it is built from source.
+    pub fn with_sorted_functions(&self) -> Option<Self> {
+        let Source::Build(build) = &self.source else { return None };
+        let source = Source::Build(Build { sorted_functions: true, ..build.clone() });
+        Some(Self { name: format!("{}{SORTED}", self.name), source, ..self.clone() })
+    }
+}
+
+/// The server of which this one is a build with sorted functions; none for others.
+pub fn without_sorted_functions(name: &str) -> Option<&str> {
+    name.strip_suffix(SORTED)
 }
 
 /// What users give for a server without a table of its own.

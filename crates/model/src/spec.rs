@@ -199,6 +199,9 @@ pub struct Run {
     pub figure: Option<Spanned<String>>,
     /// With `order = "bisect"`: the probability at which a level is named (default 95%).
     pub confidence: Option<Spanned<Share>>,
+    /// With `order = "bisect"` over commits: whether the commit that was found and the one before it are compared once more, in
+    /// builds with their functions in another order (default true).
+    pub link_order: Option<Spanned<bool>>,
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,

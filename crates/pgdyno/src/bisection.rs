@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::ValueEnum;
-use diagnose::{Bisection, BisectionFinding};
+use diagnose::{Bisection, BisectionFinding, LinkOrderCheck};
 use model::factor::Factor;
 use model::plan::Plan;
 use model::record::{Run, Trial};
@@ -80,7 +80,11 @@ fn subject(
     let day = trials.iter().filter_map(|trial| trial.started).min();
     let day = day.map(|at| format!(", {}", at.strftime("%Y-%m-%d"))).unwrap_or_default();
     facts.push(("measured by".to_owned(), format!("pgdyno {}{day}", run.pgdyno_version)));
-    Ok(Subject { facts, levels, seconds: bisection.seconds(), command: command_line(&[]) })
+    let mut link_order = LinkOrderCheck::of(plan, bisection);
+    if let Some(check) = &mut link_order {
+        check.add(plan, trials.iter().copied(), &BTreeSet::new());
+    }
+    Ok(Subject { facts, levels, seconds: bisection.seconds(), link_order, command: command_line(&[]) })
 }
 
 /// What was searched, in words.

@@ -310,6 +310,7 @@ fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours
     let result = joined(&shown);
     assert!(result.contains("The change is at one of ") && result.contains("can't be told apart"), "{shown}");
     assert!(result.contains("src/backend/tcop/postgres.c"), "{shown}");
+    assert!(result.contains("It is not one of code layout: with the functions of both builds in"), "{shown}");
     assert!(result.contains("Not measured: ") && result.contains("could not compile"), "{shown}");
     assert_eq!(fs::read(repository.join(".git/HEAD")).unwrap(), before);
     let status =

@@ -1,9 +1,10 @@
 //! The result of `pgdyno bisect`: as plain text for a mailing list or a pull request, and as data.
 
 mod document;
+mod link_order;
 pub mod tested;
 
-use diagnose::{Bisection, BisectionFinding};
+use diagnose::{Bisection, BisectionFinding, LinkOrderCheck};
 use model::metrics::Better;
 use model::paired::PairedFigure;
 use plaintext::figures::{change, counted, duration};
@@ -31,6 +32,8 @@ pub struct Subject {
     pub levels: Vec<Level>,
     /// Time of the sessions, in seconds.
     pub seconds: f64,
+    /// The comparison of what was found in builds with another order of functions; none if there is none.
+    pub link_order: Option<LinkOrderCheck>,
     /// The command to continue or to repeat it.
     pub command: String,
 }
@@ -115,7 +118,9 @@ pub fn sentence(bisection: &Bisection, subject: &Subject) -> String {
                 .enumerate()
                 .map(|(at, culprits)| step(culprits, sizes.get(at), figure, subject))
                 .collect();
-            steps.join(" ") + &opposite
+            let layout = subject.link_order.as_ref().map(link_order::sentence);
+            let layout = layout.map(|layout| format!(" {layout}")).unwrap_or_default();
+            steps.join(" ") + &layout + &opposite
         }
     }
 }

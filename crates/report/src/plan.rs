@@ -94,7 +94,7 @@ pub fn headline(plan: &Plan) -> String {
         return format!(
             "{}: bisection of {}, as many sessions as find the change{}; seed {}\n",
             plan.campaign,
-            counted(plan.cells.len().saturating_sub(1), "level"),
+            counted(plan.comparisons().len(), "level"),
             most.unwrap_or_default(),
             plan.run.seed
         );

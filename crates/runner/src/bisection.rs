@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use diagnose::Bisection;
+use diagnose::{Bisection, LinkOrderCheck};
+use model::paired::PAIRS;
 use model::plan::{Plan, PlannedTrial};
 use model::record::Trial;
 
@@ -14,6 +15,8 @@ pub(crate) struct BisectionSchedule<'a> {
     plan: &'a Plan,
     sessions: SessionSchedule<'a>,
     state: Option<Bisection>,
+    /// Of the commit that was found.
+    link_order: Option<LinkOrderCheck>,
 }
 
 impl<'a> BisectionSchedule<'a> {
@@ -23,7 +26,11 @@ impl<'a> BisectionSchedule<'a> {
         if let Some(state) = &mut state {
             state.add(plan, trials, earlier);
         }
-        Self { plan, sessions: SessionSchedule::new(plan, trials, earlier), state }
+        let mut link_order = state.as_ref().and_then(|state| LinkOrderCheck::of(plan, state));
+        if let Some(link_order) = &mut link_order {
+            link_order.add(plan, trials, earlier);
+        }
+        Self { plan, sessions: SessionSchedule::new(plan, trials, earlier), state, link_order }
     }
 }
 
@@ -31,14 +38,22 @@ impl Schedule for BisectionSchedule<'_> {
     fn next(&self) -> Vec<NextTrial> {
         let state = self.state.as_ref().filter(|_| !self.sessions.is_out_of_time());
         // Comparison i is that of position i + 1.
-        let position = state.and_then(Bisection::next);
-        position.map(|position| self.sessions.session_of(position - 1)).unwrap_or_default()
+        let of_position =
+            state.and_then(Bisection::next).map(|position| self.sessions.session_of(position - 1));
+        let link_order = self.link_order.as_ref().filter(|check| state.is_some() && check.is_open());
+        of_position
+            .or(link_order.map(|check| self.sessions.session_of_cells(check.cells)))
+            .unwrap_or_default()
     }
 
     fn record(&mut self, trial: &Trial) {
         self.sessions.record(trial);
         if let Some(state) = &mut self.state {
             state.add(self.plan, [trial], &BTreeSet::new());
+            match &mut self.link_order {
+                Some(check) => check.add(self.plan, [trial], &BTreeSet::new()),
+                none => *none = LinkOrderCheck::of(self.plan, state),
+            }
         }
     }
 
@@ -57,14 +72,30 @@ impl Schedule for BisectionSchedule<'_> {
     }
 
     fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>> {
+        let bisection = self.state.as_ref();
+        if let Some(check) = self.link_order.as_ref().filter(|check| check.cells[1] == cell) {
+            let [a, b] = check.cells.map(|cell| &self.plan.cells[cell]);
+            let sequence = check.sequence.clone();
+            return Some(ComparisonState {
+                a,
+                b,
+                figure: check.figure,
+                sequence,
+                pairs: PAIRS,
+                time_left: None,
+                bisection,
+            });
+        }
         let state = self.sessions.comparison(cell)?;
-        Some(ComparisonState { bisection: self.state.as_ref(), time_left: None, ..state })
+        Some(ComparisonState { bisection, time_left: None, ..state })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use diagnose::BisectionFinding;
+    use diagnose::{BisectionFinding, LinkOrderFinding};
+    use model::cell::Cell;
+    use model::paired::Side;
     use model::record::Status;
     use model::spec::Campaign;
 
@@ -99,7 +130,9 @@ mod tests {
                 failed.validity.findings[0].evidence = "could not compile".to_owned();
                 trials.push(failed);
             } else {
-                trials.push(trial(plan, a, Ok(100_000.0)));
+                let mut first = trial(plan, a, Ok(100_000.0 * tps(a.trial.cell)));
+                first.paired.as_mut().unwrap().side = Side::A;
+                trials.push(first);
                 trials.push(trial(plan, b, Ok(100_000.0 * (1.0 + luck) * tps(level))));
             }
         }
@@ -145,6 +178,52 @@ mod tests {
         // Each is tried once.
         let invalid = trials.iter().filter(|trial| trial.validity.status == Status::Invalid).count();
         assert_eq!(invalid, failed.len());
+    }
+
+    /// A search among commits, whose builds with sorted functions have these levels: what it found, and the sessions of these builds.
+    fn link_order(sorted: impl Fn(usize) -> f64, fails: impl Fn(usize) -> bool) -> (LinkOrderFinding, usize) {
+        const COMMITS: usize = 12;
+        let levels: Vec<String> = (0..=COMMITS).map(|commit| format!("'pg@c{commit}'")).collect();
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = [{}]\nworkload = ['select-only']\nclients = [1]\n\
+             [run]\norder = 'bisect'\nseed = 3\nretries = 1\n[servers.pg]\nsource = 'postgres'\n",
+            levels.join(", ")
+        );
+        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        assert_eq!((plan.cells.len(), plan.comparisons().len()), (2 * (COMMITS + 1), COMMITS));
+        let of_commit = |commit: usize| if commit >= 5 { 0.9 } else { 1.0 };
+        let tps = |cell: usize| match cell.checked_sub(COMMITS + 1) {
+            Some(commit) => sorted(commit),
+            None => of_commit(cell),
+        };
+        let trials = run(&plan, tps, |cell| cell.checked_sub(COMMITS + 1).is_some_and(&fails));
+        assert_eq!(found(&plan, &trials), [5..=5]);
+        let schedule = BisectionSchedule::new(&plan, &trials, &BTreeSet::new());
+        let check = schedule.link_order.unwrap();
+        let sorted: Vec<&Cell> = plan.cells[COMMITS + 1..].iter().collect();
+        let is_sorted = |trial: &&Trial| sorted.iter().any(|cell| trial.cell == **cell);
+        let pair = check.cells.map(|cell| plan.cells[cell].server.as_str());
+        assert_eq!(pair, ["pg@c4+sorted", "pg@c5+sorted"]);
+        assert!(
+            trials
+                .iter()
+                .filter(is_sorted)
+                .all(|trial| check.cells.iter().any(|cell| trial.cell == plan.cells[*cell]))
+        );
+        (check.finding(), trials.iter().filter(is_sorted).count() / 2)
+    }
+
+    #[test]
+    fn a_commit_is_compared_with_the_one_before_it_in_builds_with_another_order_of_functions() {
+        let (finding, sessions) = link_order(|commit| if commit >= 5 { 0.91 } else { 1.0 }, |_| false);
+        assert_eq!(finding, LinkOrderFinding::Confirmed);
+        assert!((3..40).contains(&sessions), "{sessions}");
+        // Layout alone: nothing changes with it, or the other way round.
+        assert_eq!(link_order(|_| 1.0, |_| false).0, LinkOrderFinding::LayoutAlone);
+        let opposite = link_order(|commit| if commit >= 5 { 1.1 } else { 1.0 }, |_| false);
+        assert_eq!(opposite.0, LinkOrderFinding::LayoutAlone);
+        let failed = link_order(|_| 1.0, |commit| commit == 5);
+        assert_eq!(failed, (LinkOrderFinding::Failed("could not compile".to_owned()), 0));
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl Campaign<'_> {
         cells.into_iter().map(|cell| &self.plan.cells[cell])
     }
 
-    /// Prepares the server of a level that a bisection measures for the first time, and drops the copies of data sets of those that
+    /// Prepares the servers that a bisection measures for the first time, and drops the copies of data sets of those that
     /// it measured before.
     fn provide(
         &self,
@@ -261,9 +261,11 @@ impl Campaign<'_> {
     ) -> Result<(), server::Error> {
         servers.keep_copies_of(baseline);
         second.keep_copies_of(cell);
-        if !servers.has(cell) {
-            servers.provide(self.plan, &[cell])?;
-            second.adopt(servers);
+        for cell in [baseline, cell] {
+            if !servers.has(cell) {
+                servers.provide(self.plan, &[cell])?;
+                second.adopt(servers);
+            }
         }
         Ok(())
     }

@@ -166,6 +166,10 @@ impl<'a> SessionSchedule<'a> {
     /// Both trials of the session of this number.
     fn planned(&self, comparison: usize, number: u32) -> [PlannedTrial; 2] {
         let Comparison { a, b, .. } = self.comparisons[comparison];
+        Self::session([a, b], number)
+    }
+
+    fn session([a, b]: [usize; 2], number: u32) -> [PlannedTrial; 2] {
         let trial = |(cell, side): (usize, Side)| PlannedTrial {
             position: 2 * number - 1 + side.index() as u32,
             cell,
@@ -176,7 +180,13 @@ impl<'a> SessionSchedule<'a> {
 
     /// The next session, of this comparison.
     pub(crate) fn session_of(&self, comparison: usize) -> Vec<NextTrial> {
-        let trials = self.planned(comparison, self.next_number());
+        let Comparison { a, b, .. } = self.comparisons[comparison];
+        self.session_of_cells([a, b])
+    }
+
+    /// The next session, of these cells.
+    pub(crate) fn session_of_cells(&self, cells: [usize; 2]) -> Vec<NextTrial> {
+        let trials = Self::session(cells, self.next_number());
         trials.map(|trial| NextTrial { trial, attempt: 1, reason: None }).into()
     }
 

@@ -55,6 +55,7 @@ fn builds_and_runs(system: BuildSystem) {
         options: vec![],
         cflags: Some("-O0".to_owned()),
         patches: vec![],
+        sorted_functions: false,
     };
     let get = || server::installation(&cache, &Source::Build(build.clone()), &Printed);
     // Another checkout may run the same test.

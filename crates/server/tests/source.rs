@@ -379,6 +379,7 @@ fn builder() {
         options: vec![],
         cflags: None,
         patches: vec![],
+        sorted_functions: false,
     };
     match server::installation(&cache, &model::server::Source::Build(build), &Quiet) {
         Ok(installation) => println!("\nBUILT {}", installation.identity()),

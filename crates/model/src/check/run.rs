@@ -6,6 +6,7 @@ use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
+use crate::paired::PairedFigure;
 use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
 use crate::run::{
     Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum,
@@ -68,6 +69,7 @@ impl CheckedCampaign<'_> {
         }
         let of_bisection = run.figure.as_ref().map(|given| ("figure", given.span()));
         let of_bisection = of_bisection.or(run.confidence.as_ref().map(|given| ("confidence", given.span())));
+        let of_bisection = of_bisection.or(run.link_order.as_ref().map(|given| ("link_order", given.span())));
         if let (false, Some((key, at))) = (order == Order::Bisect, of_bisection) {
             return Err(SpecError {
                 message: format!("`{key}` is for bisections"),
@@ -75,6 +77,7 @@ impl CheckedCampaign<'_> {
                 help: Some("expected `order = \"bisect\"` next to it".to_owned()),
             });
         }
+        let figure = run.figure.as_ref().map(|given| word(given, "figure")).transpose()?;
         Ok(RunSettings {
             repeats: match (&run.repeats, order) {
                 (None, Order::Paired) => {
@@ -94,7 +97,7 @@ impl CheckedCampaign<'_> {
             processors: basis.processors,
             compare,
             effect: run.effect.as_ref().map_or(DEFAULT_EFFECT, |given| given.get_ref().0),
-            figure: run.figure.as_ref().map(|given| word(given, "figure")).transpose()?,
+            figure,
             confidence: match &run.confidence {
                 None => DEFAULT_CONFIDENCE,
                 Some(given) if (0.5..1.0).contains(&given.get_ref().0) => given.get_ref().0,
@@ -106,6 +109,10 @@ impl CheckedCampaign<'_> {
                     ));
                 }
             },
+            // Instructions do not depend on the layout.
+            link_order: order == Order::Bisect
+                && run.link_order.as_ref().is_none_or(|given| *given.get_ref())
+                && figure != Some(PairedFigure::ServerInstructions),
             max_time: run.max_time.as_ref().map(|given| *given.get_ref()),
             cpu_decides: run.cpu_decides.as_ref().is_some_and(|given| *given.get_ref()),
             retries: match &run.retries {

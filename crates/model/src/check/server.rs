@@ -169,6 +169,7 @@ pub(super) fn parse_table(name: &str, table: &Spanned<spec::Server>) -> Result<S
                 options: build.options,
                 cflags: build.cflags,
                 patches: given.patch.iter().flat_map(|patch| &patch.get_ref().0).map(PathBuf::from).collect(),
+                sorted_functions: false,
             })
         }
         (None, None, None, Some(dsn)) if has_password(dsn.get_ref()) => {

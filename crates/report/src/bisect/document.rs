@@ -4,6 +4,7 @@ use diagnose::{Bisection, BisectionFinding};
 use serde::Serialize;
 use stats::Culprits;
 
+use super::link_order::LinkOrderDocument;
 use super::{Subject, sentence};
 
 /// Version of the document, raised when readers of the older version would misread it.
@@ -28,6 +29,8 @@ pub struct Document {
     two_changes: Option<f64>,
     /// The changes, if they are known, in the order of the levels.
     found: Vec<FoundDocument>,
+    /// Whether it is a change of code layout alone; null if that was not asked.
+    link_order: Option<LinkOrderDocument>,
     /// All levels in their order, the baseline first.
     levels: Vec<LevelDocument>,
     /// Sessions of all levels.
@@ -129,6 +132,7 @@ impl Document {
             },
             two_changes: posterior.map(|posterior| posterior.two_steps),
             found: found.iter().enumerate().map(change).collect(),
+            link_order: subject.link_order.as_ref().map(|check| LinkOrderDocument::new(check, subject)),
             levels: bisection.positions.iter().enumerate().map(level).collect(),
             sessions: bisection.sessions(),
             seconds: subject.seconds,

@@ -19,8 +19,8 @@ use crate::error::Error;
 use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
-use content::Content;
 pub use commits::{RangeCommit, commits_between};
+use content::Content;
 pub use content::commit;
 pub(super) use content::walk;
 use host::Cache;
@@ -153,10 +153,18 @@ impl BuildConfig {
         let is_compiler = |option: &String| option.starts_with("CC=");
         let compiler = build.options.iter().rfind(|option| is_compiler(option));
         let compiler = compiler.map_or("cc", |option| &option["CC=".len()..]);
+        let system = build.system.unwrap_or(BuildSystem::Configure);
+        let mut cflags = build.cflags.clone().unwrap_or_else(|| CFLAGS.to_owned());
+        let mut options: Vec<String> =
+            build.options.iter().filter(|option| !is_compiler(option)).cloned().collect();
+        if build.sorted_functions {
+            cflags += " -ffunction-sections";
+            add_link_option(&mut options, system, "-Wl,--sort-section=name");
+        }
         Ok(Self {
-            system: build.system.unwrap_or(BuildSystem::Configure),
-            cflags: build.cflags.clone().unwrap_or_else(|| CFLAGS.to_owned()),
-            options: build.options.iter().filter(|option| !is_compiler(option)).cloned().collect(),
+            system,
+            cflags,
+            options,
             compiler: compiler.to_owned(),
             compiler_version: tools::compiler_version(compiler)?,
         })
@@ -178,6 +186,18 @@ impl BuildConfig {
             fingerprint.add(part);
         }
         fingerprint.finish()
+    }
+}
+
+/// Adds an option of the linker to those of the user.
+fn add_link_option(options: &mut Vec<String>, system: BuildSystem, option: &str) {
+    let (prefix, separator) = match system {
+        BuildSystem::Configure => ("LDFLAGS=", " "),
+        BuildSystem::Meson => ("-Dc_link_args=", ","),
+    };
+    match options.iter_mut().rfind(|given| given.starts_with(prefix)) {
+        Some(given) => *given = format!("{given}{separator}{option}"),
+        None => options.push(format!("{prefix}{option}")),
     }
 }
 

@@ -90,6 +90,7 @@ impl FakeSource {
             options: vec![],
             cflags: None,
             patches: vec![],
+            sorted_functions: false,
         }
     }
 

@@ -85,7 +85,15 @@ fn build(location: PathBuf, git_ref: Option<String>) -> Source {
         && !location.join("configure").exists()
         && location.join("meson.build").exists();
     let system = is_meson.then_some(BuildSystem::Meson);
-    Source::Build(Build { location, git_ref, system, options: Vec::new(), cflags: None, patches: Vec::new() })
+    Source::Build(Build {
+        location,
+        git_ref,
+        system,
+        options: Vec::new(),
+        cflags: None,
+        patches: Vec::new(),
+        sorted_functions: false,
+    })
 }
 
 /// Whether a text can only be a path: refs neither begin with a slash nor with a dot.

@@ -67,6 +67,7 @@ fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<ServerSpec>, 
             options: Vec::new(),
             cflags: None,
             patches: Vec::new(),
+            sorted_functions: false,
         };
         ServerSpec { name: format!("{name}@{commit}"), source: Source::Build(build), initdb: Vec::new() }
     };

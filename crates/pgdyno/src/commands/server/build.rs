@@ -64,6 +64,7 @@ impl BuildArgs {
             options: self.options,
             cflags: self.cflags,
             patches: self.patches,
+            sorted_functions: false,
         });
         let installation = server::installation(cache, &source, &bar);
         bar.clear();
