@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use diagnose::{Facts, facts_of_settings};
-use host::Cache;
+use host::{Cache, Lock};
 use model::cell::Cell;
 use model::environment::ServerFacts;
 use model::factor::Factor;
@@ -76,6 +76,8 @@ struct State {
 pub(crate) struct Servers<'a> {
     cache: &'a Cache,
     installations: BTreeMap<String, Installation>,
+    /// Prevent the removal of installations, also while no server runs on them.
+    in_use: Vec<Lock>,
     /// Commits of servers built from a git ref, by name of server.
     commits: HashMap<String, Commit>,
     /// External servers, while no trial runs on them.
@@ -157,6 +159,7 @@ impl<'a> Servers<'a> {
             let progress = OfServer { name: &server.name, progress };
             let installation = server::installation(cache, &server.source, &progress)
                 .map_err(|error| named(&server.name, error))?;
+            self.in_use.push(installation.in_use(self.cache)?);
             self.installations.insert(server.name.clone(), installation);
         }
         Ok(())
@@ -247,6 +250,7 @@ impl<'a> Servers<'a> {
         Self {
             cache,
             installations: BTreeMap::new(),
+            in_use: Vec::new(),
             commits: HashMap::new(),
             externals: HashMap::new(),
             progress,

@@ -204,11 +204,11 @@ pub enum Error {
     /// Data sets would not fit onto the disk.
     #[error("{0}")]
     DiskNeed(String),
-    /// `PGDYNO_DATASETS_MAX` is not a size.
-    #[error(
-        "PGDYNO_DATASETS_MAX is \"{text}\": expected a number and a unit (kB, MB, GB or TB), such as \"50GB\""
-    )]
+    /// A limit of the cache is not a size.
+    #[error("{variable} is \"{text}\": expected a number and a unit (kB, MB, GB or TB), such as \"50GB\"")]
     NotASize {
+        /// The variable.
+        variable: &'static str,
         /// Its value.
         text: String,
     },

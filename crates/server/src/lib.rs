@@ -26,6 +26,7 @@ mod raw_read;
 mod readiness;
 mod remove;
 mod server;
+mod size_limit;
 mod sockets;
 mod sweep;
 
@@ -52,8 +53,9 @@ pub use programs::source::{RangeCommit, commit, commits_between, is_built};
 pub use provide::installation;
 pub use raw_read::{RawReadError, RawReading, ReadError, read_files};
 pub use readiness::Warmed;
-pub use remove::remove;
+pub use remove::{limit_builds, remove};
 pub use server::{Server, StopMode};
+pub use size_limit::bytes;
 pub use sweep::{Swept, sweep};
 
 /// The tested database. Control connections use `postgres`, so that they do not count in it.

@@ -10,6 +10,7 @@ use crate::programs::in_place::in_place;
 use crate::programs::install::install;
 use crate::programs::installation::{Installation, find};
 use crate::programs::source;
+use crate::remove;
 use crate::server::StopMode;
 use host::{Cache, Progress};
 
@@ -27,7 +28,8 @@ pub fn installation(cache: &Cache, source: &Source, progress: &dyn Progress) -> 
         }
         Source::Bin(directory) => in_place(cache, directory),
         Source::Build(build) => {
-            source::build(cache, build, &|installation| try_out(cache, installation), progress)
+            let make_room = || remove::make_room(cache, progress);
+            source::build(cache, build, &make_room, &|installation| try_out(cache, installation), progress)
         }
         Source::Dsn(_) => Err(Error::NoPrograms),
     }

@@ -1,9 +1,10 @@
 //! Removal of an installation with its data sets.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use host::files::remove_tree;
-use host::{Cache, IoContext, Lock};
+use host::{Cache, IoContext, Lock, Progress};
 use model::version::VersionRequest;
 
 use crate::dataset::template;
@@ -11,6 +12,7 @@ use crate::error::Error;
 use crate::instance;
 use crate::programs::installation::{Installation, downloaded, find, installed, lock_file, partial};
 use crate::programs::source;
+use crate::size_limit::size_limit;
 
 /// Removes the installations of a version (all downloaded releases of a major), or the installation of an identity,
 /// with its templates, as far as no other installation shares them. Returns the removed identities.
@@ -39,6 +41,47 @@ pub fn remove(cache: &Cache, version: &str) -> Result<Vec<String>, Error> {
         remove_one(cache, installation)?;
     }
     Ok(found.into_iter().map(|installation| installation.identity).collect())
+}
+
+/// Variable with the maximum size of all builds from source; without it there is no limit.
+const BUILDS_MAX: &str = "PGDYNO_BUILDS_MAX";
+
+/// The limit of this process, which counts instead.
+static BUILDS_LIMIT: OnceLock<u64> = OnceLock::new();
+
+/// Limits the size of all builds from source in the cache, in bytes, for this process: the first call counts.
+pub fn limit_builds(bytes: u64) {
+    let _ = BUILDS_LIMIT.set(bytes);
+}
+
+/// Removes builds from source with their data sets, the least recently used first, until all are below the limit, or the others are in
+/// use.
+pub(crate) fn make_room(cache: &Cache, progress: &dyn Progress) -> Result<(), Error> {
+    let limit = BUILDS_LIMIT.get().map_or_else(|| size_limit(BUILDS_MAX), |limit| Ok(Some(*limit)))?;
+    let Some(limit) = limit else { return Ok(()) };
+    let mut builds = installed(cache)?;
+    builds.retain(|build| build.build().is_some());
+    builds.sort_by_key(|build| build.last_used(cache));
+    let sized: Vec<(Installation, u64)> =
+        builds.into_iter().map(|build| (build.clone(), template::bytes_below(build.directory()))).collect();
+    let mut total: u64 = sized.iter().map(|(_, bytes)| bytes).sum();
+    for (build, bytes) in sized {
+        if total < limit {
+            break;
+        }
+        match remove_one(cache, &build) {
+            Ok(()) => {
+                total -= bytes;
+                progress.notice(&format!(
+                    "removed the build {} because of the limit of builds",
+                    build.identity()
+                ));
+            }
+            Err(Error::InUse { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 fn remove_one(cache: &Cache, installation: &Installation) -> Result<(), Error> {

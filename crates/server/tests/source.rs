@@ -7,6 +7,7 @@ mod support;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use host::Progress;
 use model::record::Commit;
@@ -416,6 +417,60 @@ fn a_missing_tool_is_named_with_its_package() {
     // A parser that is not generated yet.
     fake.write("src/backend/parser/gram.y", "");
     missing("bison", "bison");
+}
+
+#[test]
+fn the_least_recently_used_builds_are_removed_except_those_in_use() {
+    let fake = FakeSource::new();
+    let build = |content: &str| {
+        fake.write("src/backend/main.c", content);
+        fake.build().unwrap()
+    };
+    let (used, old, newer) = (build("one"), build("two"), build("six"));
+    let in_use = used.in_use(&fake.cache).unwrap();
+    drop(newer.in_use(&fake.cache).unwrap());
+    let installations = fake.path("cache/installations");
+    let sizes =
+        Command::new("find").arg(installations).args(["!", "-type", "d", "-printf", "%s "]).output().unwrap();
+    let sizes = String::from_utf8(sizes.stdout).unwrap();
+    let three: u64 = sizes.split_whitespace().map(|size| size.parse::<u64>().unwrap()).sum();
+    let limited = |content: &str, limit: &str| {
+        fake.write("src/backend/main.c", content);
+        let directory = fake.cache.directory().to_str().unwrap().to_owned();
+        let environment = [("PGDYNO_BUILDS_MAX", limit), ("PGDYNO_CACHE", &directory)];
+        let child = as_child("builder", fake.path("postgresql").to_str().unwrap(), &environment);
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    };
+    let there = |installation: &server::Installation| installation.directory().is_dir();
+    let refused = limited("ten", "plenty");
+    assert!(refused.contains("REFUSED PGDYNO_BUILDS_MAX is \"plenty\""), "{refused}");
+    assert!(there(&old));
+    // Two of the three are below the limit.
+    let built = limited("ten", &format!("{}kB", three * 9 / 10 / 1000));
+    assert!(built.contains("BUILT "), "{built}");
+    assert_eq!([&used, &old, &newer].map(there), [true, false, true]);
+    // None may be left, but one is in use.
+    let built = limited("dozen", "1kB");
+    assert!(built.contains("BUILT "), "{built}");
+    assert_eq!([&used, &newer].map(there), [true, false]);
+    drop(in_use);
+}
+
+#[test]
+fn functions_are_sorted_by_options_of_compiler_and_linker() {
+    let fake = FakeSource::new();
+    let plain = fake.build().unwrap();
+    let options = vec!["LDFLAGS=-Wl,-O1".to_owned()];
+    for (options, linked) in
+        [(vec![], "LDFLAGS=-Wl,--sort-section=name"), (options, "LDFLAGS=-Wl,-O1 -Wl,--sort-section=name")]
+    {
+        let build = Build { sorted_functions: true, options, ..fake.build_of("postgresql") };
+        let sorted = fake.build_as(build).unwrap();
+        let record = sorted.build().unwrap();
+        assert_ne!(sorted.identity(), plain.identity());
+        assert_eq!(record.cflags, "-O2 -g -fno-omit-frame-pointer -ffunction-sections");
+        assert!(record.arguments.iter().any(|argument| argument == linked), "{:?}", record.arguments);
+    }
 }
 
 /// Interrupts as soon as a file exists.

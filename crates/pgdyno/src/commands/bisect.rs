@@ -75,7 +75,7 @@ pub(crate) struct BisectArgs {
         requires = "repo",
         conflicts_with_all = [
             "set", "good_set", "bad_set", "good_conf", "bad_conf", "select_only", "skip_some_updates", "builtin", "file", "define",
-            "dump", "scale", "clients", "rate", "metric", "margin", "profile", "tag", "notes", "seed", "print_campaign",
+            "dump", "scale", "clients", "rate", "metric", "margin", "cache_size", "profile", "tag", "notes", "seed", "print_campaign",
         ]
     )]
     run: Option<String>,
@@ -108,6 +108,11 @@ pub(crate) struct BisectArgs {
     /// Time for the sessions: the last one begins before it is over [default: no limit]
     #[arg(long, value_name = "TIME", help_heading = "Decision")]
     max_time: Option<Span>,
+
+    /// Size of all builds in the cache, such as 20GB: before a new one, the least recently used are removed, unless they are in use
+    /// [default: PGDYNO_BUILDS_MAX, else no limit]
+    #[arg(long, value_name = "SIZE", help_heading = "Run", value_parser = size)]
+    cache_size: Option<u64>,
 
     /// Take CPU profiles, for `pgdyno profile`
     #[arg(long, help_heading = "Run")]
@@ -187,6 +192,9 @@ impl BisectArgs {
             print(&file.text)?;
             return Ok(Exit::Ok);
         }
+        if let Some(bytes) = self.cache_size {
+            server::limit_builds(bytes);
+        }
         file.check_servers(&Cache::open()?)?;
         if let Some(foreign) = self.load.pin.foreign_use(self.allow_concurrent) {
             comparison.pin = Processors::none();
@@ -260,4 +268,9 @@ impl BisectArgs {
             profile: self.profile,
         })
     }
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    server::bytes(text)
+        .ok_or_else(|| "expected a number and a unit (kB, MB, GB or TB), such as \"20GB\"".to_owned())
 }

@@ -34,6 +34,8 @@ use crate::output::note;
                         pgdyno server list\n  \
                         pgdyno server stop 18\n\n\
                         Environment:\n  \
+                        PGDYNO_BUILDS_MAX   limit of the size of all builds from source, such as 20GB: before one is made,\n  \
+                        \x20                   the least recently used are removed, unless they are in use\n  \
                         PGDYNO_CACHE        directory of the cache\n  \
                         PGDYNO_MIRROR       base URL of a Maven repository to download from (https; http only with\n  \
                         \x20                   the option --insecure-mirror, which every command accepts)\n  \

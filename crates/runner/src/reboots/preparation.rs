@@ -14,8 +14,15 @@ use crate::host_context::HostContext;
 use crate::without_kernel::{OpenTrial, open_trials};
 
 /// Environment variables that pgdyno needs after a boot, besides the directory of the cache.
-const KEPT_VARIABLES: [&str; 6] =
-    ["HOME", "PATH", "PGDYNO_DATASETS_MAX", "PGDYNO_MIRROR", "PGDYNO_QUEUE", "PGDYNO_SERVER_USER"];
+const KEPT_VARIABLES: [&str; 7] = [
+    "HOME",
+    "PATH",
+    "PGDYNO_BUILDS_MAX",
+    "PGDYNO_DATASETS_MAX",
+    "PGDYNO_MIRROR",
+    "PGDYNO_QUEUE",
+    "PGDYNO_SERVER_USER",
+];
 
 /// A machine that can boot the kernels of a run.
 #[derive(Clone, Debug)]

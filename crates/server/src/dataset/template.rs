@@ -284,7 +284,7 @@ pub(super) fn lock_file(cache: &Cache, name: &str) -> PathBuf {
 }
 
 /// Bytes of the files below a directory; unreadable ones count as 0.
-pub(super) fn bytes_below(directory: &Path) -> u64 {
+pub(crate) fn bytes_below(directory: &Path) -> u64 {
     let Ok(found) = fs::read_dir(directory) else { return 0 };
     found
         .flatten()

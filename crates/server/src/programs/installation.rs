@@ -146,6 +146,12 @@ impl Installation {
         self.build().map(|_| self.directory.join(BUILD_LOG))
     }
 
+    /// Time of its last use.
+    pub(crate) fn last_used(&self, cache: &Cache) -> Timestamp {
+        let touched = fs::metadata(lock_file(cache, &self.identity)).and_then(|lock| lock.modified());
+        touched.ok().and_then(|time| Timestamp::try_from(time).ok()).unwrap_or(self.record.installed)
+    }
+
     /// Time of installation; for programs in place, when `postgres` was last written.
     pub fn installed(&self) -> Timestamp {
         self.record.installed
@@ -156,9 +162,13 @@ impl Installation {
         self.programs.join(name)
     }
 
-    /// Lock that prevents its removal while it is used.
-    pub(crate) fn in_use(&self, cache: &Cache) -> Result<Lock, Error> {
+    /// Lock that prevents its removal while it is used. Its modification time is the time of the last use.
+    ///
+    /// # Errors
+    /// The programs have been removed or replaced.
+    pub fn in_use(&self, cache: &Cache) -> Result<Lock, Error> {
         let lock = Lock::shared(&lock_file(cache, &self.identity))?;
+        lock.touch();
         match &self.stamp {
             Some(stamp) => self.check_unchanged(stamp)?,
             None if self.directory.is_dir() => {}

@@ -44,11 +44,12 @@ const DIGITS: usize = 12;
 /// Makes the server of a source available: an existing build is used as it is, else it is built.
 ///
 /// The build directory has a fixed place, so that a change of a few files recompiles only these, and ccache finds its
-/// entries; one pgdyno uses it at a time. A new server is installed only if `try_out` accepts it: what make installs
-/// differs between majors.
+/// entries; one pgdyno uses it at a time. Before that, `make_room` may remove others. A new server is installed only if
+/// `try_out` accepts it: what make installs differs between majors.
 pub(crate) fn build(
     cache: &Cache,
     build: &Build,
+    make_room: &dyn Fn() -> Result<(), Error>,
     try_out: &dyn Fn(&Installation) -> Result<(), Error>,
     progress: &dyn Progress,
 ) -> Result<Installation, Error> {
@@ -69,6 +70,7 @@ pub(crate) fn build(
         return Ok(installation);
     }
     check_interrupted(progress)?;
+    make_room()?;
     let runner = Runner::new(&content.location, &directory.join(BUILD_LOG), progress)?;
     let version = sync::update(&content, &directory, &runner, progress)?;
     let identity = format!("{version}{suffix}");
