@@ -279,6 +279,12 @@ impl Bisection {
         sum
     }
 
+    /// Rough time that the search still takes, in seconds; none before it and after it.
+    pub fn seconds_left(&self) -> Option<f64> {
+        let (search, posterior) = self.search.as_ref().filter(|_| self.finding() == Finding::Searching)?;
+        search.expected_s(posterior, |position| self.cost(position))
+    }
+
     /// Expected cost of measuring at a position: as long as the others took.
     fn cost(&self, position: usize) -> ProbeCost {
         let median = |of: fn(&Position) -> Option<f64>| {

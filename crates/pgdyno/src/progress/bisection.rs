@@ -14,11 +14,13 @@ pub(super) fn line(bisection: &Bisection, state: &ComparisonState) -> String {
     let bars = bisection.posterior().map(|posterior| chart(&posterior.steps)).unwrap_or_default();
     let most = bisection.culprits().first().map(|most| format!("{:.0}%", 100.0 * most.probability));
     let last = state.sequence.ratio().map(|ratio| change(ratio - 1.0)).unwrap_or_default();
+    let left = bisection.seconds_left().map(|left| format!(", about {} left", duration(left)));
     format!(
-        "{bars} {}, {}, {}: {last} by {} of {}",
+        "{bars} {}, {}, {}{}: {last} by {} of {}",
         most.unwrap_or_default(),
         counted(bisection.sessions(), "session"),
         duration(bisection.seconds()),
+        left.unwrap_or_default(),
         counted(state.sequence.sessions(), "session"),
         level(state.b)
     )

@@ -20,9 +20,28 @@ const POINTS: usize = 24;
 /// The least information of a session worth its time, in nats.
 const LEAST: f64 = 1e-4;
 
+/// What is not known, in nats, when the places are known with 95 %.
+const KNOWN: f64 = 0.25;
+
+/// How much more time it takes than at the present information per second, as sessions tell less and less: the median of simulated
+/// searches, most of which take from half to four times as long.
+const SLOWER: f64 = 1.3;
+
 impl StepSearch {
     /// The position whose next session has the most expected information per second; none if no session would tell more.
     pub fn next(&self, posterior: &StepPosterior, cost: impl Fn(usize) -> ProbeCost) -> Option<usize> {
+        let (position, _) = self.best(posterior, cost)?;
+        (self.information(posterior, position, 1.0) > LEAST).then_some(position)
+    }
+
+    /// Rough time until the places are known, in seconds: what is not known yet, at the information per second of the next session.
+    pub fn expected_s(&self, posterior: &StepPosterior, cost: impl Fn(usize) -> ProbeCost) -> Option<f64> {
+        let (_, rate) = self.best(posterior, cost)?;
+        (rate > 0.0).then(|| SLOWER * (posterior.uncertainty() - KNOWN).max(0.0) / rate)
+    }
+
+    /// The position with the most expected information per second, and that.
+    fn best(&self, posterior: &StepPosterior, cost: impl Fn(usize) -> ProbeCost) -> Option<(usize, f64)> {
         let rate = |position: usize| {
             let ProbeCost { preparation_s, session_s } = cost(position);
             let numbers = if preparation_s > 0.0 { &SESSIONS[..] } else { &SESSIONS[..1] };
@@ -32,8 +51,7 @@ impl StepSearch {
             numbers.iter().map(rate).fold(0.0, f64::max)
         };
         let best = self.candidates(posterior).into_iter().map(|position| (position, rate(position)));
-        let (position, _) = best.max_by(|a, b| a.1.total_cmp(&b.1))?;
-        (self.information(posterior, position, 1.0) > LEAST).then_some(position)
+        best.max_by(|a, b| a.1.total_cmp(&b.1))
     }
 
     /// Positions worth a measurement: those around the posterior's quantiles, the most probable ones and those measured already.
@@ -81,6 +99,18 @@ impl StepSearch {
         let values =
             levels.map(|(_, (mean, of_level))| (share * mean, (variance + share * share * of_level).sqrt()));
         mutual_information(levels.map(|(weight, _)| weight), values)
+    }
+}
+
+impl StepPosterior {
+    /// Entropy of the places, in nats.
+    fn uncertainty(&self) -> f64 {
+        let entropy = |shares: &[f64]| {
+            shares.iter().filter(|share| **share > 0.0).map(|share| -share * share.ln()).sum::<f64>()
+        };
+        // Of two steps, as if both were at independent places; the share of two is in both.
+        let two = entropy(&self.first) + entropy(&self.last) - entropy(&[self.two_steps]);
+        entropy(&self.one) + two
     }
 }
 
@@ -198,6 +228,8 @@ mod tests {
         let of = |position: usize| search.information(&posterior, position, 1.0);
         let best = search.next(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
         assert!((6..13).contains(&best) || (17..25).contains(&best), "{best}");
+        let left = search.expected_s(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
+        assert!((1.0..200.0).contains(&left), "{left}");
         assert!(of(best) > 10.0 * of(5) && of(best) > 10.0 * of(29), "{} {} {}", of(best), of(5), of(29));
     }
 }
