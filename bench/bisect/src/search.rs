@@ -22,7 +22,7 @@ pub(crate) fn run(history: &mut History) -> Outcome {
     if !matches!(ends.verdict(), Verdict::Regression | Verdict::Improvement) {
         return outcome(history, None);
     }
-    let mut search = StepSearch::paired(COMMITS, ends.log_ratios());
+    let mut search = StepSearch::new(COMMITS, ends.log_ratios());
     loop {
         let posterior = search.posterior();
         let found = search.found(&posterior, CONFIDENCE);

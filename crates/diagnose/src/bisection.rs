@@ -201,7 +201,7 @@ impl Bisection {
     }
 
     fn start_search(&self, last: usize) -> (StepSearch, StepPosterior) {
-        let mut search = StepSearch::paired(last, &self.positions[last].log_ratios);
+        let mut search = StepSearch::new(last, &self.positions[last].log_ratios);
         for (position, state) in self.positions.iter().enumerate().take(last).skip(1) {
             if !state.log_ratios.is_empty() {
                 search.add(position, &state.log_ratios);

@@ -56,8 +56,7 @@ impl StepSearch {
 
     /// Positions worth a measurement: those around the posterior's quantiles, the most probable ones and those measured already.
     fn candidates(&self, posterior: &StepPosterior) -> Vec<usize> {
-        let mut found: Vec<usize> =
-            self.likelihoods.keys().copied().filter(|position| *position > 0).collect();
+        let mut found: Vec<usize> = self.likelihoods.keys().copied().collect();
         let StepPosterior { one, first, last, .. } = posterior;
         for of_two in [first, last] {
             let mut cumulated = 0.0;
@@ -78,7 +77,7 @@ impl StepSearch {
             [below, (position..=self.last).find(|other| self.is_testable(*other))].into_iter().flatten()
         };
         let mut found: Vec<usize> = found.into_iter().flat_map(nearest).collect();
-        found.retain(|position| *position > 0 || !self.is_paired);
+        found.retain(|position| *position > 0);
         found.sort_unstable();
         found.dedup();
         found
@@ -197,7 +196,7 @@ mod tests {
     fn search() -> StepSearch {
         let level = |position: usize| -0.05 * (position / 10) as f64;
         let sessions = |position: usize| [-0.01, 0.0, 0.01].map(|luck| level(position) + luck).repeat(6);
-        let mut search = StepSearch::paired(29, &sessions(29));
+        let mut search = StepSearch::new(29, &sessions(29));
         for position in [5, 13, 16, 25] {
             search.add(position, &sessions(position));
         }

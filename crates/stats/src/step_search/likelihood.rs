@@ -53,8 +53,8 @@ impl Noises {
 /// Levels, equally spaced.
 #[derive(Clone, Debug)]
 pub(super) struct Levels {
-    /// The baseline's and the last one's, as measured.
-    pub(super) ends: [f64; 2],
+    /// The last one's, as measured; the baseline's is 0.
+    pub(super) end: f64,
     low: f64,
     step: f64,
     count: usize,
@@ -63,17 +63,18 @@ pub(super) struct Levels {
 }
 
 impl Levels {
-    /// Levels that contain those of both ends, with room for a step beyond either; each end has at least so many sessions.
-    pub(super) fn new(from: f64, to: f64, noises: &Noises, sessions: usize) -> Self {
-        let difference = (to - from).abs();
+    /// Levels that contain the baseline's and that of the last position, as measured by so many sessions, with room for a step
+    /// beyond either.
+    pub(super) fn new(end: f64, noises: &Noises, sessions: usize) -> Self {
+        let difference = end.abs();
         let session_sd = noises.sessions[SESSION_SDS / 2];
         let error = session_sd / (sessions.max(1) as f64).sqrt();
         let room = (1.2 * difference).max(4.0 * error).max(2.0 * noises.builds[1].0);
-        let (low, high) = (from.min(to) - room, from.max(to) + room);
+        let (low, high) = (end.min(0.0) - room, end.max(0.0) + room);
         let step = (error / 2.0).min(difference / 20.0).max((high - low) / MAX_LEVELS);
         let count = ((high - low) / step).ceil() as usize + 1;
         let beyond = (3.0 * noises.largest_build() / step).ceil() as usize;
-        Self { ends: [from, to], low, step, count, beyond }
+        Self { end, low, step, count, beyond }
     }
 
     /// The levels, lowest first.

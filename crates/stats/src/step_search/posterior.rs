@@ -126,9 +126,7 @@ impl StepSearch {
         let evidence = self.all_evidence();
         let max = evidence.iter().map(Evidence::highest).fold(f64::NEG_INFINITY, f64::max);
         // The ends of gap i: positions above the first up to the second.
-        let mut bounds: Vec<usize> =
-            self.likelihoods.keys().copied().filter(|position| *position > 0).collect();
-        bounds.insert(0, 0);
+        let bounds: Vec<usize> = std::iter::once(0).chain(self.likelihoods.keys().copied()).collect();
         let width = |gap: usize| (bounds[gap + 1] - bounds[gap]) as f64;
         let gaps = bounds.len() - 1;
         let places = self.last as f64;
@@ -203,29 +201,17 @@ impl StepSearch {
         all
     }
 
-    fn curve(&self, position: usize, noise: (usize, usize)) -> Option<&Curve> {
-        self.likelihoods.get(&position).map(|likelihood| likelihood.curve(noise.0, noise.1))
-    }
-
-    /// What is known of the baseline's level without the measured positions after it.
+    /// What is known of the baseline's level without the measured positions after it: its own luck, with the other sign.
     fn baseline(&self, noise: (usize, usize)) -> Product {
         let build_sd = self.noises.builds[noise.1].0;
-        let prior = Product::new(match self.is_paired {
-            // The baseline's own luck, with the other sign.
-            true => self.levels.normal(self.levels.ends[0], build_sd),
-            false => self.levels.flat(),
-        });
-        self.curve(0, noise).map(|curve| prior.times(curve)).unwrap_or(prior)
+        Product::new(self.levels.normal(0.0, build_sd))
     }
 
     fn middle(&self) -> Product {
-        let [from, to] = self.levels.ends;
-        let difference = to - from;
-        let normal = self.levels.normal((from + to) / 2.0, MIDDLE_SD * difference.abs());
-        let is_apart = |level: f64| {
-            (level - from).abs() >= LEAST_STEP * difference.abs()
-                && (level - to).abs() >= LEAST_STEP * difference.abs()
-        };
+        let end = self.levels.end;
+        let normal = self.levels.normal(end / 2.0, MIDDLE_SD * end.abs());
+        let least = LEAST_STEP * end.abs();
+        let is_apart = |level: f64| level.abs() >= least && (level - end).abs() >= least;
         let weights = normal.iter().zip(self.levels.values());
         Product::new(normalized(
             weights.map(|(weight, level)| if is_apart(level) { *weight } else { 0.0 }).collect(),
@@ -233,8 +219,7 @@ impl StepSearch {
     }
 
     fn measured(&self, noise: (usize, usize)) -> Vec<&Curve> {
-        let after = self.likelihoods.keys().filter(|position| **position > 0);
-        after.filter_map(|position| self.curve(*position, noise)).collect()
+        self.likelihoods.values().map(|likelihood| likelihood.curve(noise.0, noise.1)).collect()
     }
 
     /// The products of the baseline and the first i measured positions, and those of the positions after the first i.
