@@ -38,6 +38,16 @@ pub enum Error {
         /// Available kernels, and advice.
         why: String,
     },
+    /// The ends of a range are not in the order of their versions.
+    #[error("the kernel {from} (Linux {}) is not older than {to} (Linux {})", versions[0], versions[1])]
+    NotOlder {
+        /// Label of the first end.
+        from: String,
+        /// Label of the other.
+        to: String,
+        /// Their versions.
+        versions: Box<[String; 2]>,
+    },
     /// The package of a kernel could not be looked up, downloaded or unpacked.
     #[error("could not get the kernel {label}: {why}")]
     KernelPackage {
@@ -90,6 +100,19 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the kernel itself is the reason: there is none of this name, or it can't be used. Others may be.
+    pub fn is_of_kernel(&self) -> bool {
+        matches!(
+            self,
+            Self::NotAKernel { .. }
+                | Self::NoKernel { .. }
+                | Self::Kernel { .. }
+                | Self::Image { .. }
+                | Self::Module { .. }
+                | Self::NoDriver { .. }
+        )
+    }
+
     /// Whether the user interrupted the operation.
     pub fn is_interrupted(&self) -> bool {
         matches!(self, Self::Host(host::Error::Interrupted))

@@ -3,7 +3,7 @@
 //! A label names a kernel. With a `/` it is a path to a bzImage or a built kernel tree, which is used in place
 //! (`in_place.rs`). Others are Debian packages: by version, name or glob (`choice.rs`), looked up and fetched by the
 //! machine's own apt (`apt.rs`) and unpacked into the cache without being installed (`stored.rs`). A resolved label
-//! keeps its kernel, so that a campaign resumed tomorrow has the same one.
+//! keeps its kernel, so that a campaign resumed tomorrow has the same one. `range.rs` lists the kernels between two.
 
 mod apt;
 mod choice;
@@ -12,6 +12,7 @@ mod image;
 mod in_place;
 mod modules;
 mod package;
+mod range;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -23,7 +24,9 @@ use host::Lock;
 use host::Progress;
 
 use choice::Wanted;
+pub use in_place::release;
 pub use modules::{ModuleFile, modules};
+pub use range::{KernelRange, kernel_range, kernels_in};
 pub use stored::{StoredKernel, kernels, remove_kernel, sweep};
 
 /// A bootable kernel. One of the cache is not removed while this or a clone of it lives.

@@ -8,5 +8,6 @@ pub mod vm;
 
 pub use error::{Error, ImageError, ModuleError};
 pub use kernel::{
-    Fetched, Kernel, ModuleFile, StoredKernel, fetch_kernel, kernel, kernels, modules, remove_kernel, sweep,
+    Fetched, Kernel, KernelRange, ModuleFile, StoredKernel, fetch_kernel, kernel, kernel_range, kernels,
+    kernels_in, modules, release, remove_kernel, sweep,
 };

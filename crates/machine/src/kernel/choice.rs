@@ -101,28 +101,33 @@ enum Flavour {
 }
 
 impl Flavour {
-    /// The part between release and architecture, as in `linux-image-6.12.117+deb12-cloud-amd64`.
     fn from_package(name: &str) -> Self {
-        let name = name.strip_suffix(UNSIGNED).unwrap_or(name);
-        let Some(rest) = name.strip_suffix(architecture()).and_then(|rest| rest.strip_suffix('-')) else {
-            return Self::Other;
-        };
-        match rest.rsplit('-').next().unwrap_or_default() {
+        match flavour(name) {
             "cloud" => Self::Cloud,
-            part if part.starts_with(|c: char| c.is_ascii_digit()) => Self::Plain,
+            "" => Self::Plain,
             _ => Self::Other,
         }
     }
 }
 
+/// The part of a package's name between release and architecture, as in `linux-image-6.12.117+deb12-cloud-amd64`; empty if there is
+/// none.
+pub(crate) fn flavour(name: &str) -> &str {
+    let name = name.strip_suffix(UNSIGNED).unwrap_or(name);
+    let rest = name.strip_suffix(architecture()).and_then(|rest| rest.strip_suffix('-')).unwrap_or(name);
+    let last = rest.rsplit('-').next().unwrap_or_default();
+    if last.starts_with(|c: char| c.is_ascii_digit()) { "" } else { last }
+}
+
 const UNSIGNED: &str = "-unsigned";
 
-fn is_signed(name: &str) -> bool {
+/// Whether a package's image is signed.
+pub(crate) fn is_signed(name: &str) -> bool {
     !name.ends_with(UNSIGNED)
 }
 
 /// Debian's name of this machine's architecture.
-fn architecture() -> &'static str {
+pub(crate) fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
         "aarch64" => "arm64",

@@ -35,6 +35,12 @@ pub(crate) fn kernel(label: &str, base: &Path) -> Result<Kernel, Error> {
     Ok(Kernel { label: label.to_owned(), release, image, modules, config, origin, identity, _in_use: None })
 }
 
+/// The release of the kernel at a path, an image or a built tree; none if there is no kernel.
+pub fn release(path: &Path) -> Option<String> {
+    let image = if path.is_dir() { path.join(TREE_IMAGE) } else { path.to_owned() };
+    image.is_file().then(|| image::release(&image).ok()).flatten()
+}
+
 /// The tree that contains an image.
 fn tree(image: &Path) -> Option<&Path> {
     strip_path_suffix(image, TREE_IMAGE).filter(|tree| tree.join("include/config").is_dir())

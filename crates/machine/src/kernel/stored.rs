@@ -74,6 +74,12 @@ pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Err
     }
 }
 
+/// The packages of the cache.
+pub(crate) fn packages(cache: &Cache) -> Result<Vec<Package>, Error> {
+    let package = |(_, record): (String, Record)| Package::named(&record.package, &record.version);
+    Ok(records(cache)?.into_iter().map(package).collect())
+}
+
 /// Newest kernel of the cache that matches a label, which stands for it from now on.
 pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
     let all = records(cache)?
