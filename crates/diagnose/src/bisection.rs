@@ -6,20 +6,27 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::machine::Acceleration;
 use model::merit::Merit;
-use model::paired::{PairedFigure, PairedTrial};
+use model::paired::{PairedFigure, Side};
 use model::plan::{Order, Plan};
 use model::record::{Status, Trial};
 use model::server::Source;
+use model::session::SessionSide;
 use stats::{Culprits, PairedSequence, ProbeCost, StepPosterior, StepSearch, Verdict, session_log_ratio};
 
-use crate::gates::{INTERRUPTED, NO_SERVER};
+use crate::gates::{INTERRUPTED, NO_KERNEL, NO_SERVER};
 
-/// Assumed cost of a server that is measured for the first time, as long as none is known.
+/// Assumed cost of a server or kernel that is measured for the first time, as long as none is known.
 const BUILD_S: f64 = 60.0;
 const DOWNLOAD_S: f64 = 10.0;
 /// The same for a session.
 const SESSION_S: f64 = 3.0;
+/// Gates that leave comparisons by the driver's figures without a verdict, if they make at least half of the trials of both sides
+/// suspect; the second one only where load alternates between servers.
+const REFUSING: [&str; 2] = ["driver-saturated", "foreign-cpu"];
+/// The fewest trials of a side that show it.
+const LEAST_TRIALS: usize = 3;
 /// The longest time of a build: what is longer is a pause between commands.
 const LONGEST_PREPARATION_S: f64 = 1800.0;
 
@@ -33,10 +40,15 @@ pub struct Bisection {
     pub ends: PairedSequence,
     /// What is known of each position.
     pub positions: Vec<Position>,
+    /// Whether a session is slices of two servers that run at the same time; else it is two trials, one after the other.
+    pub is_in_slices: bool,
     confidence: f64,
     retries: u32,
     clients: u32,
     sessions: BTreeMap<u32, Session>,
+    /// Usable trials of both sides, and those that each of [`REFUSING`] made suspect.
+    usable: [usize; 2],
+    suspect: [[usize; 2]; REFUSING.len()],
     search: Option<(StepSearch, StepPosterior)>,
 }
 
@@ -70,23 +82,43 @@ pub enum Finding {
     Searching,
     /// The positions of the change or of both changes; if they can't be told from others, with them.
     Found(Vec<Culprits>),
+    /// There is no verdict, whatever the figures: because of this gate.
+    NoVerdict(&'static str),
 }
 
 /// The trials of a session in the store.
 #[derive(Clone, Debug, Default)]
 struct Session {
     position: Option<usize>,
-    sides: [Option<PairedTrial>; 2],
-    failure: Option<Failure>,
+    sides: [Option<SessionSide>; 2],
+    /// Why a side has no figures.
+    failures: [Option<Failure>; 2],
     span: Option<(Timestamp, Timestamp)>,
 }
 
 #[derive(Clone, Debug)]
 enum Failure {
-    /// There is no such server.
-    NoServer(String),
+    /// There is no such server or kernel.
+    Unavailable(String),
     /// Another reason, which a later command may have removed.
     Other(String),
+}
+
+impl Session {
+    /// The position that failed, and why; none if none did. If servers run at the same time and one fails, so does the other: it
+    /// is that of the level which is measured.
+    fn failure(&self, figure: PairedFigure) -> Option<(usize, Failure)> {
+        let [of_baseline, of_level] = &self.failures;
+        if let Some((failure, position)) = of_level.as_ref().zip(self.position) {
+            return Some((position, failure.clone()));
+        }
+        if let Some(failure) = of_baseline {
+            return Some((0, failure.clone()));
+        }
+        let is_complete = self.sides.iter().all(Option::is_some);
+        let missing = || Failure::Other(format!("its trials do not have the figure {}", figure.as_str()));
+        self.position.filter(|_| is_complete).map(|position| (position, missing()))
+    }
 }
 
 impl Bisection {
@@ -101,14 +133,18 @@ impl Bisection {
         };
         let cells = std::iter::once(baseline).chain(comparisons.iter().map(|(_, cell)| *cell));
         let merit = Merit::of(&plan.cells[baseline].clone().into());
+        let is_counted = plan.cells[baseline].acceleration == Acceleration::Icount;
         Some(Self {
             figure: plan.run.figure.unwrap_or(PairedFigure::of(merit)),
-            ends: PairedSequence::new(1.0 + plan.run.effect, 1),
+            ends: PairedSequence::new(stats::margin(plan.run.effect, is_counted), 1),
             positions: cells.map(position).collect(),
+            is_in_slices: plan.is_in_slices(),
             confidence: plan.run.confidence,
             retries: plan.run.retries,
             clients: plan.cells[baseline].clients,
             sessions: BTreeMap::new(),
+            usable: [0; 2],
+            suspect: [[0; 2]; REFUSING.len()],
             search: None,
         })
     }
@@ -142,15 +178,25 @@ impl Bisection {
         let Some(position) = self.positions.iter().position(is_of) else { return };
         let session = self.sessions.entry(trial.repeat).or_default();
         session.position = session.position.or(Some(position).filter(|position| *position > 0));
-        let is_usable = trial.validity.status != Status::Invalid && trial.summary.is_some();
-        if let Some(paired) = trial.paired.as_ref().filter(|_| is_usable) {
-            session.sides[paired.side.index()] = Some(paired.clone());
+        let side = if position == 0 { Side::A } else { Side::B }.index();
+        if let Some(figures) = SessionSide::from_trial(trial) {
+            session.sides[side] = Some(figures);
+            self.usable[side] += 1;
+            let is_suspect = |gate: &str| {
+                let mut findings = trial.validity.findings.iter();
+                findings.any(|finding| finding.gate == gate && finding.status == Status::Suspect)
+            };
+            for (suspect, gate) in self.suspect.iter_mut().zip(REFUSING) {
+                suspect[side] += usize::from(is_suspect(gate));
+            }
         }
         let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
         match invalid.map(|finding| (finding.gate.as_str(), finding.evidence.clone())) {
-            Some((NO_SERVER, reason)) => session.failure = Some(Failure::NoServer(reason)),
+            Some((NO_SERVER | NO_KERNEL, reason)) => {
+                session.failures[side] = Some(Failure::Unavailable(reason));
+            }
             Some((gate, reason)) if gate != INTERRUPTED && !is_earlier => {
-                session.failure = Some(Failure::Other(reason));
+                session.failures[side] = Some(Failure::Other(reason));
             }
             _ => {}
         }
@@ -170,13 +216,15 @@ impl Bisection {
         for session in self.sessions.values() {
             let gap = ended_before.zip(session.span).map(|(before, (started, _))| seconds(before, started));
             ended_before = session.span.map(|(_, ended)| ended).or(ended_before);
-            let Some(number) = session.position else { continue };
-            let position = &mut self.positions[number];
             let log_ratio = match &session.sides {
-                [Some(a), Some(b)] => session_log_ratio(&self.figure.pairs([a, b], [self.clients; 2])),
+                [Some(a), Some(b)] => {
+                    session_log_ratio(&self.figure.pairs_of_session([a, b], [self.clients; 2]))
+                }
                 _ => None,
             };
-            if let Some(log_ratio) = log_ratio {
+            if let Some((log_ratio, number)) = log_ratio.zip(session.position) {
+                self.positions[0].failures = 0;
+                let position = &mut self.positions[number];
                 if position.log_ratios.is_empty() {
                     position.preparation_s = gap.filter(|gap| *gap < LONGEST_PREPARATION_S);
                 }
@@ -187,15 +235,16 @@ impl Bisection {
                 position.session_s = Some(of_position.iter().sum::<f64>() / of_position.len().max(1) as f64);
                 continue;
             }
-            match &session.failure {
-                Some(Failure::NoServer(reason)) => position.unavailable = Some(reason.clone()),
-                Some(Failure::Other(reason)) => {
+            let Some((number, failure)) = session.failure(self.figure) else { continue };
+            let position = &mut self.positions[number];
+            match failure {
+                Failure::Unavailable(reason) => position.unavailable = Some(reason),
+                Failure::Other(reason) => {
                     position.failures += 1;
                     if position.failures > self.retries {
-                        position.unavailable = Some(reason.clone());
+                        position.unavailable = Some(reason);
                     }
                 }
-                None => {}
             }
         }
     }
@@ -216,6 +265,9 @@ impl Bisection {
 
     /// What has been found.
     pub fn finding(&self) -> Finding {
+        if let Some(gate) = self.refusing_gate() {
+            return Finding::NoVerdict(gate);
+        }
         match (&self.search, self.ends.verdict()) {
             (Some((search, posterior)), _) => {
                 let is_exhausted = || search.next(posterior, |position| self.cost(position)).is_none();
@@ -226,6 +278,17 @@ impl Bisection {
             (None, Verdict::Equivalent) => Finding::NothingToFind,
             (None, _) => Finding::EndsOpen,
         }
+    }
+
+    /// The gate because of which there is no verdict.
+    fn refusing_gate(&self) -> Option<&'static str> {
+        let is_of_driver = matches!(self.figure, PairedFigure::Throughput | PairedFigure::Latency);
+        let gates = REFUSING.into_iter().zip(self.suspect).take(if self.is_in_slices { 2 } else { 1 });
+        let is_mostly = |suspect: [usize; 2]| {
+            let mut sides = suspect.into_iter().zip(self.usable);
+            sides.all(|(suspect, usable)| usable >= LEAST_TRIALS && 2 * suspect >= usable)
+        };
+        gates.filter(|_| is_of_driver).find(|(_, suspect)| is_mostly(*suspect)).map(|(gate, _)| gate)
     }
 
     /// The posterior over the place of the change; none before the ends are known to differ.
@@ -239,18 +302,34 @@ impl Bisection {
         self.search.as_ref().map(|(search, posterior)| search.culprits(posterior)).unwrap_or_default()
     }
 
-    /// The position to measure next; none if the search has ended, or no session would tell more.
+    /// The position to measure next; none if the search has ended, no session would tell more, or the baseline can't be measured.
     pub fn next(&self) -> Option<usize> {
+        let [baseline, last] = self.ends_unavailable();
+        if baseline {
+            return None;
+        }
         match (self.finding(), &self.search) {
-            (Finding::EndsOpen, _) => {
-                let last = self.positions.len() - 1;
-                self.positions[last].unavailable.is_none().then_some(last)
-            }
+            (Finding::EndsOpen, _) => Some(self.positions.len() - 1).filter(|_| !last),
             (Finding::Searching, Some((search, posterior))) => {
                 search.next(posterior, |position| self.cost(position))
             }
             _ => None,
         }
+    }
+
+    /// Whether it can't go on, because an end can't be measured.
+    pub fn has_failed(&self) -> bool {
+        let [baseline, last] = self.ends_unavailable();
+        match self.finding() {
+            Finding::EndsOpen => baseline || last,
+            Finding::Searching => baseline,
+            Finding::NothingToFind | Finding::Found(_) | Finding::NoVerdict(_) => false,
+        }
+    }
+
+    fn ends_unavailable(&self) -> [bool; 2] {
+        [self.positions.first(), self.positions.last()]
+            .map(|position| position.is_some_and(|position| position.unavailable.is_some()))
     }
 
     /// Probability at which a position is named.

@@ -19,7 +19,7 @@ use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary
 use model::validity::Thresholds;
 use model::waits::Waits;
 
-pub use load::{NO_SERVER, no_server};
+pub use load::{NO_KERNEL, NO_SERVER, no_kernel, no_server};
 pub use machine::other_pgdynos;
 
 /// The gate of a trial that the user interrupted: it does not count against the cell.

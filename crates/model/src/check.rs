@@ -10,9 +10,7 @@ mod server;
 use crate::definitions::{Dataset, Definitions};
 use crate::factor::{self, Axis, duration};
 use crate::matrix::Defaults;
-use crate::paired;
 use crate::spec::Campaign;
-use crate::units::Span;
 use crate::value::{Spanned, SpecError, check_name, integer};
 use crate::workload::{Workload, Workloads};
 
@@ -50,13 +48,12 @@ impl<'a> CheckedCampaign<'a> {
         let definitions = campaign.definitions(workloads);
         let run = &campaign.run;
         let duration = run.duration.as_ref().map(duration::check).transpose()?;
-        let is_paired = run::order(run)?.is_paired();
-        let warmup = run.warmup.as_ref().map(|given| *given.get_ref());
         let threads =
             run.threads.as_ref().map(|given| integer(given, "threads", 1, factor::threads::MAX_THREADS));
         let defaults = Defaults {
-            duration: duration.unwrap_or(if is_paired { paired::DEFAULT_DURATION } else { DEFAULT_DURATION }),
-            warmup: warmup.or(is_paired.then_some(paired::DEFAULT_WARMUP)),
+            duration,
+            warmup: run.warmup.as_ref().map(|given| *given.get_ref()),
+            is_paired: run::order(run)?.is_paired(),
             threads: match threads.transpose()? {
                 Some(threads) => Some(threads as u32),
                 // As in releases that did not record the CPUs.
@@ -105,6 +102,3 @@ impl<'a> CheckedCampaign<'a> {
         Ok(Self { campaign, definitions, defaults })
     }
 }
-
-/// Default length of the measured window.
-const DEFAULT_DURATION: Span = Span::from_us(10_000_000);

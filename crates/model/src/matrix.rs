@@ -7,6 +7,7 @@ use crate::definitions::Definitions;
 use crate::factor::{self, Axis, Factor};
 use crate::factors;
 use crate::machine::{Acceleration, Storage, SysctlVariant};
+use crate::paired;
 use crate::spec::{Campaign, Matrix, Point};
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
@@ -14,10 +15,12 @@ use crate::value::{Spanned, SpecError};
 /// Levels from the run's settings, for factors without levels.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Defaults {
-    /// Length of the measured window.
-    pub(crate) duration: Span,
-    /// Load before the window; none for a share of the window.
+    /// Length of the measured window; none for that of a trial or of the slices of one.
+    pub(crate) duration: Option<Span>,
+    /// Load before the window; none for a share of the window, or that before slices.
     pub(crate) warmup: Option<Span>,
+    /// Whether trials are sides of sessions, whose load is in slices unless they are in virtual machines.
+    pub(crate) is_paired: bool,
     /// Threads of the driver; none for a number that follows from clients and CPUs.
     pub(crate) threads: Option<u32>,
 }
@@ -366,10 +369,13 @@ fn resolve(
     let has_iterations = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
     // A workload's own lengths take precedence over the factors', which apply to all workloads.
     let duration = draft.own.duration.or(draft.duration);
-    let duration =
-        duration.unwrap_or(if has_iterations { MAX_ITERATIONS_DURATION } else { defaults.duration });
+    let has_slices = defaults.is_paired && !draft.acceleration.is_some_and(Acceleration::is_virtual);
+    let default = if has_slices { paired::DEFAULT_DURATION } else { DEFAULT_DURATION };
+    let default = defaults.duration.unwrap_or(default);
+    let duration = duration.unwrap_or(if has_iterations { MAX_ITERATIONS_DURATION } else { default });
     draft.duration = Some(duration);
-    let warmup = draft.own.warmup.or(draft.warmup).or(defaults.warmup.filter(|_| !has_iterations));
+    let default = defaults.warmup.or(has_slices.then_some(paired::DEFAULT_WARMUP));
+    let warmup = draft.own.warmup.or(draft.warmup).or(default.filter(|_| !has_iterations));
     draft.warmup = Some(warmup.unwrap_or(if has_iterations {
         Span::default()
     } else {
@@ -399,6 +405,9 @@ fn restrict_to_machine(draft: &mut Draft) {
         draft.storage = Some(Storage::Memory);
     }
 }
+
+/// Default length of the measured window.
+const DEFAULT_DURATION: Span = Span::from_us(10_000_000);
 
 /// Default limit of a load that ends after its iterations.
 const MAX_ITERATIONS_DURATION: Span = Span::from_us(3_600_000_000);

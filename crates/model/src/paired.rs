@@ -151,7 +151,7 @@ impl MeasuredSlice {
     }
 }
 
-/// A figure whose ratio pairs measure: each pair gives a ratio.
+/// A figure whose ratio pairs measure: each pair of slices, or of whole trials ([`crate::session`]), gives a ratio.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, EnumString, IntoStaticStr, VariantArray,
 )]
@@ -166,6 +166,8 @@ pub enum PairedFigure {
     ServerCpu,
     /// Instructions of the server's programs per transaction, where the CPU counts them.
     ServerInstructions,
+    /// Instructions of client, server and kernel per transaction, where a virtual machine counts them: of whole trials.
+    Instructions,
 }
 
 impl PairedFigure {
@@ -173,8 +175,9 @@ impl PairedFigure {
     /// place.
     pub const fn of(merit: Merit) -> Self {
         match merit {
-            Merit::Throughput | Merit::Blocks | Merit::Instructions => Self::Throughput,
+            Merit::Throughput | Merit::Blocks => Self::Throughput,
             Merit::Latency | Merit::Length => Self::Latency,
+            Merit::Instructions => Self::Instructions,
         }
     }
 
@@ -193,7 +196,7 @@ impl PairedFigure {
     pub const fn better(self) -> Better {
         match self {
             Self::Throughput => Better::Higher,
-            Self::Latency | Self::ServerCpu | Self::ServerInstructions => Better::Lower,
+            Self::Latency | Self::ServerCpu | Self::ServerInstructions | Self::Instructions => Better::Lower,
         }
     }
 
@@ -204,6 +207,7 @@ impl PairedFigure {
             Self::Latency => slice.latency_us(),
             Self::ServerCpu => slice.server_cpu_us_per_transaction(),
             Self::ServerInstructions => slice.per_transaction(slice.server_instructions),
+            Self::Instructions => None,
         }
     }
 

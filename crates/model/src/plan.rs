@@ -97,7 +97,7 @@ impl Plan {
         if run.order.is_paired() {
             checked.check_pairs(&cells, &servers, &comparisons)?;
         }
-        let trials = trials(cells.len(), &comparisons, &run);
+        let trials = trials(&cells, &comparisons, &run);
         let (cells, servers) = if run.link_order { with_sorted(cells, servers) } else { (cells, servers) };
         Ok(Self {
             campaign: campaign.name.get_ref().clone(),
@@ -155,6 +155,18 @@ impl Plan {
                 && Cell { server: self.cells[cell].server.clone(), ..other.clone() } == self.cells[cell]
         };
         self.cells.iter().position(is_sorted)
+    }
+
+    /// Whether the load of sessions alternates between two servers in slices, as on the machine itself; else a session is two
+    /// trials, one after the other, each in a virtual machine of its own ([`crate::session`]).
+    pub fn is_in_slices(&self) -> bool {
+        is_in_slices(&self.cells)
+    }
+
+    /// The two trials of a session of a comparison, `(a, b)`: the baseline's first, or, if they run one after the other, in the
+    /// order in which they do.
+    pub fn session(&self, comparison: (usize, usize), number: u32) -> [PlannedTrial; 2] {
+        session(comparison, number, self.run.seed, self.is_in_slices())
     }
 
     /// The cell of a trial.
@@ -295,7 +307,27 @@ fn with_sorted(mut cells: Vec<Cell>, mut servers: Vec<ServerSpec>) -> (Vec<Cell>
     (cells, servers)
 }
 
-fn trials(cells: usize, comparisons: &[(usize, usize)], run: &RunSettings) -> Vec<PlannedTrial> {
+fn is_in_slices(cells: &[Cell]) -> bool {
+    !cells.iter().any(|cell| cell.acceleration.is_virtual())
+}
+
+fn session((a, b): (usize, usize), number: u32, seed: u64, is_in_slices: bool) -> [PlannedTrial; 2] {
+    let mut cells = [a, b];
+    if !is_in_slices {
+        // Drawn, so that drift affects both alike.
+        Shuffler::new(seed.wrapping_add(u64::from(number))).shuffle(&mut cells);
+    }
+    let [first, second] = cells;
+    [(2 * number - 1, first), (2 * number, second)].map(|(position, cell)| PlannedTrial {
+        position,
+        cell,
+        repeat: number,
+    })
+}
+
+fn trials(cells: &[Cell], comparisons: &[(usize, usize)], run: &RunSettings) -> Vec<PlannedTrial> {
+    let is_in_slices = is_in_slices(cells);
+    let cells = cells.len();
     let mut pairs: Vec<(usize, u32)> = Vec::with_capacity(cells * run.repeats.min as usize);
     match run.order {
         Order::Sequential => {
@@ -314,8 +346,8 @@ fn trials(cells: usize, comparisons: &[(usize, usize)], run: &RunSettings) -> Ve
         Order::Paired | Order::Bisect => {
             // A bisection begins with both ends.
             let first = if run.order == Order::Bisect { comparisons.len().saturating_sub(1) } else { 0 };
-            let sessions = (0..run.repeats.min).flat_map(|_| &comparisons[first..]);
-            pairs.extend((1..).zip(sessions).flat_map(|(session, &(a, b))| [(a, session), (b, session)]));
+            let sessions = (1..).zip((0..run.repeats.min).flat_map(|_| &comparisons[first..]));
+            return sessions.flat_map(|(number, of)| session(*of, number, run.seed, is_in_slices)).collect();
         }
     }
     (1..).zip(pairs).map(|(position, (cell, repeat))| PlannedTrial { position, cell, repeat }).collect()
@@ -433,6 +465,48 @@ mod tests {
         assert!(message.contains("`max_time`") && at == "'5min'", "{message} at {at}");
         let (message, at) = rejected("order = 'paired'\nmax_time = '5min'", "cpu_decides = true");
         assert!(message.contains("`cpu_decides`") && at == "true", "{message} at {at}");
+    }
+
+    const KERNELS: &str = "name = 'n'\n[factors]\nserver = ['18']\nkernel = ['6.1', '6.6', '6.12']\nacceleration = ['icount']\n\
+                           workload = ['select-only']\nclients = [1]\n[run]\norder = 'bisect'\nseed = 3\n";
+
+    #[test]
+    fn kernels_are_bisected_by_trials_one_after_the_other_in_a_drawn_order() {
+        let plan = plan(KERNELS).unwrap();
+        assert!(!plan.is_in_slices());
+        let positions: Vec<u32> = plan.trials.iter().map(|trial| trial.position).collect();
+        assert_eq!(positions, [1, 2, 3, 4, 5, 6], "the ends, three times");
+        let orders: Vec<[usize; 2]> =
+            (1..=40).map(|number| plan.session((0, 2), number).map(|trial| trial.cell)).collect();
+        assert!(orders.iter().all(|order| [[0, 2], [2, 0]].contains(order)));
+        let first = orders.iter().filter(|order| **order == [0, 2]).count();
+        assert!((10..=30).contains(&first), "{first} of 40");
+        assert_eq!((plan.cells[0].duration.us(), plan.cells[0].warmup.us()), (10_000_000, 1_000_000));
+    }
+
+    #[test]
+    fn what_sessions_in_virtual_machines_do_not_measure_is_rejected() {
+        let rejected = |from: &str, to: &str| {
+            let text = KERNELS.replace(from, to);
+            assert_ne!(text, KERNELS);
+            let error = plan(&text).unwrap_err();
+            (error.message, text[error.at.unwrap()].to_owned())
+        };
+        let (message, at) = rejected("icount", "tcg");
+        assert!(message.contains("never a verdict") && at == "'tcg'", "{message} at {at}");
+        let (message, at) = rejected("icount", "none");
+        assert!(message.contains("one reboot after the other") && at == "'none'", "{message} at {at}");
+        let (message, at) = rejected("seed", "figure = 'throughput'\nseed");
+        assert!(message.contains("`icount` do not measure") && at == "'throughput'", "{message} at {at}");
+        let (message, at) = rejected("seed", "figure = 'server-cpu'\nseed");
+        assert!(message.contains("do not measure the figure `server-cpu`"), "{message} at {at}");
+        let (message, _) = rejected("'6.1', ", "'host', '6.1', ");
+        assert!(message.contains("`acceleration` has several, too"), "{message}");
+        let here = PAIRED.replace("'paired'", "'bisect'\nfigure = 'instructions'").replace("[1, 4]", "[1]");
+        let error = plan(&here).unwrap_err();
+        assert!(error.message.contains("on the machine itself do not measure"), "{}", error.message);
+        plan(&KERNELS.replace("icount", "kvm").replace("seed", "figure = 'latency'\nseed")).unwrap();
+        plan(&KERNELS.replace("seed", "figure = 'instructions'\nseed")).unwrap();
     }
 
     #[test]

@@ -194,7 +194,8 @@ pub struct Run {
     /// With `order = "paired"`: whether the server's CPU time per transaction decides next to throughput or latency (default
     /// false). A change of either is a verdict, and equivalence takes both: for machines whose CPUs others use, too.
     pub cpu_decides: Option<Spanned<bool>>,
-    /// With `order = "bisect"`: the figure whose change is searched (default: throughput, or mean latency at a rate).
+    /// With `order = "bisect"`: the figure whose change is searched (default: throughput, or mean latency at a rate; where a
+    /// virtual machine counts them, instructions).
     #[cfg_attr(test, schemars(extend("enum" = crate::value::names::<crate::paired::PairedFigure>())))]
     pub figure: Option<Spanned<String>>,
     /// With `order = "bisect"`: the probability at which a level is named (default 95%).

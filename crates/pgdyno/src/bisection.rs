@@ -1,5 +1,7 @@
 //! The answer of a bisection, from its plan and its trials in the store.
 
+mod kernels;
+
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -52,7 +54,9 @@ pub(crate) fn print_answer(
     }
     Ok(Some(match bisection.finding() {
         BisectionFinding::Found(_) | BisectionFinding::NothingToFind => Exit::Ok,
-        BisectionFinding::EndsOpen | BisectionFinding::Searching => Exit::UndecidedGate,
+        BisectionFinding::EndsOpen | BisectionFinding::Searching | BisectionFinding::NoVerdict(_) => {
+            Exit::UndecidedGate
+        }
     }))
 }
 
@@ -94,28 +98,36 @@ fn searched(plan: &Plan, levels: &[Level]) -> String {
         Source::Build(build) if build.git_ref.is_some() => Some(build.location.display().to_string()),
         _ => None,
     });
+    let server = plan.servers.first().map_or("", |server| &server.name);
+    let kernel = plan.kernels.first().map_or("", |kernel| &kernel.name);
     let what = match (&commits, plan.run.compare) {
         (Some(repository), Some(Factor::Server)) => format!("{} of {repository}", counted(count, "commit")),
         (_, Some(Factor::Server)) => counted(count, "release"),
-        (_, Some(Factor::Settings)) => {
-            let server = plan.servers.first().map_or("", |server| &server.name);
-            format!("{} of {server}", counted(count, "setting"))
-        }
+        (_, Some(Factor::Settings)) => format!("{} of {server}", counted(count, "setting")),
+        (_, Some(Factor::Kernel)) => format!("{} under {server}", counted(count, "kernel")),
+        (_, Some(Factor::KernelArgs)) => format!("{} of {kernel}", counted(count, "kernel argument")),
+        (_, Some(Factor::Sysctl)) => format!("{} of {kernel}", counted(count, "kernel parameter")),
         _ => counted(count, "level"),
     };
     let [good, bad] = [levels.first(), levels.last()].map(|level| level.map_or("", |level| &level.short));
     format!("{what}, from {good} to {bad}")
 }
 
-/// The levels with their names; of commits with their subjects, and with more about those that were found.
+/// The levels with their names; of commits with their subjects, and with more about those that were found; of kernels with their
+/// releases.
 fn levels(plan: &Plan, bisection: &Bisection) -> Vec<Level> {
     let level = |position: &diagnose::Position| {
-        let cell = &plan.cells[position.cell];
-        let name = plan.run.compare.map(|factor| factor.level(cell)).unwrap_or_default();
-        let commit = plan.server(cell).and_then(|server| commit_of(&server.name)).map(|(_, commit)| commit);
+        let cell = plan.cells[position.cell].clone().masked();
+        let name = plan.run.compare.map(|factor| factor.level(&cell)).unwrap_or_default();
+        let commit = plan.server(&cell).and_then(|server| commit_of(&server.name)).map(|(_, commit)| commit);
         Level { short: commit.map_or_else(|| name.clone(), str::to_owned), name, ..Level::default() }
     };
     let mut levels: Vec<Level> = bisection.positions.iter().map(level).collect();
+    match plan.run.compare {
+        Some(Factor::Kernel) => kernels::describe(plan, &mut levels),
+        Some(Factor::KernelArgs) => kernels::describe_arguments(&mut levels),
+        _ => {}
+    }
     let Some(Source::Build(build)) = plan.servers.first().map(|server| &server.source) else { return levels };
     if build.git_ref.is_none() || plan.run.compare != Some(Factor::Server) {
         return levels;

@@ -4,6 +4,7 @@ mod document;
 mod link_order;
 pub mod tested;
 
+use analysis::judgement::Refusal;
 use diagnose::{Bisection, BisectionFinding, LinkOrderCheck};
 use model::metrics::Better;
 use model::paired::PairedFigure;
@@ -58,6 +59,7 @@ pub fn figure_name(figure: PairedFigure) -> &'static str {
         PairedFigure::Latency => "mean latency",
         PairedFigure::ServerCpu => "server CPU time per transaction",
         PairedFigure::ServerInstructions => "server instructions per transaction",
+        PairedFigure::Instructions => "instructions per transaction",
     }
 }
 
@@ -93,6 +95,9 @@ pub fn sentence(bisection: &Bisection, subject: &Subject) -> String {
     let between = bisection.ends.interval().map(|interval| format!(" ({})", in_words(interval, "99%")));
     let ends = format!("{ends}{}", between.unwrap_or_default());
     match bisection.finding() {
+        _ if bisection.has_failed() => {
+            format!("Not decided: {last} against {first}, as one of them can't be measured any more.")
+        }
         BisectionFinding::EndsOpen => format!(
             "Not decided: {last} against {first}, {figure} {ends} after {}. More time decides it.",
             counted(bisection.ends.sessions(), "session")
@@ -104,6 +109,9 @@ pub fn sentence(bisection: &Bisection, subject: &Subject) -> String {
         BisectionFinding::Searching => format!(
             "Not known yet: {figure} changed by {ends} from {first} to {last}. More time decides where.",
         ),
+        BisectionFinding::NoVerdict(gate) => {
+            format!("{last} against {first}: {}.", refusal(gate).in_words())
+        }
         BisectionFinding::Found(mut found) => {
             let is_better = match bisection.figure.better() {
                 Better::Higher => bisection.ends.ratio() > Some(1.0),
@@ -122,6 +130,14 @@ pub fn sentence(bisection: &Bisection, subject: &Subject) -> String {
             let layout = layout.map(|layout| format!(" {layout}")).unwrap_or_default();
             steps.join(" ") + &layout + &opposite
         }
+    }
+}
+
+/// The reason for which comparisons have no verdict because of a gate.
+fn refusal(gate: &str) -> Refusal {
+    match gate {
+        "foreign-cpu" => Refusal::Foreign,
+        _ => Refusal::Driver,
     }
 }
 
@@ -220,12 +236,16 @@ fn candidates(bisection: &Bisection, subject: &Subject) -> Table {
 }
 
 fn measured(bisection: &Bisection, subject: &Subject) -> String {
+    let baseline = subject.levels.first().map_or("", |level| &level.short);
+    let sessions = counted(bisection.sessions(), "session");
+    let sessions = match bisection.is_in_slices {
+        true => format!("{sessions} of pairs with {baseline}"),
+        false => format!("{sessions}, each of a trial of {baseline} and one of the level"),
+    };
     format!(
-        "Measured: {} of {} levels in {} of pairs with {}, {}.",
+        "Measured: {} of {} levels in {sessions}, {}.",
         bisection.measured(),
         subject.levels.len(),
-        counted(bisection.sessions(), "session"),
-        subject.levels.first().map_or("", |level| &level.short),
         duration(subject.seconds)
     )
 }

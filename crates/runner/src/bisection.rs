@@ -6,6 +6,7 @@ use diagnose::{Bisection, LinkOrderCheck};
 use model::paired::PAIRS;
 use model::plan::{Plan, PlannedTrial};
 use model::record::Trial;
+use model::session::SessionSide;
 
 use crate::schedule::{ComparisonState, NextTrial, Progress, Schedule};
 use crate::sessions::SessionSchedule;
@@ -17,6 +18,8 @@ pub(crate) struct BisectionSchedule<'a> {
     state: Option<Bisection>,
     /// Of the commit that was found.
     link_order: Option<LinkOrderCheck>,
+    /// The second trial of a session whose first one has just been run, if they run one after the other.
+    second: Option<NextTrial>,
 }
 
 impl<'a> BisectionSchedule<'a> {
@@ -30,12 +33,14 @@ impl<'a> BisectionSchedule<'a> {
         if let Some(link_order) = &mut link_order {
             link_order.add(plan, trials, earlier);
         }
-        Self { plan, sessions: SessionSchedule::new(plan, trials, earlier), state, link_order }
+        let sessions = SessionSchedule::new(plan, trials, earlier);
+        Self { plan, sessions, state, link_order, second: None }
     }
 }
 
-impl Schedule for BisectionSchedule<'_> {
-    fn next(&self) -> Vec<NextTrial> {
+impl BisectionSchedule<'_> {
+    /// Both trials of the next session.
+    fn session(&self) -> Vec<NextTrial> {
         let state = self.state.as_ref().filter(|_| !self.sessions.is_out_of_time());
         // Comparison i is that of position i + 1.
         let of_position =
@@ -45,8 +50,27 @@ impl Schedule for BisectionSchedule<'_> {
             .or(link_order.map(|check| self.sessions.session_of_cells(check.cells)))
             .unwrap_or_default()
     }
+}
+
+impl Schedule for BisectionSchedule<'_> {
+    /// The next session; of one whose trials run one after the other, the first, and then the second.
+    fn next(&self) -> Vec<NextTrial> {
+        if let Some(second) = &self.second {
+            return vec![second.clone()];
+        }
+        let mut session = self.session();
+        if !self.plan.is_in_slices() {
+            session.truncate(1);
+        }
+        session
+    }
 
     fn record(&mut self, trial: &Trial) {
+        let is_first = self.second.take().is_none() && !self.plan.is_in_slices();
+        // Without its first trial, a session needs no second one.
+        if is_first && SessionSide::from_trial(trial).is_some() {
+            self.second = self.session().into_iter().find(|next| trial.cell != *self.plan.cell(&next.trial));
+        }
         self.sessions.record(trial);
         if let Some(state) = &mut self.state {
             state.add(self.plan, [trial], &BTreeSet::new());
@@ -59,19 +83,26 @@ impl Schedule for BisectionSchedule<'_> {
 
     fn progress(&self) -> Progress {
         let remaining = self.remaining().len();
-        Progress { remaining, invalid: 0, ..self.sessions.progress() }
+        let has_failed = self.state.as_ref().is_some_and(Bisection::has_failed);
+        Progress { remaining, invalid: usize::from(has_failed), ..self.sessions.progress() }
     }
 
-    /// The next session: how many more there will be is not known.
+    /// The next session, or what is left of it: how many more there will be is not known.
     fn remaining(&self) -> Vec<PlannedTrial> {
-        self.next().into_iter().map(|next| next.trial).collect()
+        let rest = || self.second.iter().cloned().collect();
+        let next: Vec<NextTrial> = if self.second.is_some() { rest() } else { self.session() };
+        next.into_iter().map(|next| next.trial).collect()
     }
 
     fn possible(&self) -> Vec<PlannedTrial> {
         Vec::new()
     }
 
+    /// Also of a baseline whose trial ends a session; none within a session.
     fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>> {
+        if self.second.is_some() {
+            return None;
+        }
         let bisection = self.state.as_ref();
         if let Some(check) = self.link_order.as_ref().filter(|check| check.cells[1] == cell) {
             let [a, b] = check.cells.map(|cell| &self.plan.cells[cell]);
@@ -86,7 +117,7 @@ impl Schedule for BisectionSchedule<'_> {
                 bisection,
             });
         }
-        let state = self.sessions.comparison(cell)?;
+        let state = self.sessions.comparison(cell).or_else(|| self.sessions.latest())?;
         Some(ComparisonState { bisection, time_left: None, ..state })
     }
 }
@@ -96,7 +127,7 @@ mod tests {
     use diagnose::{BisectionFinding, LinkOrderFinding};
     use model::cell::Cell;
     use model::paired::Side;
-    use model::record::Status;
+    use model::record::{Status, Summary};
     use model::spec::Campaign;
 
     use super::*;
@@ -257,8 +288,162 @@ mod tests {
             let next = BisectionSchedule::new(&plan, &trials, &BTreeSet::new()).next();
             trials.extend(next.iter().map(|next| trial(&plan, next, Err("server-exited"))));
         }
-        assert!(BisectionSchedule::new(&plan, &trials, &BTreeSet::new()).next().is_empty());
+        let schedule = BisectionSchedule::new(&plan, &trials, &BTreeSet::new());
+        assert!(schedule.next().is_empty());
+        assert_eq!(schedule.progress().invalid, 1);
         let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         assert_eq!(BisectionSchedule::new(&plan, &trials, &earlier).next().len(), 2);
+    }
+
+    const KERNELS: usize = 8;
+
+    fn plan_of_kernels() -> Plan {
+        let levels: Vec<String> = (0..=KERNELS).map(|level| format!("'6.{level}'")).collect();
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\nkernel = [{}]\n\
+             acceleration = ['icount']\n[run]\norder = 'bisect'\nseed = 3\nretries = 1\n",
+            levels.join(", ")
+        );
+        Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap()
+    }
+
+    /// A trial in a virtual machine: with its instructions per transaction, or invalid because of a gate.
+    fn whole(plan: &Plan, next: &NextTrial, outcome: Result<f64, &str>) -> Trial {
+        let mut trial = trial(plan, next, outcome.map(|_| 1.0));
+        let summary = trial.summary.take().filter(|_| outcome.is_ok());
+        let instructions_per_transaction = outcome.ok();
+        trial.summary = summary.map(|summary| Summary { instructions_per_transaction, ..summary });
+        trial.paired = None;
+        trial
+    }
+
+    /// Runs a plan in virtual machines to its end. Kernels that fail do not boot.
+    fn run_kernels(
+        plan: &Plan,
+        instructions: impl Fn(usize) -> f64,
+        fails: impl Fn(usize) -> bool,
+    ) -> Vec<Trial> {
+        let mut trials: Vec<Trial> = Vec::new();
+        let mut schedule = BisectionSchedule::new(plan, &trials, &BTreeSet::new());
+        loop {
+            let next = schedule.next();
+            let [next] = next.as_slice() else { return trials };
+            assert!(trials.len() < 200, "it never ends");
+            let level = next.trial.cell;
+            let luck = [0.0, 0.001, -0.001, 0.0005, -0.0005][next.trial.position as usize % 5];
+            let outcome =
+                if fails(level) { Err("load-failed") } else { Ok((1.0 + luck) * instructions(level)) };
+            let trial = whole(plan, next, outcome);
+            schedule.record(&trial);
+            trials.push(trial);
+        }
+    }
+
+    fn levels(plan: &Plan, trials: &[Trial]) -> Vec<(u32, usize)> {
+        let level = |trial: &Trial| plan.cells.iter().position(|cell| trial.cell == *cell).unwrap();
+        trials.iter().map(|trial| (trial.repeat, level(trial))).collect()
+    }
+
+    #[test]
+    fn a_session_in_virtual_machines_is_two_trials_one_after_the_other() {
+        let plan = plan_of_kernels();
+        // Instructions fall and rise.
+        for (ratio, step) in [(0.97, 5), (1.05, 1)] {
+            let instructions = |level| if level >= step { 66_000.0 * ratio } else { 66_000.0 };
+            let trials = run_kernels(&plan, instructions, |_| false);
+            assert_eq!(found(&plan, &trials), [step..=step]);
+            let mut orders = BTreeSet::new();
+            for session in levels(&plan, &trials).chunks(2) {
+                let [(one, first), (other, second)] = session else { panic!("{session:?}") };
+                assert!(one == other && (*first == 0) != (*second == 0), "{session:?}");
+                orders.insert(*first == 0);
+            }
+            assert_eq!(orders.len(), 2, "in an order that is drawn");
+            let state = state(&plan, &trials);
+            assert!(state.sessions() <= 20 && state.next().is_none(), "{} sessions", state.sessions());
+            let posterior = state.posterior().unwrap();
+            assert!((posterior.sizes[0].ratio - ratio).abs() < 0.002, "{:?}", posterior.sizes);
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_does_not_boot_is_named_with_its_neighbours() {
+        let plan = plan_of_kernels();
+        let fails = |level| level == 4;
+        let trials = run_kernels(&plan, |level| if level >= 5 { 65_000.0 } else { 66_000.0 }, fails);
+        assert_eq!(found(&plan, &trials), [4..=5]);
+        // One attempt and one retry; a level that failed needs no trial of the baseline after it.
+        let levels = levels(&plan, &trials);
+        let failed: Vec<u32> =
+            levels.iter().filter(|(_, level)| *level == 4).map(|(session, _)| *session).collect();
+        assert_eq!(failed.len(), 2, "{levels:?}");
+        for (at, (session, level)) in levels.iter().enumerate() {
+            let is_last = levels.get(at + 1).is_none_or(|(next, _)| next != session);
+            assert!(*level != 4 || is_last, "{levels:?}");
+        }
+        assert_eq!(state(&plan, &trials).positions[4].unavailable.as_deref(), Some("why"));
+        assert_eq!(BisectionSchedule::new(&plan, &trials, &BTreeSet::new()).progress().invalid, 0);
+    }
+
+    #[test]
+    fn equal_kernels_leave_nothing_to_find() {
+        let plan = plan_of_kernels();
+        let trials = run_kernels(&plan, |_| 66_000.0, |_| false);
+        assert_eq!(state(&plan, &trials).finding(), BisectionFinding::NothingToFind);
+    }
+
+    /// As for other comparisons: the driver's speed was compared.
+    #[test]
+    fn a_saturated_driver_on_both_sides_leaves_no_verdict() {
+        let saturated = |plan: &Plan, figure: f64, side: usize| {
+            let mut trials: Vec<Trial> = Vec::new();
+            for _ in 0..3 {
+                for next in BisectionSchedule::new(plan, &trials, &BTreeSet::new()).next() {
+                    let is_saturated = side == 2 || usize::from(next.trial.cell != 0) == side;
+                    let mut ended = trial(plan, &next, Ok(figure));
+                    if is_saturated {
+                        let failed = trial(plan, &next, Err("driver-saturated"));
+                        ended.validity = failed.validity;
+                        ended.validity.status = Status::Suspect;
+                        ended.validity.findings[0].status = Status::Suspect;
+                    }
+                    trials.push(ended);
+                }
+            }
+            state(plan, &trials).finding()
+        };
+        let plan = plan("");
+        assert_eq!(saturated(&plan, 1e5, 2), BisectionFinding::NoVerdict("driver-saturated"));
+        assert_eq!(saturated(&plan, 1e5, 1), BisectionFinding::EndsOpen, "one side only");
+        let by_cpu = self::plan("figure = 'server-cpu'\n");
+        assert_eq!(saturated(&by_cpu, 1e5, 2), BisectionFinding::EndsOpen, "no figure of the driver");
+    }
+
+    #[test]
+    fn half_a_session_does_not_count_and_another_begins() {
+        let plan = plan_of_kernels();
+        let first = BisectionSchedule::new(&plan, &[], &BTreeSet::new()).next().remove(0);
+        let half = [whole(&plan, &first, Ok(66_000.0))];
+        let mut killed = BisectionSchedule::new(&plan, &half, &BTreeSet::new());
+        let next = killed.next().remove(0);
+        assert_eq!((next.trial.repeat, next.trial.position), (2, 3));
+        assert_eq!(killed.progress().usable, 0);
+        // Without an interruption the same session goes on.
+        killed.record(&whole(&plan, &next, Ok(66_000.0)));
+        assert_eq!(killed.next().remove(0).trial.repeat, 2);
+        assert_eq!(killed.remaining().len(), 1);
+        let cells = [next.trial.cell, killed.next().remove(0).trial.cell];
+        assert!(cells == [0, KERNELS] || cells == [KERNELS, 0], "{cells:?}");
+    }
+
+    #[test]
+    fn a_baseline_that_does_not_boot_ends_it() {
+        let plan = plan_of_kernels();
+        let trials = run_kernels(&plan, |_| 66_000.0, |level| level == 0);
+        assert_eq!(state(&plan, &trials).finding(), BisectionFinding::EndsOpen);
+        let of_baseline = levels(&plan, &trials).iter().filter(|(_, level)| *level == 0).count();
+        assert_eq!(of_baseline, 2);
+        let schedule = BisectionSchedule::new(&plan, &trials, &BTreeSet::new());
+        assert_eq!((schedule.progress().usable, schedule.progress().invalid), (0, 1));
     }
 }

@@ -8,7 +8,6 @@ use std::time::Instant;
 use collect::{Host, Perf};
 use diagnose::confounds;
 use host::{Cache, Turn};
-use jiff::Timestamp;
 use model::cell::Cell;
 use model::outage::Outage;
 use model::paired::PAIRS;
@@ -25,6 +24,7 @@ use crate::host_context::HostContext;
 use crate::machines::Machines;
 use crate::observer::{Event, Observer};
 use crate::outage::{MAX_WAIT, MAX_WAIT_TEXT, TrialOutage, outlast};
+use crate::provision::Provision;
 use crate::rig::LiveRig;
 use crate::schedule::{NextTrial, Progress, Schedule, TrialSchedule};
 use crate::servers::Servers;
@@ -118,7 +118,7 @@ impl Campaign<'_> {
         let profile = self.plan.profile.as_ref().filter(|_| is_here);
         let perf = profile.map(Perf::find).transpose().map_err(RunError::Profile)?;
         let preparation = Preparation(self);
-        let machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
+        let mut machines = match Machines::prepare(self.cache, self.plan, &cells, &preparation) {
             Err(error) if error.is_interrupted() => return Err(RunError::Interrupted),
             machines => machines?,
         };
@@ -127,7 +127,8 @@ impl Campaign<'_> {
             servers => servers?,
         };
         self.report_confounds(&servers)?;
-        let mut second = self.is_paired().then(|| servers.second_pool());
+        let is_in_slices = self.plan.run.order.is_paired() && self.plan.is_in_slices();
+        let mut second = is_in_slices.then(|| servers.second_pool());
         let host = Host::read();
         let context = RunContext {
             run: self.run,
@@ -148,20 +149,24 @@ impl Campaign<'_> {
             let trials = schedule.next();
             let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);
-            if let (Some(second), [a, b], Order::Bisect) =
-                (&mut second, trials.as_slice(), self.plan.run.order)
-            {
-                match self.provide([&mut servers, second], [a, b].map(|next| self.plan.cell(&next.trial))) {
-                    Ok(()) => {}
-                    Err(error) if error.is_interrupted() => break,
-                    Err(error) if error.is_of_server() => {
-                        let failed = trial::without_server(&context, b, Timestamp::now(), &error.to_string());
+            if self.plan.run.order == Order::Bisect {
+                // Both trials, also if they run one after the other.
+                let session = match is_in_slices {
+                    true => trials.iter().map(|next| next.trial).collect(),
+                    false => schedule.remaining(),
+                };
+                let (second, machines) = (second.as_mut(), machines.as_mut());
+                let provision = Provision { servers: &mut servers, second, machines };
+                match provision.provide(&context, self.cache, &session, &preparation) {
+                    Ok(None) => {}
+                    Ok(Some(failed)) => {
                         self.write(&failed.record)?;
                         schedule.record(&failed.record.trial);
                         self.observer.on_event(&Event::TrialEnded(&failed.record.trial));
                         continue;
                     }
-                    Err(error) => return Err(error.into()),
+                    Err(error) if error.is_interrupted() => break,
+                    Err(error) => return Err(error),
                 }
             }
             self.report_begin(schedule, next, &pace);
@@ -219,9 +224,10 @@ impl Campaign<'_> {
                 }
                 without_load = if ended.loaded || self.interrupted() { 0 } else { without_load + 1 };
                 any_loaded |= ended.loaded;
-                // A kernel that fails to boot is no reason to skip the others.
+                // A kernel that fails to boot is no reason to skip the others; a bisection goes round it.
                 let kernel_may_be_at_fault = cell.acceleration.is_virtual()
                     && (any_loaded
+                        || self.plan.run.order == Order::Bisect
                         || schedule
                             .remaining()
                             .iter()
@@ -250,28 +256,6 @@ impl Campaign<'_> {
         let cells: BTreeSet<usize> =
             if is_bisection { first.collect() } else { (0..self.plan.cells.len()).collect() };
         cells.into_iter().map(|cell| &self.plan.cells[cell])
-    }
-
-    /// Prepares the servers that a bisection measures for the first time, and drops the copies of data sets of those that
-    /// it measured before.
-    fn provide(
-        &self,
-        [servers, second]: [&mut Servers; 2],
-        [baseline, cell]: [&Cell; 2],
-    ) -> Result<(), server::Error> {
-        servers.keep_copies_of(baseline);
-        second.keep_copies_of(cell);
-        for cell in [baseline, cell] {
-            if !servers.has(cell) {
-                servers.provide(self.plan, &[cell])?;
-                second.adopt(servers);
-            }
-        }
-        Ok(())
-    }
-
-    fn is_paired(&self) -> bool {
-        self.plan.run.order.is_paired()
     }
 
     /// Reports the begin of a trial.

@@ -5,7 +5,8 @@
 //! [`run()`] executes it; [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
 //!
 //! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether
-//! a cell needs more of them, [`outage`] waits for the end of what keeps trials from running. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
+//! a cell needs more of them, [`outage`] waits for the end of what keeps trials from running, [`provision`] provides the levels of
+//! a bisection. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
 //! on it, with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load,
 //! [`summary`] computes the load's figures; [`rig`] is the interface to server, driver and collectors, which tests
 //! replace. [`machines`] boots a virtual machine for a trial, which [`guest`] runs there; [`without_kernel`] is a trial
@@ -26,6 +27,7 @@ mod machines;
 pub mod observer;
 mod outage;
 pub mod preview;
+mod provision;
 pub mod reboots;
 mod repeats;
 pub mod resume;

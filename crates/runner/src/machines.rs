@@ -106,21 +106,6 @@ impl Machines {
             progress.notice(&format!("removed {left} partially fetched kernels of a killed pgdyno"));
         }
         let emulator = machine::vm::emulator()?;
-        let mut kernels = BTreeMap::new();
-        for spec in virtual_cells.iter().filter_map(|cell| plan.kernel(cell)) {
-            if kernels.contains_key(&spec.name) {
-                continue;
-            }
-            let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
-            let label = path.unwrap_or_else(|| spec.name.clone());
-            let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
-            if virtual_cells.iter().any(|cell| cell.kernel.as_deref() == Some(&*spec.name) && has_disk(cell))
-            {
-                // A missing module is reported before the first trial.
-                machine::modules(&kernel, &DISK_MODULES)?;
-            }
-            kernels.insert(spec.name.clone(), kernel);
-        }
         let perf = match plan.profile.map(|_| Perf::for_guests()) {
             Some(Err(error)) => {
                 progress.notice(&without_profile(&error));
@@ -128,7 +113,36 @@ impl Machines {
             }
             found => found.and_then(Result::ok),
         };
-        Ok(Some(Self { emulator, kernels, perf }))
+        let mut machines = Self { emulator, kernels: BTreeMap::new(), perf };
+        for cell in virtual_cells {
+            machines.provide(cache, plan, cell, progress)?;
+        }
+        Ok(Some(machines))
+    }
+
+    /// Fetches the kernel of a cell, unless that has been done.
+    ///
+    /// # Errors
+    /// It can't be fetched, or lacks a module for the cell's disk.
+    pub(crate) fn provide(
+        &mut self,
+        cache: &Cache,
+        plan: &Plan,
+        cell: &Cell,
+        progress: &dyn host::Progress,
+    ) -> Result<(), machine::Error> {
+        let Some(spec) = plan.kernel(cell) else { return Ok(()) };
+        if !self.kernels.contains_key(&spec.name) {
+            let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
+            let label = path.unwrap_or_else(|| spec.name.clone());
+            let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
+            self.kernels.insert(spec.name.clone(), kernel);
+        }
+        if let Some(kernel) = self.kernels.get(&spec.name).filter(|_| has_disk(cell)) {
+            // A missing module is reported before the first trial.
+            machine::modules(kernel, &DISK_MODULES)?;
+        }
+        Ok(())
     }
 
     /// Runs one trial in a guest. A failure of the guest makes an invalid trial.
@@ -148,7 +162,11 @@ impl Machines {
         let mut machine = self.describe(cell);
         let outcome = self.attempt(context, cache, servers, next, &mut machine, on_interval);
         Ok(match outcome {
-            Ok(record) => {
+            Ok(mut record) => {
+                // A guest's clock is not the host's: where instructions are counted, it is slower, or jumps.
+                let (of_guest, ended) = (record.trial.started, record.trial.ended);
+                record.trial.started = of_guest.into_iter().chain([started]).min();
+                record.trial.ended = ended.into_iter().chain([Timestamp::now()]).max();
                 let loaded = record.trial.load_started.is_some();
                 FinishedTrial { loaded, outage: None, refusal: None, record }
             }

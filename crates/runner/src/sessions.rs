@@ -7,9 +7,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use model::merit::Merit;
 use model::metrics::Better;
-use model::paired::{PAIRS, PairedFigure, PairedTrial, Side};
+use model::paired::{PAIRS, PairedFigure, Side};
 use model::plan::{Plan, PlannedTrial};
-use model::record::{Status, Trial};
+use model::record::Trial;
+use model::session::SessionSide;
 use model::shuffle::Shuffler;
 use model::units::Span;
 use stats::{DecidingFigure, PairedSequence, Sample, deciding, session_log_ratio};
@@ -43,7 +44,7 @@ struct Session {
     /// Index of its comparison; none as long as only the baseline's trial is known.
     comparison: Option<usize>,
     /// Usable ones, by side.
-    sides: [Option<PairedTrial>; 2],
+    sides: [Option<SessionSide>; 2],
     /// Whether the user interrupted it.
     interrupted: bool,
     /// Whether an earlier command of the user made it.
@@ -58,7 +59,8 @@ impl<'a> SessionSchedule<'a> {
     pub(crate) fn new(plan: &'a Plan, trials: &[Trial], earlier: &BTreeSet<String>) -> Self {
         let comparison = |(a, b): (usize, usize)| {
             let merit = Merit::of(&plan.cells[b].clone().into());
-            Comparison { a, b, figures: PairedFigure::deciding(merit, plan.run.cpu_decides) }
+            let deciding = || PairedFigure::deciding(merit, plan.run.cpu_decides);
+            Comparison { a, b, figures: plan.run.figure.map_or_else(deciding, |figure| vec![figure]) }
         };
         let comparisons = plan.comparisons().into_iter().map(comparison).collect();
         let mut schedule = Self { plan, comparisons, sessions: BTreeMap::new() };
@@ -71,12 +73,11 @@ impl<'a> SessionSchedule<'a> {
     fn add(&mut self, trial: &Trial, is_earlier: bool) {
         let Some(cell) = self.plan.cells.iter().position(|cell| trial.cell == *cell) else { return };
         let session = self.sessions.entry(trial.repeat).or_default();
-        if let Some(comparison) = self.comparisons.iter().position(|comparison| comparison.b == cell) {
-            session.comparison = Some(comparison);
-        }
-        let is_usable = trial.validity.status != Status::Invalid && trial.summary.is_some();
-        if let Some(paired) = trial.paired.as_ref().filter(|_| is_usable) {
-            session.sides[paired.side.index()] = Some(paired.clone());
+        let comparison = self.comparisons.iter().position(|comparison| comparison.b == cell);
+        session.comparison = comparison.or(session.comparison);
+        let side = if comparison.is_some() { Side::B } else { Side::A };
+        if let Some(figures) = SessionSide::from_trial(trial) {
+            session.sides[side.index()] = Some(figures);
         }
         session.interrupted |=
             trial.validity.findings.iter().any(|finding| finding.gate == diagnose::INTERRUPTED);
@@ -99,7 +100,7 @@ impl<'a> SessionSchedule<'a> {
         let mut sequence = PairedSequence::new(1.0 + self.plan.run.effect, together);
         for session in self.of(comparison) {
             let [Some(a), Some(b)] = &session.sides else { continue };
-            if let Some(log_ratio) = session_log_ratio(&figure.pairs([a, b], clients)) {
+            if let Some(log_ratio) = session_log_ratio(&figure.pairs_of_session([a, b], clients)) {
                 sequence.add(log_ratio);
             }
         }
@@ -166,16 +167,7 @@ impl<'a> SessionSchedule<'a> {
     /// Both trials of the session of this number.
     fn planned(&self, comparison: usize, number: u32) -> [PlannedTrial; 2] {
         let Comparison { a, b, .. } = self.comparisons[comparison];
-        Self::session([a, b], number)
-    }
-
-    fn session([a, b]: [usize; 2], number: u32) -> [PlannedTrial; 2] {
-        let trial = |(cell, side): (usize, Side)| PlannedTrial {
-            position: 2 * number - 1 + side.index() as u32,
-            cell,
-            repeat: number,
-        };
-        [(a, Side::A), (b, Side::B)].map(trial)
+        self.plan.session((a, b), number)
     }
 
     /// The next session, of this comparison.
@@ -185,9 +177,15 @@ impl<'a> SessionSchedule<'a> {
     }
 
     /// The next session, of these cells.
-    pub(crate) fn session_of_cells(&self, cells: [usize; 2]) -> Vec<NextTrial> {
-        let trials = Self::session(cells, self.next_number());
+    pub(crate) fn session_of_cells(&self, [a, b]: [usize; 2]) -> Vec<NextTrial> {
+        let trials = self.plan.session((a, b), self.next_number());
         trials.map(|trial| NextTrial { trial, attempt: 1, reason: None }).into()
+    }
+
+    /// The state of the comparison of the latest session.
+    pub(crate) fn latest(&self) -> Option<ComparisonState<'_>> {
+        let comparison = self.sessions.values().rev().find_map(|session| session.comparison)?;
+        self.comparison(self.comparisons[comparison].b)
     }
 
     fn next_number(&self) -> u32 {
@@ -203,7 +201,7 @@ impl Session {
 
     /// Time that a complete session took in addition to its slices, in relation to the time of one of its pairs.
     fn restart_in_pairs(&self) -> Option<f64> {
-        let [Some(a), Some(b)] = &self.sides else { return None };
+        let [Some(SessionSide::Slices(a)), Some(SessionSide::Slices(b))] = &self.sides else { return None };
         let slices = a.slices.iter().chain(&b.slices);
         let load_us: u64 = slices.map(|slice| slice.load.end_us.saturating_sub(slice.load.start_us)).sum();
         let load = Duration::from_micros(load_us);
@@ -279,8 +277,8 @@ impl Schedule for SessionSchedule<'_> {
 pub(crate) mod tests {
     use jiff::SignedDuration;
     use model::message::Slice;
-    use model::paired::MeasuredSlice;
-    use model::record::{Finding, Run, Summary, Validity};
+    use model::paired::{MeasuredSlice, PairedTrial};
+    use model::record::{Finding, Run, Status, Summary, Validity};
     use model::spec::Campaign;
     use stats::Verdict;
 

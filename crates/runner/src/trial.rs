@@ -18,7 +18,7 @@ use model::cell::Cell;
 use model::message::{Connection, Interval};
 use model::outage::Outage;
 use model::plan::Plan;
-use model::record::{Environment, Log, Run, Status, TrialRecord, Validity};
+use model::record::{Environment, Finding, Log, Run, Status, TrialRecord, Validity};
 use model::server::Source;
 use model::units::Span;
 use model::waits::Waits;
@@ -132,17 +132,12 @@ pub(crate) fn failed(
     record(&trial, Results { environment, measured, logs, ..Results::default() })
 }
 
-/// The record of a trial whose server can't be provided, for this reason.
-pub(crate) fn without_server(
-    context: &RunContext,
-    next: &NextTrial,
-    started: Timestamp,
-    reason: &str,
-) -> FinishedTrial {
+/// The record of a trial whose server or kernel can't be provided, with this finding.
+pub(crate) fn not_provided(context: &RunContext, next: &NextTrial, finding: Finding) -> FinishedTrial {
     let environment = context.host.environment(None);
-    let mut finished = failed(context, next, started, environment, (reason.to_owned(), None), Vec::new());
-    let validity = &mut finished.record.trial.validity;
-    *validity = Validity { status: Status::Invalid, findings: vec![diagnose::no_server(reason)] };
+    let why = (finding.evidence.clone(), None);
+    let mut finished = failed(context, next, Timestamp::now(), environment, why, Vec::new());
+    finished.record.trial.validity = Validity { status: Status::Invalid, findings: vec![finding] };
     finished
 }
 

@@ -65,12 +65,14 @@ impl Metric {
             PairedFigure::Latency => Self::Latency(LatencyFigure::Mean),
             PairedFigure::ServerCpu => Self::CpuPerTransaction,
             PairedFigure::ServerInstructions => Self::ServerInstructions,
+            PairedFigure::Instructions => Self::Instructions,
         }
     }
 
     /// The figure of slices that it is; `None` if slices do not measure it.
     pub fn paired_figure(&self) -> Option<PairedFigure> {
-        PairedFigure::VARIANTS.iter().copied().find(|figure| Self::of_paired(*figure) == *self)
+        let of_slices = PairedFigure::VARIANTS.iter().filter(|figure| **figure != PairedFigure::Instructions);
+        of_slices.copied().find(|figure| Self::of_paired(*figure) == *self)
     }
 
     /// Whether it is the throughput of the measured workload, or of one of its scripts.

@@ -53,7 +53,8 @@ impl LinkOrderCheck {
     /// The check of what a bisection has found, without trials; none if it is not wanted, or nothing is found yet at one place.
     pub fn of(plan: &Plan, bisection: &Bisection) -> Option<Self> {
         let Finding::Found(found) = bisection.finding() else { return None };
-        let ([culprits], true) = (found.as_slice(), plan.run.link_order) else { return None };
+        let is_wanted = plan.run.link_order && plan.is_in_slices();
+        let ([culprits], true) = (found.as_slice(), is_wanted) else { return None };
         let size = bisection.posterior()?.sizes.first()?.ratio;
         let (before, after) = (culprits.positions.start() - 1, *culprits.positions.end());
         let cell = |position: usize| plan.sorted(bisection.positions[position].cell);

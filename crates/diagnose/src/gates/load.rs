@@ -40,6 +40,14 @@ pub fn no_server(reason: impl Into<String>) -> Finding {
     invalid(reason.into()).named(NO_SERVER)
 }
 
+/// The gate of a trial whose kernel could not be provided.
+pub const NO_KERNEL: &str = "no-kernel";
+
+/// The finding on a trial whose kernel does not exist or can't be used, with the reason. As [`no_server`], it is not among the gates.
+pub fn no_kernel(reason: impl Into<String>) -> Finding {
+    invalid(reason.into()).named(NO_KERNEL)
+}
+
 fn load_failed(observed: &Observation) -> Option<GateFinding> {
     Some(invalid(observed.load_failure?.to_owned()))
 }

@@ -131,7 +131,7 @@ impl CheckedCampaign<'_> {
     }
 
     /// Place where the level of a cell is first given.
-    fn place(&self, factor: Factor, cell: &Cell) -> Result<Option<Range<usize>>, SpecError> {
+    pub(super) fn place(&self, factor: Factor, cell: &Cell) -> Result<Option<Range<usize>>, SpecError> {
         let given = self.given(factor)?;
         Ok(given.into_iter().find(|(_, level)| level.matches(cell)).map(|(at, _)| at))
     }

@@ -111,6 +111,7 @@ impl CheckedCampaign<'_> {
             },
             // Instructions do not depend on the layout.
             link_order: order == Order::Bisect
+                && compare == Some(Factor::Server)
                 && run.link_order.as_ref().is_none_or(|given| *given.get_ref())
                 && figure != Some(PairedFigure::ServerInstructions),
             max_time: run.max_time.as_ref().map(|given| *given.get_ref()),

@@ -33,8 +33,10 @@ pub(crate) struct CampaignProgress {
     bar: ProgressBar,
     /// Whether a trial has begun.
     measuring: AtomicBool,
-    /// Whether trials are paired: sessions are shown instead.
+    /// Whether trials are sides of sessions: these are shown instead.
     paired: bool,
+    /// Whether the trials of a session run one after the other, which takes minutes: each of them is shown, too.
+    one_by_one: bool,
     /// Factors in which the cells differ.
     varied: Vec<Factor>,
 }
@@ -50,6 +52,7 @@ impl CampaignProgress {
             bar,
             measuring: AtomicBool::new(false),
             paired: plan.run.order.is_paired(),
+            one_by_one: !plan.is_in_slices(),
             varied: Factor::varied(&plan.cells),
         }
     }
@@ -111,6 +114,16 @@ impl Observer for CampaignProgress {
                 self.bar.enable_steady_tick(Duration::from_millis(100));
                 self.bar.set_length(*of_at_most as u64);
                 self.bar.set_position(u64::from(trial.position) - 1);
+                if self.paired && self.one_by_one {
+                    self.bar.set_style(trial_of_session_style());
+                    let text = format!("session {}: {}", trial.repeat, self.label(*cell));
+                    if !self.terminal {
+                        self.line(&text);
+                    }
+                    self.bar.set_message(text);
+                    self.bar.set_prefix("");
+                    return;
+                }
                 if self.paired {
                     self.bar.set_style(session_style());
                     if trial.repeat == 1 {
@@ -133,7 +146,7 @@ impl Observer for CampaignProgress {
             }
             Event::Load { interval, .. } => self.load(interval),
             Event::TrialEnded(trial) => {
-                let is_shown = !self.paired || trial.validity.status != Status::Valid;
+                let is_shown = !self.paired || self.one_by_one || trial.validity.status != Status::Valid;
                 if let Some(text) = ended(trial, &self.label(&trial.cell), self.terminal).filter(|_| is_shown)
                 {
                     self.line(&text);
@@ -147,7 +160,8 @@ impl Observer for CampaignProgress {
                     _ => (session::line(state, &self.varied), state.sequence.sessions()),
                 };
                 let is_decided = state.time_left.is_some_and(Span::is_zero);
-                if is_decided || !self.terminal && sessions % SHOWN_SESSIONS == 0 {
+                let is_tenth = !self.terminal && sessions % SHOWN_SESSIONS == 0;
+                if is_decided || self.one_by_one || is_tenth {
                     self.line(&text);
                 }
                 self.bar.set_message(text);
@@ -204,6 +218,12 @@ fn ended(trial: &Trial, cell: &str, terminal: bool) -> Option<String> {
 fn trial_style() -> ProgressStyle {
     ProgressStyle::with_template("{spinner} [{bar:20}] {prefix:>10} {wide_msg}")
         .unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+/// A trial of a session, whose load is shown.
+fn trial_of_session_style() -> ProgressStyle {
+    ProgressStyle::with_template("{spinner} {prefix:>10} {wide_msg}")
+        .unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
 /// How many sessions there will be is not known.

@@ -22,6 +22,7 @@ pub(super) fn line(state: &ComparisonState, varied: &[Factor]) -> String {
         PairedFigure::Latency => "mean latency",
         PairedFigure::ServerCpu => "server CPU",
         PairedFigure::ServerInstructions => "server instructions",
+        PairedFigure::Instructions => "instructions",
     };
     let change = match (sequence.ratio(), sequence.interval()) {
         (Some(ratio), Some(interval)) => {

@@ -15,7 +15,7 @@ const SCHEMA: u32 = 1;
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "Bisection"))]
 pub struct Document {
     schema: u32,
-    /// `found`, `searching`, `nothing-to-find` or `ends-open`.
+    /// `found`, `searching`, `nothing-to-find`, `ends-open` or `no-verdict`.
     state: &'static str,
     /// What was found, in a sentence.
     sentence: String,
@@ -88,6 +88,7 @@ impl Document {
             BisectionFinding::NothingToFind => ("nothing-to-find", Vec::new()),
             BisectionFinding::Searching => ("searching", Vec::new()),
             BisectionFinding::Found(found) => ("found", found),
+            BisectionFinding::NoVerdict(_) => ("no-verdict", Vec::new()),
         };
         found.sort_by_key(|culprits| *culprits.positions.start());
         let name = |position: usize| {
