@@ -97,9 +97,13 @@ impl Machine {
     }
 
     fn command(&self, args: &[&str]) -> Command {
+        self.pgdyno(&[&["kernel"], args].concat())
+    }
+
+    fn pgdyno(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         let path = std::env::var("PATH").unwrap();
-        command.arg("kernel").args(args).env("PGDYNO_CACHE", self.path("cache"));
+        command.args(args).env("PGDYNO_CACHE", self.path("cache"));
         command.env("PATH", format!("{}:{path}", self.path("bin").display()));
         command.current_dir(self.0.path()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
@@ -154,6 +158,40 @@ fn holds((code, text): (i32, String), expected: i32, words: &[&str]) {
     for word in words {
         assert!(text.contains(word), "no {word:?} in: {text}");
     }
+}
+
+#[test]
+fn a_bisection_of_a_range_has_the_kernels_of_apt_and_of_the_cache() {
+    let machine = Machine::new();
+    machine.offer_kernel("6.11.3");
+    holds(machine.kernel(&["fetch", "6.11"]), 0, &["Linux 6.11.3"]);
+    machine.log();
+    fs::write(machine.path("lists"), "").unwrap();
+    for release in ["6.13.1", "6.12.10", "6.12.9", "6.10.4"] {
+        machine.list(&cloud(release), &format!("{release}-1"), "");
+    }
+    let bisect = |ends: &[&str]| {
+        let arguments = [&["bisect", "--kernels"], ends, &["--server", "18", "-S", "--print-campaign"]];
+        machine.pgdyno(&arguments.concat())
+    };
+    let kernels = r#"kernel = ["6.10", "6.11.3", "6.12.9", "6.12.10", "6.13"]"#;
+    holds(printed(&bisect(&["6.10", "6.13"]).output().unwrap()), 0, &[kernels]);
+    holds(printed(&bisect(&["6.10..6.13"]).output().unwrap()), 0, &[kernels]);
+    let none =
+        "neither apt nor the cache has a kernel between 6.12.9 (Linux 6.12.9) and 6.12.10 (Linux 6.12.10)";
+    holds(
+        printed(&bisect(&["6.12.9", "6.12.10"]).output().unwrap()),
+        0,
+        &[none, r#"kernel = ["6.12.9", "6.12.10"]"#],
+    );
+    let older = "6.13 (Linux 6.13.1) is not older than 6.11 (Linux 6.11.3)";
+    holds(printed(&bisect(&["6.13", "6.11"]).output().unwrap()), 2, &[older]);
+    holds(printed(&bisect(&["6.10", "6.99"]).output().unwrap()), 2, &["there is no kernel 6.99"]);
+    // Without apt, the kernels of the cache are known.
+    let empty = machine.path("empty");
+    let without_apt = |ends: &[&str]| printed(&bisect(ends).env("PATH", &empty).output().unwrap());
+    holds(without_apt(&["6.11", "6.13"]), 2, &["only the kernels in the cache are known", "no kernel 6.13"]);
+    assert!(!machine.log().contains("get "), "nothing was downloaded");
 }
 
 #[test]

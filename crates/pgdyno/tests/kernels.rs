@@ -5,8 +5,11 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 use std::process::Output;
 
+use host::{Cache, Progress};
 use model::machine::Acceleration;
 use model::message::Phase;
 use model::record::{Status, Trial};
@@ -14,6 +17,8 @@ use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 /// Kernel of the tests, from the machine's own distribution.
 const KERNEL: &str = "6.1";
+/// A newer one.
+const NEWER: &str = "6.12";
 
 /// A campaign with one cell for each of the factors' levels, and one virtual second per trial.
 fn bench(factors: &str, rest: &str) -> Bench {
@@ -364,6 +369,125 @@ fn a_kernel_that_panics_makes_its_trials_invalid_and_the_campaign_goes_on() {
     assert_ne!(trials[1].validity.status, Status::Invalid, "{}", evidence(&trials[1]));
     let record = bench.store().load(&trials[0].id).unwrap();
     assert!(record.logs.iter().any(|log| log.name == "console" && log.text.contains("Kernel panic")));
+}
+
+/// The images of two real kernels, an older and a newer one.
+fn images() -> [PathBuf; 2] {
+    let cache = Cache::open().unwrap();
+    [KERNEL, NEWER].map(|label| machine::kernel(&cache, label, Path::new("/"), &Quiet).unwrap().image)
+}
+
+struct Quiet;
+
+impl Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+/// An image whose first instructions in protected mode are invalid, so that the processor is reset.
+fn damaged(image: &Path) -> Vec<u8> {
+    let mut bytes = fs::read(image).unwrap();
+    // The number of the real-mode code's sectors after the first; see the kernel's Documentation/arch/x86/boot.rst.
+    let start = (usize::from(bytes[0x1f1]) + 1) * 512;
+    bytes[start..start + 4096].copy_from_slice(&[0x0f, 0x0b].repeat(2048));
+    bytes
+}
+
+/// Bisects by trials of this length in virtual time, and returns the exit code and what is printed, without line breaks.
+fn bisect(bench: &Bench, duration: &str, arguments: &[&str]) -> (Option<i32>, String) {
+    let load = ["-S", "-s", "1", "--metric", "instructions", "--seed", "7"];
+    let printed = bench.pgdyno(&[&["bisect"], arguments, &load[..], &["--print-campaign"]].concat());
+    let campaign = String::from_utf8(printed.stdout.clone()).unwrap();
+    let lengths = format!("duration = \"{duration}\"\nwarmup = \"200ms\"\nretries = 0\n");
+    let short = campaign.replace("duration = \"5s\"\n", &lengths);
+    assert!(short.contains(&lengths), "{}", text(&printed));
+    fs::write(bench.path().join("campaign.toml"), short).unwrap();
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    (output.status.code(), text(&output).split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+#[test]
+fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
+    let [old, new] = images();
+    let bench = Bench::new("");
+    let at = |name: &str| bench.path().join(name);
+    for (name, image) in [("1", &old), ("2", &old), ("5", &new), ("6", &new)] {
+        symlink(image, at(name)).unwrap();
+    }
+    fs::write(at("3"), damaged(&old)).unwrap();
+    fs::write(at("4"), "no kernel").unwrap();
+    // Two threads of the driver wake each other: the newer kernel executes a fifth more instructions for that.
+    let levels = ["./1", "./2", "./3", "./4", "./5", "./6"];
+    let arguments = [&["--kernels"], &levels[..], &["--server", "18", "-c", "2", "-j", "2"]].concat();
+    let (code, shown) = bisect(&bench, "300ms", &arguments);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("5 kernels under 18, from 1 to 6"), "{shown}");
+    assert!(shown.contains("The change is at one of 3, 4, 5, which can't be told apart"), "{shown}");
+    assert!(
+        shown.contains("Not measured: 3: the virtual machine ended before its first process ran"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("Not measured: 4: the kernel ") && shown.contains("expected a bzImage"),
+        "{shown}"
+    );
+    let trials = bench.trials();
+    let invalid = trials.iter().filter(|trial| trial.validity.status == Status::Invalid);
+    assert_eq!(invalid.count(), 2, "each is tried once");
+    // Both trials of a session are next to each other, in the host's time.
+    let usable: Vec<&Trial> = trials.iter().filter(|trial| trial.summary.is_some()).collect();
+    for pair in usable.windows(2) {
+        assert!(pair[0].ended <= pair[1].started, "{:?} {:?}", pair[0].ended, pair[1].started);
+    }
+
+    let output = bench.pgdyno(&["resume", "--format", "json"]);
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["state"], &document["figure"]), (&"found".into(), &"instructions".into()));
+    let levels: Vec<&str> = document["found"][0]["levels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|level| level.as_str().unwrap())
+        .collect();
+    assert!(levels.len() == 3 && levels[0].ends_with("/3") && levels[2].ends_with("/5"), "{levels:?}");
+    let sides = |session: u32| usable.iter().filter(|trial| trial.repeat == session).count();
+    let sessions = trials.iter().map(|trial| trial.repeat).max().unwrap();
+    assert_eq!(document["sessions"], (1..=sessions).filter(|session| sides(*session) == 2).count());
+    let more = bench.trials().split_off(trials.len());
+    let invalid = more.iter().filter(|trial| trial.validity.status == Status::Invalid).count();
+    assert!(invalid == 1 && more.len() <= 2, "only the kernel that did not boot is tried again: {more:?}");
+    for command in [["report"], ["show"]] {
+        let output = bench.pgdyno(&command);
+        assert!(output.status.success(), "{command:?}: {}", text(&output));
+    }
+}
+
+#[test]
+fn a_bisection_of_arguments_that_change_nothing_finds_nothing() {
+    let bench = Bench::new("");
+    let arguments = [
+        "18",
+        "-c",
+        "1",
+        "--kernel",
+        KERNEL,
+        "--good-args",
+        "quiet",
+        "--bad-args",
+        "quiet pgdyno.a pgdyno.b=1",
+    ];
+    let (code, shown) = bisect(&bench, "500ms", &arguments);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains("2 kernel arguments of 6.1, from quiet to pgdyno.b=1"), "{shown}");
+    assert!(
+        shown.contains("Nothing to find: pgdyno.b=1 is equivalent to quiet, instructions per transaction"),
+        "{shown}"
+    );
+    let command_line =
+        |trial: &Trial| bench.store().load(&trial.id).unwrap().environment.kernel_command_line.unwrap();
+    let trials = bench.trials();
+    let both =
+        trials.iter().filter(|trial| command_line(trial).contains("pgdyno.a pgdyno.b=1 quiet")).count();
+    assert_eq!(2 * both, trials.len(), "both ends, in turns");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! `pgdyno ab`: two servers, or settings or kernels of one, compared without a campaign file.
 
-mod count;
+pub(super) mod count;
 pub(super) mod load;
 mod pin;
 pub(super) mod servers;
@@ -248,7 +248,8 @@ impl AbArgs {
         let kernel = self.count.kernel_of_second_opinion().filter(|_| self.rate.is_none())?;
         let counted = Comparison {
             name: format!("{}-count", comparison.name),
-            method: Method::Count(vec![kernel]),
+            method: Method::Count,
+            virtual_machines: Some(count::counting(vec![kernel])),
             // Virtual machines have CPUs of their own.
             pin: Processors::none(),
             ..comparison.clone()
@@ -317,7 +318,8 @@ impl AbArgs {
         let scripts =
             scripts.into_iter().map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
         let sides = self.sides(&names.into_iter().cloned().collect::<Vec<_>>())?;
-        let (method, pin) = match self.count.kernels() {
+        let virtual_machines = self.count.kernels().map(count::counting);
+        let (method, pin) = match &virtual_machines {
             Some(_) if self.rate.is_some() || self.max_time.is_some() || self.load.pin.has_lists() => {
                 return Err(Usage(
                     "error: instructions (--count, --a-kernel) are counted without --rate, --max-time, --driver-cpus and \
@@ -326,7 +328,7 @@ impl AbArgs {
                 ));
             }
             // Virtual machines have CPUs of their own.
-            Some(kernels) => (Method::Count(kernels), Processors::none()),
+            Some(_) => (Method::Count, Processors::none()),
             None => (Method::Pairs(self.max_time()), self.load.pin.processors()),
         };
         Ok(Comparison {
@@ -346,6 +348,7 @@ impl AbArgs {
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: self.margin(),
             method,
+            virtual_machines,
             seed: self.seed,
             profile: self.profile,
         })

@@ -1,6 +1,7 @@
-//! `pgdyno bisect`: the commit, release or setting that changed the performance.
+//! `pgdyno bisect`: the commit, release, setting or kernel that changed the performance.
 
 mod axis;
+mod kernels;
 mod run_test;
 mod settings;
 
@@ -10,16 +11,17 @@ use bench::WeightedName;
 use clap::{Args, ValueEnum};
 use host::Cache;
 use model::factor::pin::Processors;
+use model::machine::Acceleration;
 use model::paired::PairedFigure;
 use model::plan::DEFAULT_CONFIDENCE;
 use model::units::{Rate, Share, Span};
 use model::workload::Protocol;
 use runner::campaign_file::CampaignFile;
-use runner::campaign_file::ab::{Comparison, Method, Search};
+use runner::campaign_file::ab::{Comparison, Method, Search, VirtualMachines};
 use store::Store;
 
 use crate::bisection::{self, BisectionFormat};
-use crate::campaign_run::{CampaignRun, closing_lines, exit};
+use crate::campaign_run::{CampaignRun, closing_lines, exit, program};
 use crate::commands::ab::is_script;
 use crate::commands::ab::load::LoadArgs;
 use crate::commands::ab::servers::absolute;
@@ -27,7 +29,9 @@ use crate::commands::ab::workload::WorkloadArgs;
 use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{command_line, note, print};
+use crate::progress::PreparationProgress;
 use crate::store_arg::StoreArg;
+use kernels::KernelsArgs;
 use run_test::TestRun;
 use settings::SettingsArgs;
 
@@ -39,6 +43,9 @@ Examples:
   pgdyno bisect 13 18 my-query.sql                     which major
   pgdyno bisect 18 --good-conf old.conf --bad-conf new.conf
                                                        which setting of two configurations
+  pgdyno bisect --kernels 6.1 6.12 --server 18 -S -c 1 which kernel, in virtual machines
+  pgdyno bisect 18 --kernel 6.12 --bad-args 'mitigations=off nosmt' -S
+                                                       which argument on a kernel's command line
   pgdyno bisect v1 v2 --repo . -S --metric server-cpu  by server CPU time per transaction: next to other load
   pgdyno bisect v1 v2 --repo . -S --max-time 30min     at most half an hour; resume goes on
   pgdyno bisect v1 v2 --repo . --run './configure -q && make -s check'
@@ -47,19 +54,22 @@ Examples:
 Exit codes: 0 found, or both ends are equivalent, 1 error, 2 usage, 4 no session is usable, 6 not known within the time, 130
 interrupted.";
 
-/// Find the commit, release or setting that changed the performance
+/// Find the commit, release, setting or kernel that changed the performance
 ///
 /// Both ends are compared first, in pairs of sessions as in `pgdyno ab`. If they differ, commits between them are built and
 /// measured against GOOD, each time the one that tells most per second, until one is known with --confidence. A commit that does
 /// not build is left out, and its neighbours are measured. The result is a run in the store: resume continues it, and report,
 /// show, compare and explain work with it.
 ///
-/// GOOD and BAD are branches, tags or commits of --repo, releases (16.0 16.9, or 16.0..16.9), or one server whose settings
-/// differ. Nothing in the repository is changed. Arguments that end in .sql or .sql@WEIGHT are scripts.
+/// GOOD and BAD are branches, tags or commits of --repo, releases (16.0 16.9, or 16.0..16.9), with --kernels kernels, or one
+/// server whose settings differ. Nothing in the repository is changed. Arguments that end in .sql or .sql@WEIGHT are scripts.
+///
+/// Kernels run in virtual machines, by KVM or, where that does not work, by an emulator that counts instructions. A session is then
+/// a trial of each of both, one after the other.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct BisectArgs {
-    /// Both ends, as two arguments or as GOOD..BAD, and scripts
+    /// Both ends, as two arguments or as GOOD..BAD, and scripts; with --kernels also all kernels, or their directory
     #[arg(value_name = "GOOD|BAD|SCRIPT.sql", required = true, add = completion::servers_and_paths())]
     arguments: Vec<String>,
 
@@ -74,7 +84,8 @@ pub(crate) struct BisectArgs {
         value_name = "COMMAND",
         requires = "repo",
         conflicts_with_all = [
-            "set", "good_set", "bad_set", "good_conf", "bad_conf", "select_only", "skip_some_updates", "builtin", "file", "define",
+            "set", "good_set", "bad_set", "good_conf", "bad_conf", "kernels", "kernel", "good_args", "bad_args", "good_sysctl",
+            "bad_sysctl", "select_only", "skip_some_updates", "builtin", "file", "define",
             "dump", "scale", "clients", "rate", "metric", "margin", "cache_size", "profile", "tag", "notes", "seed", "print_campaign",
         ]
     )]
@@ -82,6 +93,9 @@ pub(crate) struct BisectArgs {
 
     #[command(flatten)]
     settings: SettingsArgs,
+
+    #[command(flatten)]
+    kernels: KernelsArgs,
 
     #[command(flatten)]
     workload: WorkloadArgs,
@@ -93,15 +107,16 @@ pub(crate) struct BisectArgs {
     #[arg(short = 'R', long, value_name = "RATE", help_heading = "Load", value_parser = bench::positive_rate)]
     rate: Option<f64>,
 
-    /// The figure whose change is searched [default: throughput, with --rate latency; next to other load server-cpu]
+    /// The figure whose change is searched [default: throughput, with --rate latency; next to other load server-cpu; of kernels
+    /// without KVM instructions]
     #[arg(long, value_enum, value_name = "FIGURE", help_heading = "Decision")]
     metric: Option<FigureName>,
 
-    /// The smallest change of both ends that matters [default: 2%]
+    /// The smallest change of both ends that matters [default: 2%; of counted instructions at most 1%]
     #[arg(long, value_name = "SHARE", help_heading = "Decision")]
     margin: Option<Share>,
 
-    /// Probability at which a commit, release or setting is named [default: 95%]
+    /// Probability at which a commit, release, setting or kernel is named [default: 95%]
     #[arg(long, value_name = "SHARE", help_heading = "Decision")]
     confidence: Option<Share>,
 
@@ -164,6 +179,8 @@ enum FigureName {
     ServerCpu,
     /// Instructions of the server's programs per transaction, where the CPU counts them
     ServerInstructions,
+    /// Instructions of client, server and kernel per transaction, of kernels: an emulator counts them
+    Instructions,
 }
 
 impl BisectArgs {
@@ -195,8 +212,14 @@ impl BisectArgs {
         if let Some(bytes) = self.cache_size {
             server::limit_builds(bytes);
         }
-        file.check_servers(&Cache::open()?)?;
-        if let Some(foreign) = self.load.pin.foreign_use(self.allow_concurrent) {
+        let cache = Cache::open()?;
+        file.check_servers(&cache)?;
+        if comparison.virtual_machines.is_some() {
+            let bar = PreparationProgress::new();
+            let chosen = file.choose_acceleration(&cache, &program()?, &bar);
+            bar.clear();
+            file = chosen?;
+        } else if let Some(foreign) = self.load.pin.foreign_use(self.allow_concurrent) {
             comparison.pin = Processors::none();
             let by_cpu = self.metric.is_none() && self.rate.is_none();
             if by_cpu {
@@ -230,6 +253,7 @@ impl BisectArgs {
             FigureName::Latency => PairedFigure::Latency,
             FigureName::ServerCpu => PairedFigure::ServerCpu,
             FigureName::ServerInstructions => PairedFigure::ServerInstructions,
+            FigureName::Instructions => PairedFigure::Instructions,
         });
         Search { figure: figure.or(default), confidence: self.confidence, max_time: self.max_time }
     }
@@ -237,8 +261,10 @@ impl BisectArgs {
     /// The ends that the command line names.
     fn ends(&self) -> Vec<&str> {
         let names: Vec<&String> = self.arguments.iter().filter(|argument| !is_script(argument)).collect();
+        // A path to a kernel may have two dots.
+        let is_range = |name: &str| name.contains("..") && !(self.kernels.are_ends() && name.contains('/'));
         match names.as_slice() {
-            [range] if range.contains("..") => range.splitn(2, "..").collect(),
+            [range] if is_range(range) => range.splitn(2, "..").collect(),
             _ => names.iter().map(|name| name.as_str()).collect(),
         }
     }
@@ -247,23 +273,42 @@ impl BisectArgs {
     fn comparison(&self) -> Result<Comparison, Usage> {
         let scripts = self.arguments.iter().filter(|argument| is_script(argument));
         let scripts = scripts.map(|script| script.parse()).collect::<Result<Vec<WeightedName>, _>>();
+        let axis = axis::axis(&self.ends(), self.repo.as_deref(), &self.settings, &self.kernels)?;
+        let virtual_machines = axis.kernels.map(|kernels| {
+            // Without a figure, that which is measured where the kernels run here.
+            let acceleration = self.metric.map(|figure| match figure {
+                FigureName::Throughput | FigureName::Latency => Acceleration::Kvm,
+                _ => Acceleration::Icount,
+            });
+            VirtualMachines { kernels, acceleration }
+        });
+        let pin = match &virtual_machines {
+            Some(_) if self.load.pin.has_lists() => {
+                return Err(Usage(
+                    "error: virtual machines have CPUs of their own: leave out --driver-cpus and --server-cpus".to_owned(),
+                ));
+            }
+            Some(_) => Processors::none(),
+            None => self.load.pin.processors(),
+        };
         Ok(Comparison {
             name: self.name.clone(),
             description: command_line(&["--print-campaign"]),
             tags: self.tag.clone(),
             notes: self.notes.clone(),
-            sides: axis::sides(&self.ends(), self.repo.as_deref(), &self.settings)?,
+            sides: axis.sides,
             settings: self.settings.of_all(),
             workload: self.workload.workload(scripts.map_err(Usage::from_error)?)?,
             scale: self.workload.scale,
             clients: self.load.clients,
             threads: self.load.threads,
-            pin: self.load.pin.processors(),
+            pin,
             cpu_decides: false,
             protocol: Protocol::from(self.load.protocol),
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             margin: Some(self.margin.unwrap_or(DEFAULT_MARGIN)),
             method: Method::Bisect(self.search(None)),
+            virtual_machines,
             seed: self.seed,
             profile: self.profile,
         })

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::factor::pin::Processors;
+use model::machine::Acceleration;
 use model::paired::PairedFigure;
 use model::server::{Build, ServerSpec, Source, commit_of};
 use model::units::{Rate, Share, Span};
@@ -45,6 +46,8 @@ pub struct Comparison {
     pub margin: Option<Share>,
     /// How it is measured.
     pub method: Method,
+    /// The virtual machines in which it is measured; none for the machine itself.
+    pub virtual_machines: Option<VirtualMachines>,
     /// Seed of the order and of the scripts' random numbers; none for a new one.
     pub seed: Option<u64>,
     /// Whether CPU profiles are taken.
@@ -58,8 +61,21 @@ pub enum Sides {
     Servers(Vec<ServerSpec>),
     /// Settings of one server, each with its name.
     Settings(ServerSpec, Vec<(String, BTreeMap<String, String>)>),
-    /// The kernels of [`Method::Count`], with one server.
+    /// The kernels of the virtual machines, with one server.
     Kernels(ServerSpec),
+    /// Arguments of the kernel of the virtual machines, with one server.
+    KernelArgs(ServerSpec, Vec<String>),
+    /// Parameters of the kernel of the virtual machines, each set with its name, with one server.
+    Sysctls(ServerSpec, Vec<(String, BTreeMap<String, String>)>),
+}
+
+/// Virtual machines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VirtualMachines {
+    /// Labels of their kernels: one, or those that are compared.
+    pub kernels: Vec<String>,
+    /// What executes their instructions; none for [the one that works](super::CampaignFile::choose_acceleration).
+    pub acceleration: Option<Acceleration>,
 }
 
 /// How sides are compared.
@@ -69,8 +85,8 @@ pub enum Method {
     Pairs(Span),
     /// A search for the side where the performance changed.
     Bisect(Search),
-    /// Counted instructions, in virtual machines with the kernels of these labels: one, or those that are compared.
-    Count(Vec<String>),
+    /// Counted instructions, in virtual machines.
+    Count,
 }
 
 /// A search among sides in their order.
@@ -113,8 +129,8 @@ const COMMON: &str = "common";
 /// Trials of counted instructions on each side: they hardly spread, so that three decide. A number that depended on the results
 /// would need more, whatever these are.
 const COUNTED_REPEATS: u32 = 3;
-/// Their length in virtual time.
-const COUNTED_DURATION: &str = "5s";
+/// Length of trials in virtual machines, in virtual time where instructions are counted.
+const VIRTUAL_DURATION: &str = "5s";
 
 impl Comparison {
     /// The campaign's text.
@@ -143,8 +159,8 @@ impl Comparison {
                 let names = sides.iter().map(|(name, _)| name.as_str());
                 text += &format!("settings = {}\n", strings(names));
             }
-            Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => {}
-            Sides::Servers(_) | Sides::Kernels(_) => text += &format!("settings = {}\n", strings([COMMON])),
+            _ if self.settings.is_empty() => {}
+            _ => text += &format!("settings = {}\n", strings([COMMON])),
         }
         let workload = match &self.workload {
             AbWorkload::Named(name) | AbWorkload::Scripts { name, .. } => name.as_str(),
@@ -162,9 +178,19 @@ impl Comparison {
         if !self.pin.is_none() {
             text += &format!("pin = {}\n", strings([&*self.pin.name]));
         }
-        if let Method::Count(kernels) = &self.method {
-            let kernels = strings(kernels.iter().map(String::as_str));
-            text += &format!("kernel = {kernels}\nacceleration = [\"icount\"]\n");
+        if let Some(VirtualMachines { kernels, acceleration }) = &self.virtual_machines {
+            text += &format!("kernel = {}\n", strings(kernels.iter().map(String::as_str)));
+            let acceleration = acceleration.map(Acceleration::as_str);
+            text.extend(acceleration.map(|name| format!("acceleration = {}\n", strings([name]))));
+        }
+        match &self.sides {
+            Sides::KernelArgs(_, sides) => {
+                text += &format!("kernel_args = {}\n", strings(sides.iter().map(String::as_str)));
+            }
+            Sides::Sysctls(_, sides) => {
+                text += &format!("sysctl = {}\n", strings(sides.iter().map(|(name, _)| name.as_str())));
+            }
+            Sides::Servers(_) | Sides::Settings(..) | Sides::Kernels(_) => {}
         }
         text
     }
@@ -179,6 +205,8 @@ impl Comparison {
             Sides::Servers(_) => "server",
             Sides::Settings(..) => "settings",
             Sides::Kernels(_) => "kernel",
+            Sides::KernelArgs(..) => "kernel_args",
+            Sides::Sysctls(..) => "sysctl",
         };
         let mut text = format!("\n[run]\ncompare = {}\n", string(compare));
         match &self.method {
@@ -195,9 +223,10 @@ impl Comparison {
                 let max_time = max_time.map(|time| format!("max_time = \"{time}\"\n"));
                 text.extend([figure, confidence, max_time].into_iter().flatten());
             }
-            Method::Count(_) => {
-                text += &format!("repeats = {COUNTED_REPEATS}\nduration = \"{COUNTED_DURATION}\"\n");
-            }
+            Method::Count => text += &format!("repeats = {COUNTED_REPEATS}\n"),
+        }
+        if self.virtual_machines.is_some() {
+            text += &format!("duration = \"{VIRTUAL_DURATION}\"\n");
         }
         if let Some(margin) = self.margin {
             text += &format!("effect = \"{}\"\n", percent(margin));
@@ -238,11 +267,16 @@ impl Comparison {
                 };
                 sides.iter().map(merged).collect()
             }
-            Sides::Servers(_) | Sides::Kernels(_) if self.settings.is_empty() => Vec::new(),
-            Sides::Servers(_) | Sides::Kernels(_) => vec![(COMMON.to_owned(), self.settings.clone())],
+            _ if self.settings.is_empty() => Vec::new(),
+            _ => vec![(COMMON.to_owned(), self.settings.clone())],
         };
         for (name, settings) in settings {
             text += &format!("\n[settings.{}]\n{}", key(&name), values(&settings));
+        }
+        if let Sides::Sysctls(_, sides) = &self.sides {
+            for (name, parameters) in sides {
+                text += &format!("\n[sysctls.{}]\n{}", key(name), values(parameters));
+            }
         }
         if !self.pin.is_none() {
             let Processors { name, driver, server } = &self.pin;
@@ -275,7 +309,10 @@ impl Comparison {
     pub fn servers(&self) -> impl Iterator<Item = &ServerSpec> {
         match &self.sides {
             Sides::Servers(servers) => servers.iter(),
-            Sides::Settings(server, _) | Sides::Kernels(server) => std::slice::from_ref(server).iter(),
+            Sides::Settings(server, _)
+            | Sides::Kernels(server)
+            | Sides::KernelArgs(server, _)
+            | Sides::Sysctls(server, _) => std::slice::from_ref(server).iter(),
         }
     }
 }

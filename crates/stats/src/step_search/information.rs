@@ -227,7 +227,8 @@ mod tests {
         let of = |position: usize| search.information(&posterior, position, 1.0);
         let best = search.next(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
         assert!((6..13).contains(&best) || (17..25).contains(&best), "{best}");
-        let left = search.expected_s(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
+        let left =
+            search.expected_s(&posterior, |_| ProbeCost { preparation_s: 0.0, session_s: 1.0 }).unwrap();
         assert!((1.0..200.0).contains(&left), "{left}");
         assert!(of(best) > 10.0 * of(5) && of(best) > 10.0 * of(29), "{} {} {}", of(best), of(5), of(29));
     }

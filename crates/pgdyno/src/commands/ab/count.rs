@@ -2,6 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use host::Cache;
+use model::machine::Acceleration;
+use runner::campaign_file::ab::VirtualMachines;
 
 /// Kernel if none was fetched: Debian's newest one for virtual machines.
 const DEBIAN: &str = "linux-image-cloud-amd64";
@@ -62,7 +64,7 @@ impl CountArgs {
         match (&self.a_kernel, &self.b_kernel) {
             (Some(a), Some(b)) => Some(vec![a.clone(), b.clone()]),
             _ if self.is_paired() => None,
-            _ => Some(vec![self.kernel().unwrap_or_else(|| DEBIAN.to_owned())]),
+            _ => Some(vec![self.kernel.clone().unwrap_or_else(default_kernel)]),
         }
     }
 
@@ -77,6 +79,16 @@ impl CountArgs {
     fn kernel(&self) -> Option<String> {
         self.kernel.clone().or_else(last_fetched)
     }
+}
+
+/// Virtual machines with these kernels that count instructions.
+pub(super) const fn counting(kernels: Vec<String>) -> VirtualMachines {
+    VirtualMachines { kernels, acceleration: Some(Acceleration::Icount) }
+}
+
+/// Label of the kernel of virtual machines if none is named: the one that was fetched last, else Debian's for them.
+pub(in crate::commands) fn default_kernel() -> String {
+    last_fetched().unwrap_or_else(|| DEBIAN.to_owned())
 }
 
 /// A label of the kernel that was fetched last.

@@ -1,4 +1,4 @@
-//! The levels between both ends: commits, releases or settings.
+//! The levels between both ends: commits, releases, settings or kernels.
 
 use std::path::Path;
 
@@ -9,17 +9,42 @@ use runner::campaign_file::ab::Sides;
 use runner::campaign_file::commits::repository_name;
 use server::RangeCommit;
 
+use super::kernels::KernelsArgs;
 use super::settings::SettingsArgs;
 use crate::commands::ab::servers::{absolute, servers};
 use crate::exit::Usage;
 use crate::output::note;
 
-/// The levels between the ends, the good one first.
-pub(super) fn sides(
+/// What is searched.
+pub(super) struct Axis {
+    /// The levels between the ends, the good one first.
+    pub(super) sides: Sides,
+    /// Kernels of the virtual machines in which they are measured; none for the machine itself.
+    pub(super) kernels: Option<Vec<String>>,
+}
+
+/// What is searched between the ends.
+pub(super) fn axis(
     ends: &[&str],
     repository: Option<&Path>,
     settings: &SettingsArgs,
-) -> Result<Sides, Usage> {
+    kernels: &KernelsArgs,
+) -> Result<Axis, Usage> {
+    if kernels.is_given() && !settings.differ() && repository.is_none() {
+        let (sides, kernels) = kernels.sides(ends)?;
+        return Ok(Axis { sides, kernels: Some(kernels) });
+    }
+    if kernels.is_given() || kernels.is_named() {
+        return Err(Usage(
+            "error: kernels are found with one server and its settings (--set): --kernel is for --good-args, --bad-args, \
+             --good-sysctl and --bad-sysctl"
+                .to_owned(),
+        ));
+    }
+    Ok(Axis { sides: sides(ends, repository, settings)?, kernels: None })
+}
+
+fn sides(ends: &[&str], repository: Option<&Path>, settings: &SettingsArgs) -> Result<Sides, Usage> {
     match (ends, repository) {
         ([server], None) if settings.differ() => {
             let server = servers(&[(*server).to_owned()], None, &[])?.remove(0);
@@ -33,7 +58,8 @@ pub(super) fn sides(
         ([good, bad], Some(repository)) => commits(&absolute(repository)?, good, bad).map(Sides::Servers),
         ([good, bad], None) => releases(good, bad).map(Sides::Servers),
         _ => Err(Usage(
-            "error: expected two ends: GOOD and BAD, such as 16.0 16.9, or one server with --good-conf and --bad-conf"
+            "error: expected two ends: GOOD and BAD, such as 16.0 16.9, or with --kernels 6.1 6.12, or one \
+             server with --good-conf and --bad-conf"
                 .to_owned(),
         )),
     }

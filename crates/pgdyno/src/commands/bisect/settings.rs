@@ -36,7 +36,8 @@ pub(super) struct SettingsArgs {
     bad_conf: Option<PathBuf>,
 }
 
-type Settings = BTreeMap<String, String>;
+/// Values by their names.
+pub(super) type Settings = BTreeMap<String, String>;
 
 impl SettingsArgs {
     /// Whether two configurations are given.
@@ -59,27 +60,30 @@ impl SettingsArgs {
             all.extend(settings(given));
             Ok::<_, Usage>(all)
         };
-        let (good, bad) = (side(&self.good_conf, &self.good_set)?, side(&self.bad_conf, &self.bad_set)?);
-        let mut names: Vec<&String> = good.keys().chain(bad.keys()).collect();
-        names.sort();
-        names.dedup();
-        names.retain(|name| good.get(*name) != bad.get(*name));
-        if names.is_empty() {
-            return Err(Usage(
-                "error: both configurations are the same: there is nothing to search".to_owned(),
-            ));
-        }
-        let mut level = good.clone();
-        let mut levels = vec![(GOOD.to_owned(), level.clone())];
-        for name in names {
-            match bad.get(name) {
-                Some(value) => level.insert(name.clone(), value.clone()),
-                None => level.remove(name),
-            };
-            levels.push((name.clone(), level.clone()));
-        }
-        Ok(levels)
+        one_after_the_other(&side(&self.good_conf, &self.good_set)?, &side(&self.bad_conf, &self.bad_set)?)
     }
+}
+
+/// The good values, and then one after the other (in the order of their names) as in the bad ones; each level has the name of its
+/// value.
+pub(super) fn one_after_the_other(good: &Settings, bad: &Settings) -> Result<Vec<(String, Settings)>, Usage> {
+    let mut names: Vec<&String> = good.keys().chain(bad.keys()).collect();
+    names.sort();
+    names.dedup();
+    names.retain(|name| good.get(*name) != bad.get(*name));
+    if names.is_empty() {
+        return Err(Usage("error: both configurations are the same: there is nothing to search".to_owned()));
+    }
+    let mut level = good.clone();
+    let mut levels = vec![(GOOD.to_owned(), level.clone())];
+    for name in names {
+        match bad.get(name) {
+            Some(value) => level.insert(name.clone(), value.clone()),
+            None => level.remove(name),
+        };
+        levels.push((name.clone(), level.clone()));
+    }
+    Ok(levels)
 }
 
 /// The settings of a file in the format of postgresql.conf.
