@@ -1,12 +1,13 @@
-//! The context of a trial: its machine, settings, kernel configuration, profiles and spans, read from the store.
+//! The context of a trial: its machine, settings, kernel configuration, profiles, spans and commits, read from the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use diagnose::KernelOptions;
 use model::cell::RecordedCell;
+use model::commit_log::{self, COMMIT_LOG, COMMITS_LOG, CommitText};
 use model::merit::Merit;
-use model::record::{Environment, Setting, Trial};
+use model::record::{Environment, Log, Setting, Trial};
 use store::{Part, StoreReader};
 
 use crate::metric::{BlockRates, ScriptSummary, script_summaries, scripts};
@@ -30,6 +31,10 @@ pub struct TrialContext {
     pub blocks: Option<BlockRates>,
     /// Results of each script, if its workload has several.
     pub scripts: Vec<ScriptSummary>,
+    /// The commit that its server was built from; `None` unless it was built from a git ref, and in older bundles.
+    pub commit: Option<CommitText>,
+    /// Subjects of commits by their names: those of a bisection are in one of its bundles.
+    pub subjects: BTreeMap<String, String>,
 }
 
 /// Reads the contexts of these trials, by id. Trials whose context can't be read are [left out](StoreReader::left_out);
@@ -45,8 +50,15 @@ pub fn has_figures_beyond_head(cell: &RecordedCell) -> bool {
 }
 
 fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
-    let store::StoredContext { environment, settings, has_spans } = reader.context(&trial.id)?;
+    let store::StoredContext { environment, settings, has_spans, commit_logs } = reader.context(&trial.id)?;
     let mut context = TrialContext { environment, settings, ..TrialContext::default() };
+    for Log { name, text } in &commit_logs {
+        match name.as_str() {
+            COMMIT_LOG => context.commit = Some(CommitText::parse(text)),
+            COMMITS_LOG => context.subjects = commit_log::subjects(text).map(owned).collect(),
+            _ => {}
+        }
+    }
     // Loading parts of bundles is slow, and most trials have none of these.
     if has_spans {
         context.spans = spans(&reader.load_parts(&trial.id, &[Part::Spans, Part::Metrics])?);
@@ -64,6 +76,10 @@ fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
             Kind::ALL.iter().filter_map(|kind| TrialProfile::from_record(&record, *kind)).collect();
     }
     Some(context)
+}
+
+fn owned((name, subject): (&str, &str)) -> (String, String) {
+    (name.to_owned(), subject.to_owned())
 }
 
 /// Adds the kernel options to each context, unless all are the same: each configuration is read once, from the first

@@ -6,7 +6,7 @@
 //! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
 //! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`merit`] the
 //! figure that a cell is judged by, [`session`] the figures of two trials that are measured together, [`dataset`] a database of the user's own, [`fitness`] the facts
-//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`outage`] a failure of what a
+//! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`commit_log`] what a repository says about commits, [`outage`] a failure of what a
 //! trial depends on, [`version`] a version of PostgreSQL, [`release`] this
 //! program's, [`secret`] the list of what is secret, with which records are
 //! masked.
@@ -15,6 +15,7 @@ pub mod acceptance;
 pub mod cell;
 pub mod changes;
 mod check;
+pub mod commit_log;
 pub mod dataset;
 pub mod definitions;
 pub mod environment;

@@ -9,11 +9,13 @@ use collect::{Host, Perf};
 use diagnose::confounds;
 use host::{Cache, Turn};
 use model::cell::Cell;
+use model::commit_log::COMMITS_LOG;
 use model::outage::Outage;
 use model::paired::PAIRS;
 use model::plan::{Order, Plan, PlannedTrial};
-use model::record::{Run, Trial, TrialRecord};
+use model::record::{Log, Run, Trial, TrialRecord};
 use model::secret::MaskSecrets;
+use model::server::Source;
 use model::units::Span;
 use store::{Store, StoreError};
 
@@ -144,6 +146,8 @@ impl Campaign<'_> {
         let mut without_load = 0;
         let mut outage_began = None;
         let mut any_loaded = false;
+        // In the first bundle, as they are many, and the same for all.
+        let mut subjects = self.subjects();
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         loop {
             let trials = schedule.next();
@@ -159,7 +163,12 @@ impl Campaign<'_> {
                 let provision = Provision { servers: &mut servers, second, machines };
                 match provision.provide(&context, self.cache, &session, &preparation) {
                     Ok(None) => {}
-                    Ok(Some(failed)) => {
+                    Ok(Some(mut failed)) => {
+                        let mut cells = session.iter().map(|trial| self.plan.cell(trial));
+                        if let Some(cell) = cells.find(|cell| failed.record.trial.cell == **cell) {
+                            servers.add_commit(cell, &mut failed.record);
+                        }
+                        failed.record.logs.extend(subjects.take());
                         self.write(&failed.record)?;
                         schedule.record(&failed.record.trial);
                         self.observer.on_event(&Event::TrialEnded(&failed.record.trial));
@@ -197,7 +206,8 @@ impl Campaign<'_> {
                 if let Some(finding) = diagnose::other_pgdynos(cell.acceleration, &others) {
                     trial::add_finding(&mut ended.record, finding);
                 }
-                ended.record.trial.server_commit = servers.commit(cell);
+                servers.add_commit(cell, &mut ended.record);
+                ended.record.logs.extend(subjects.take());
                 // Users see what is stored.
                 ended.record.trial.mask_secrets();
                 self.write(&ended.record)?;
@@ -256,6 +266,19 @@ impl Campaign<'_> {
         let cells: BTreeSet<usize> =
             if is_bisection { first.collect() } else { (0..self.plan.cells.len()).collect() };
         cells.into_iter().map(|cell| &self.plan.cells[cell])
+    }
+
+    /// The subjects of a bisection's commits, also of those that will not be built.
+    fn subjects(&self) -> Option<Log> {
+        let builds = self.plan.servers.iter().filter_map(|server| match &server.source {
+            Source::Build(build) if self.plan.run.order == Order::Bisect => Some(build),
+            _ => None,
+        });
+        let repository = &builds.clone().next()?.location;
+        let names = builds.filter(|build| build.location == *repository);
+        let names: Vec<&str> = names.filter_map(|build| build.git_ref.as_deref()).collect();
+        let text = server::commit_subjects(repository, &names)?;
+        Some(Log { name: COMMITS_LOG.to_owned(), text })
     }
 
     /// Reports the begin of a trial.

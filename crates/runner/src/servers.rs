@@ -10,6 +10,7 @@ use std::sync::Arc;
 use diagnose::{Facts, facts_of_settings};
 use host::{Cache, Lock};
 use model::cell::Cell;
+use model::commit_log::COMMIT_LOG;
 use model::environment::ServerFacts;
 use model::factor::Factor;
 use model::factor::cache::CacheState;
@@ -17,7 +18,7 @@ use model::factor::pin::cpu_list;
 use model::factor::settings::SettingsVariant;
 use model::limits::Limits;
 use model::plan::{Order, Plan};
-use model::record::Commit;
+use model::record::{Commit, Log, TrialRecord};
 use model::server::{ServerSpec, Source};
 use model::workload::Transport;
 use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
@@ -80,6 +81,8 @@ pub(crate) struct Servers<'a> {
     in_use: Vec<Lock>,
     /// Commits of servers built from a git ref, by name of server.
     commits: HashMap<String, Commit>,
+    /// What their repositories say about these, in the same way.
+    commit_texts: HashMap<String, String>,
     /// External servers, while no trial runs on them.
     externals: HashMap<String, ExternalServer>,
     progress: &'a dyn host::Progress,
@@ -151,10 +154,10 @@ impl<'a> Servers<'a> {
                 self.externals.insert(server.name.clone(), external);
                 continue;
             }
-            if let Source::Build(build) = &server.source
-                && let Some(commit) = server::commit(build)
-            {
-                self.commits.insert(server.name.clone(), commit);
+            if let Source::Build(build) = &server.source {
+                let name = || server.name.clone();
+                self.commits.extend(server::commit(build).map(|commit| (name(), commit)));
+                self.commit_texts.extend(server::commit_text(build).map(|text| (name(), text)));
             }
             let progress = OfServer { name: &server.name, progress };
             let installation = server::installation(cache, &server.source, &progress)
@@ -252,6 +255,7 @@ impl<'a> Servers<'a> {
             installations: BTreeMap::new(),
             in_use: Vec::new(),
             commits: HashMap::new(),
+            commit_texts: HashMap::new(),
             externals: HashMap::new(),
             progress,
             templates: HashMap::new(),
@@ -324,9 +328,11 @@ impl<'a> Servers<'a> {
         external.map_or(Ok(()), ExternalServer::reconnect)
     }
 
-    /// Commit that a cell's server was built from.
-    pub(crate) fn commit(&self, cell: &Cell) -> Option<Commit> {
-        self.commits.get(&cell.server).cloned()
+    /// Adds to the record of a cell's trial the commit that its server was built from.
+    pub(crate) fn add_commit(&self, cell: &Cell, record: &mut TrialRecord) {
+        record.trial.server_commit = self.commits.get(&cell.server).cloned();
+        let text = self.commit_texts.get(&cell.server).cloned();
+        record.logs.extend(text.map(|text| Log { name: COMMIT_LOG.to_owned(), text }));
     }
 
     /// Settings in force and build of a cell's server.

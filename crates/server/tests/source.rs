@@ -186,6 +186,24 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
     assert_eq!(commit(Some("first")), Some(Commit { id, position: 1 }));
     assert_eq!(commit(Some("HEAD")).unwrap().position, 2);
     assert_eq!((commit(None), commit(Some("no-such-ref"))), (None, None));
+    let text = |git_ref: &str| {
+        server::commit_text(&Build { git_ref: Some(git_ref.to_owned()), ..fake.build_of("postgresql") })
+    };
+    let second_text = text("HEAD").unwrap();
+    let [subject, author, file, sum] = second_text.lines().collect::<Vec<_>>()[..] else {
+        panic!("{second_text}")
+    };
+    assert_eq!((subject, author.split_once(", ").unwrap().1.len()), ("second", "2026-11-21".len()));
+    assert!(file.starts_with(" src/backend/main.c | 2 "), "{file}");
+    assert!(sum.starts_with(" 1 file changed, "), "{sum}");
+    assert_eq!(text("no-such-ref"), None);
+    let head = fake.git(&["rev-parse", "--short=12", "HEAD"]).trim().to_owned();
+    let names = [head.as_str(), "no-such-ref", "--output=/tmp/x", "first..HEAD", "first"];
+    assert_eq!(
+        server::commit_subjects(&fake.path("postgresql"), &names),
+        Some(format!("{head} second\nfirst first"))
+    );
+    assert_eq!(server::commit_subjects(&fake.path("nowhere"), &names), None);
     let id = fake.git(&["rev-parse", "first^{tree}"]);
     assert_eq!(first.build().unwrap().content, format!("tree:{}", id.trim()));
     fake.tally();

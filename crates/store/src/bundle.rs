@@ -6,7 +6,8 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::record::{Environment, Setting, Trial, TrialRecord};
+use model::commit_log::{COMMIT_LOG, COMMITS_LOG};
+use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 
 use crate::compressed::Unpacker;
@@ -92,7 +93,7 @@ pub(crate) fn read_log(bundle: &Path, name: &str) -> Result<Option<String>, Defe
     listed.get(&log).map(|sum| Unpacker::new().unpack(&log, &file(bundle, &log, sum)?)).transpose()
 }
 
-/// Reads the environment and the settings of a trial. Settings identical to those of an earlier bundle are not read
+/// Reads the environment and the settings of a trial, and its logs about commits. Settings identical to those of an earlier bundle are not read
 /// again: `known` holds them by checksum, masked.
 pub(crate) fn read_context(
     bundle: &Path,
@@ -115,10 +116,19 @@ pub(crate) fn read_context(
             }
         },
     };
+    let mut commit_logs = Vec::new();
+    for name in [COMMIT_LOG, COMMITS_LOG] {
+        let log = content::log_file(name)?;
+        if let Some(sum) = listed.get(&log) {
+            let text = Unpacker::new().unpack(&log, &file(bundle, &log, sum)?)?;
+            commit_logs.push(Log { name: name.to_owned(), text });
+        }
+    }
     Ok(StoredContext {
         environment: content::environment(&mut needed)?,
         settings,
         has_spans: listed.contains_key(spans::FILE),
+        commit_logs,
     })
 }
 

@@ -19,7 +19,7 @@ use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
 /// Text of the run's campaign.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
 
-/// Environment and settings of a trial.
+/// Environment and settings of a trial, and what else tells where its server is from.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StoredContext {
     /// The machine.
@@ -28,12 +28,15 @@ pub struct StoredContext {
     pub settings: Arc<Vec<Setting>>,
     /// Whether the bundle has the spans of its transactions.
     pub has_spans: bool,
+    /// The [logs](model::commit_log) about commits.
+    pub commit_logs: Vec<Log>,
 }
 
 impl MaskSecrets for StoredContext {
     fn mask_secrets(&mut self) {
         // The settings, which are shared, are masked already.
         self.environment.mask_secrets();
+        self.commit_logs.mask_secrets();
     }
 }
 

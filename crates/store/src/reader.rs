@@ -115,7 +115,7 @@ impl StoreReader {
         self.read(id, bundle::read_environment)
     }
 
-    /// Reads only the environment and the settings of a trial.
+    /// Reads only the environment and the settings of a trial, and its logs about commits.
     pub fn context(&self, id: &str) -> Option<StoredContext> {
         self.read(id, |bundle| bundle::read_context(bundle, &mut self.settings.borrow_mut()))
     }

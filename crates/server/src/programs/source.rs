@@ -1,5 +1,6 @@
 //! Servers built from source: once per source and build options, outside the source tree, and kept.
 
+mod commit_text;
 mod commits;
 mod content;
 mod data_format;
@@ -19,6 +20,7 @@ use crate::error::Error;
 use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
+pub use commit_text::{commit_subjects, commit_text};
 pub use commits::{RangeCommit, commits_between};
 use content::Content;
 pub use content::commit;
