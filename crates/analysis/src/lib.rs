@@ -3,8 +3,9 @@
 //! In the order of the data: [`select`] selects trials, [`context`] reads their contexts, [`metric`] derives a figure
 //! from each. These are the basis of [`overview()`] (all cells of a run next to each other), [`mod@compare`]
 //! (differences between two selections), [`mod@history`] (changes over time), [`mod@explain`] (where the time goes),
-//! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail) and [`power`] (detectable changes).
+//! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail), [`mod@bisection`] (at which level it changed) and [`power`] (detectable changes).
 
+pub mod bisection;
 pub mod compare;
 pub mod context;
 mod design;

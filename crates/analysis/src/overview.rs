@@ -1,6 +1,7 @@
 //! Overview of some trials: the cells next to each other, with the results of their trials.
 
 mod answers;
+mod bisections;
 mod cpu_cause;
 mod environment;
 mod findings;
@@ -30,6 +31,7 @@ use crate::metric::{Metric, better, figures, presentation};
 use crate::profile::{Kind, Profile, TrialProfile, description, off_cpu_description, trees};
 use crate::spans::{Spans, lone_us};
 use answers::{answer_alone, answers_on_columns};
+use bisections::{answer_on_bisection, bisections};
 use paired::{paired_cells, paired_comparisons};
 use scripts::script;
 use verdicts::judge_columns;
@@ -59,14 +61,21 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     let paired = paired_cells(&trials);
     let judged = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
     let (paired, of_pairs) = paired_comparisons(&paired, &layout, &columns, &trials);
-    let mut answers = answers_on_columns(&judged, &columns, &panels, &confounds, &trials);
-    answers.extend(of_pairs);
+    let bisections = bisections(&runs, contexts, &layout, &panels);
+    let mut answers: Vec<view::Answer> =
+        bisections.iter().map(|one| answer_on_bisection(one, &panels, &trials)).collect();
+    // What a bisection compares on its way is no answer.
+    if bisections.len() < runs.len() {
+        answers.extend(answers_on_columns(&judged, &columns, &panels, &confounds, &trials));
+        answers.extend(of_pairs);
+    }
     answers.extend(answer_alone(&columns, &panels).filter(|_| answers.is_empty()));
     answers.sort_by(|a, b| a.kind.cmp(&b.kind).then(b.size.total_cmp(&a.size)));
     View {
         schema: view::SCHEMA,
         findings: by_cause(panels.iter().flat_map(view::Panel::findings)),
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
+        bisections,
         paired,
         columns,
         answers,

@@ -13,7 +13,10 @@ use model::plan::{Order, Plan};
 use model::record::{Status, Trial};
 use model::server::Source;
 use model::session::SessionSide;
-use stats::{Culprits, PairedSequence, ProbeCost, StepPosterior, StepSearch, Verdict, session_log_ratio};
+use stats::{
+    Culprits, Interval, PairedSequence, ProbeCost, StepPosterior, StepSearch, Verdict, mean_half_width,
+    session_log_ratio,
+};
 
 use crate::gates::{INTERRUPTED, NO_KERNEL, NO_SERVER};
 
@@ -59,6 +62,8 @@ pub struct Position {
     pub cell: usize,
     /// Log ratios of its sessions to the baseline.
     pub log_ratios: Vec<f64>,
+    /// Its figure in relation to the baseline; none without a session.
+    pub level: Option<Level>,
     /// Why it can't be measured; none if it can.
     pub unavailable: Option<String>,
     /// Time from the end of the session before until its first one began, in seconds.
@@ -69,6 +74,24 @@ pub struct Position {
     is_build: bool,
     /// Sessions in succession that failed.
     failures: u32,
+}
+
+/// The figure at a position in relation to the baseline, by the sessions of this position alone.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Level {
+    /// Geometric mean of the sessions' ratios.
+    pub ratio: f64,
+    /// Its interval of 95 %, by Student's t; none with a single session.
+    pub interval: Option<Interval>,
+}
+
+impl Level {
+    fn new(log_ratios: &[f64]) -> Option<Self> {
+        let mean = log_ratios.iter().sum::<f64>() / log_ratios.len() as f64;
+        let half = mean_half_width(log_ratios, 0.95);
+        let interval = half.map(|half| Interval { low: (mean - half).exp(), high: (mean + half).exp() });
+        (!log_ratios.is_empty()).then(|| Self { ratio: mean.exp(), interval })
+    }
 }
 
 /// What a bisection has found.
@@ -246,6 +269,9 @@ impl Bisection {
                     }
                 }
             }
+        }
+        for position in &mut self.positions {
+            position.level = Level::new(&position.log_ratios);
         }
     }
 

@@ -20,7 +20,7 @@ mod settings;
 mod spread;
 
 pub use bisection::link_order::{LinkOrderCheck, LinkOrderFinding};
-pub use bisection::{Bisection, Finding as BisectionFinding, Position};
+pub use bisection::{Bisection, Finding as BisectionFinding, Level as BisectionLevel, Position};
 pub use confound::{
     Confound, Facts, Undeclared, confounds, in_words, is_kernel_fact, kernel_differences, undeclared,
 };

@@ -77,6 +77,9 @@ fn the_setting_that_costs_time_is_found_also_after_kills() {
     assert_eq!(levels.len(), 7);
     let sessions: u64 = levels.iter().map(|level| level["sessions"].as_u64().unwrap()).sum();
     assert_eq!(document["sessions"].as_u64(), Some(sessions));
+    let view: Value = serde_json::from_slice(&bench.pgdyno(&["report", "--format", "json"]).stdout).unwrap();
+    assert_eq!(view["bisections"][0]["sentence"], document["sentence"]);
+    assert_eq!(view["answers"][0]["sentence"], document["sentence"]);
     for command in [["report"], ["show"], ["explain"]] {
         let output = bench.pgdyno(&command);
         assert!(output.status.success(), "{command:?}: {}", text(&output));
@@ -316,4 +319,23 @@ fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours
     let status =
         Command::new("git").current_dir(&repository).args(["status", "--porcelain"]).output().unwrap();
     assert!(status.stdout.is_empty(), "{}", String::from_utf8_lossy(&status.stdout));
+
+    // The run has what is said of commits, also of those that were not measured: the repository may be gone.
+    fs::rename(&repository, bench.path().join("elsewhere")).unwrap();
+    let again = String::from_utf8(bench.pgdyno(&["resume"]).stdout).unwrap();
+    assert!(again.contains("src/backend/tcop/postgres.c") && again.contains("Somebody, 20"), "{again}");
+    let view: Value = serde_json::from_slice(&bench.pgdyno(&["report", "--format", "json"]).stdout).unwrap();
+    let titles: Vec<&str> = view["bisections"][0]["levels"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|level| level["title"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        titles,
+        ["Base", "Add a comment", "Begin to check portals", "Check portals", "Add the comment again"]
+    );
+    let sentence = view["bisections"][0]["sentence"].as_str().unwrap();
+    assert!(joined(&again).contains(&joined(sentence)), "{sentence} is not in\n{again}");
+    assert_eq!(view["answers"].as_array().unwrap().len(), 1, "{}", view["answers"]);
 }

@@ -157,7 +157,9 @@ impl<'a> Servers<'a> {
             if let Source::Build(build) = &server.source {
                 let name = || server.name.clone();
                 self.commits.extend(server::commit(build).map(|commit| (name(), commit)));
-                self.commit_texts.extend(server::commit_text(build).map(|text| (name(), text)));
+                let git_ref = build.git_ref.as_deref();
+                let text = git_ref.and_then(|git_ref| server::commit_text(&build.location, git_ref));
+                self.commit_texts.extend(text.map(|text| (name(), text)));
             }
             let progress = OfServer { name: &server.name, progress };
             let installation = server::installation(cache, &server.source, &progress)

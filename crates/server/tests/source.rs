@@ -186,9 +186,7 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
     assert_eq!(commit(Some("first")), Some(Commit { id, position: 1 }));
     assert_eq!(commit(Some("HEAD")).unwrap().position, 2);
     assert_eq!((commit(None), commit(Some("no-such-ref"))), (None, None));
-    let text = |git_ref: &str| {
-        server::commit_text(&Build { git_ref: Some(git_ref.to_owned()), ..fake.build_of("postgresql") })
-    };
+    let text = |name: &str| server::commit_text(&fake.path("postgresql"), name);
     let second_text = text("HEAD").unwrap();
     let [subject, author, file, sum] = second_text.lines().collect::<Vec<_>>()[..] else {
         panic!("{second_text}")

@@ -94,6 +94,7 @@ fn answer_on_column(
     Answer {
         subject: format!("{} against {}", columns[pair.variant].label, columns[0].label),
         column: Some(pair.variant),
+        against: 0,
         kind,
         sentence: sentences(&judged.by_metric, at, &judged.pairs),
         confidence: confidence(&rows, judged.by_metric.iter().flat_map(|of| &of.rows)),
@@ -188,7 +189,7 @@ fn confidence<'r>(rows: &[(&Row, &Metric)], all: impl Iterator<Item = &'r Row>) 
 }
 
 /// What gates found in the suspect and invalid trials of a comparison.
-fn suspicions(points: &[&Point]) -> Vec<String> {
+pub(super) fn suspicions(points: &[&Point]) -> Vec<String> {
     let trials: usize = points.iter().map(|point| point.runs.len()).sum();
     let groups = groups(points);
     let named = groups.iter().take(MAX_NAMED).map(|group| in_words(group, trials));
@@ -284,6 +285,7 @@ pub(super) fn answer_on_pair(
     Answer {
         subject: if cell.is_empty() { subject } else { format!("{subject}, {cell}") },
         column: None,
+        against: 0,
         kind: kind(&rows),
         sentence: comparison.sentence.clone(),
         confidence: confidence(&rows, std::iter::once(row)),
@@ -308,6 +310,7 @@ pub(super) fn answer_alone(columns: &[Column], panels: &[Panel]) -> Option<Answe
     Some(Answer {
         subject,
         column: None,
+        against: 0,
         kind,
         sentence,
         confidence: None,
@@ -350,7 +353,9 @@ pub fn explain_answers(view: &mut View, reader: &StoreReader) {
     for answer in answers.iter_mut().take(MAX_EXPLAINED) {
         let Some((cell, column)) = answer.cell.zip(answer.column) else { continue };
         let points = &panels[cell.panel].rows[cell.row].points;
-        let [Some(before), Some(after)] = [0, column].map(|side| points[side].as_ref()) else { continue };
+        let [Some(before), Some(after)] = [answer.against, column].map(|side| points[side].as_ref()) else {
+            continue;
+        };
         let ids = [before, after].map(nearest_to_mean);
         if let Some(ratio) = answer.cpu_ratio {
             answer.why.push(cpu_cause(reader, ratio, [before, after], [&ids[0], &ids[1]]));

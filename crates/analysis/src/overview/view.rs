@@ -11,6 +11,7 @@ use model::process_share::ProcessShare;
 use model::record::TrialRecord;
 use serde::Serialize;
 
+use crate::bisection::Bisection;
 use crate::left_out::LeftOut;
 use crate::metric::{ScriptSummary, script_summaries};
 use crate::profile::Frame;
@@ -35,6 +36,8 @@ pub struct View {
     /// The answers of the trials, the most important first: one for each comparison, or one on what is missing for any. Empty
     /// without trials.
     pub answers: Vec<Answer>,
+    /// The runs that are bisections.
+    pub bisections: Vec<Bisection>,
     /// Comparisons of cells that were measured in pairs, by their sessions: empty without any.
     pub paired: Vec<PairedComparison>,
     /// One panel per combination of the factors that are neither column nor row.
@@ -168,7 +171,7 @@ pub struct PlanFacts {
     /// Trials per cell: `5`, or `5 to 20`.
     pub repeats: String,
     /// Order of the trials.
-    #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential' | 'paired'"))]
+    #[cfg_attr(test, ts(type = "'randomized-blocks' | 'sequential' | 'paired' | 'bisect'"))]
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub order: model::plan::Order,
 }

@@ -1,11 +1,9 @@
 //! `bisect --format json`.
 
-use diagnose::{Bisection, BisectionFinding};
+use analysis::bisection::{
+    Bisection, BisectionChange, BisectionLevel, BisectionLinkOrder, BisectionLinkOrderState, BisectionState,
+};
 use serde::Serialize;
-use stats::Culprits;
-
-use super::link_order::LinkOrderDocument;
-use super::{Subject, sentence};
 
 /// Version of the document, raised when readers of the older version would misread it.
 const SCHEMA: u32 = 1;
@@ -16,7 +14,8 @@ const SCHEMA: u32 = 1;
 pub struct Document {
     schema: u32,
     /// `found`, `searching`, `nothing-to-find`, `ends-open` or `no-verdict`.
-    state: &'static str,
+    #[cfg_attr(test, schemars(with = "String"))]
+    state: BisectionState,
     /// What was found, in a sentence.
     sentence: String,
     /// The figure whose change is searched.
@@ -73,6 +72,8 @@ struct LevelDocument {
     sessions: usize,
     /// Mean ratio of the figure to the baseline; null without a session.
     ratio: Option<f64>,
+    /// Its interval of 95 %, by these sessions alone; null with fewer than two.
+    interval: Option<[f64; 2]>,
     /// Log ratios of the sessions.
     log_ratios: Vec<f64>,
     /// Why it can't be measured; null if it can.
@@ -81,62 +82,94 @@ struct LevelDocument {
 
 impl Document {
     /// The document of a bisection.
-    pub fn new(bisection: &Bisection, subject: &Subject) -> Self {
-        let posterior = bisection.posterior();
-        let (state, mut found) = match bisection.finding() {
-            BisectionFinding::EndsOpen => ("ends-open", Vec::new()),
-            BisectionFinding::NothingToFind => ("nothing-to-find", Vec::new()),
-            BisectionFinding::Searching => ("searching", Vec::new()),
-            BisectionFinding::Found(found) => ("found", found),
-            BisectionFinding::NoVerdict(_) => ("no-verdict", Vec::new()),
-        };
-        found.sort_by_key(|culprits| *culprits.positions.start());
-        let name = |position: usize| {
-            subject.levels.get(position).map(|level| level.name.clone()).unwrap_or_default()
-        };
-        let change = |(at, culprits): (usize, &Culprits)| {
-            let size = posterior.and_then(|posterior| posterior.sizes.get(at));
-            FoundDocument {
-                levels: culprits.positions.clone().map(name).collect(),
-                probability: culprits.probability,
-                ratio: size.map(|size| size.ratio),
-                interval: size.map(|size| [size.interval.low, size.interval.high]),
-            }
-        };
-        let level = |(at, state): (usize, &diagnose::Position)| {
-            let sessions = state.log_ratios.len();
-            let mean = state.log_ratios.iter().sum::<f64>() / sessions.max(1) as f64;
-            LevelDocument {
-                level: name(at),
-                title: subject.levels.get(at).and_then(|level| level.title.clone()),
-                probability: posterior
-                    .filter(|_| at > 0)
-                    .and_then(|posterior| posterior.steps.get(at - 1))
-                    .copied(),
-                sessions,
-                ratio: (sessions > 0).then(|| mean.exp()),
-                log_ratios: state.log_ratios.clone(),
-                unavailable: state.unavailable.clone(),
-            }
+    pub fn new(bisection: &Bisection) -> Self {
+        let ends = &bisection.ends;
+        let change = |found: &BisectionChange| FoundDocument {
+            levels: (found.first..=found.last)
+                .filter_map(|at| bisection.levels.get(at))
+                .map(|level| level.name.clone())
+                .collect(),
+            probability: found.probability,
+            ratio: found.change.map(ratio),
+            interval: interval(found.ci95_low, found.ci95_high),
         };
         Self {
             schema: SCHEMA,
-            state,
-            sentence: sentence(bisection, subject),
-            figure: bisection.figure.as_str(),
-            confidence: bisection.confidence(),
+            state: bisection.state,
+            sentence: bisection.sentence.clone(),
+            figure: bisection.figure,
+            confidence: bisection.confidence,
             ends: EndsDocument {
-                sessions: bisection.ends.sessions(),
-                ratio: bisection.ends.ratio(),
-                interval: bisection.ends.interval().map(|interval| [interval.low, interval.high]),
-                margin: bisection.ends.margin(),
+                sessions: ends.sessions,
+                ratio: ends.change.map(ratio),
+                interval: interval(ends.ci99_low, ends.ci99_high),
+                margin: ends.margin,
             },
-            two_changes: posterior.map(|posterior| posterior.two_steps),
-            found: found.iter().enumerate().map(change).collect(),
-            link_order: subject.link_order.as_ref().map(|check| LinkOrderDocument::new(check, subject)),
-            levels: bisection.positions.iter().enumerate().map(level).collect(),
-            sessions: bisection.sessions(),
-            seconds: subject.seconds,
+            two_changes: bisection.two_changes,
+            found: bisection.changes.iter().map(change).collect(),
+            link_order: bisection.link_order.as_ref().map(|check| LinkOrderDocument::new(check, bisection)),
+            levels: bisection.levels.iter().map(LevelDocument::new).collect(),
+            sessions: bisection.sessions,
+            seconds: bisection.seconds,
         }
     }
+}
+
+/// The comparison of the commit and the one before it with their functions in another order.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "BisectionLinkOrder"))]
+struct LinkOrderDocument {
+    /// `confirmed`: the change is there, too; `layout-alone`: it is not; `open`; `failed`: a build can't be measured.
+    #[cfg_attr(test, schemars(with = "String"))]
+    state: BisectionLinkOrderState,
+    /// What it shows, in a sentence.
+    sentence: String,
+    /// The commit before the change.
+    before: String,
+    /// The commit of the change.
+    after: String,
+    sessions: usize,
+    /// Ratio of the figure; null without a session.
+    ratio: Option<f64>,
+    /// Its interval of 99 %, valid at any number of sessions.
+    interval: Option<[f64; 2]>,
+}
+
+impl LinkOrderDocument {
+    fn new(check: &BisectionLinkOrder, bisection: &Bisection) -> Self {
+        let name = |at: usize| bisection.levels.get(at).map(|level| level.name.clone()).unwrap_or_default();
+        Self {
+            state: check.state,
+            sentence: check.sentence.clone(),
+            before: name(check.before),
+            after: name(check.after),
+            sessions: check.sessions,
+            ratio: check.change.map(ratio),
+            interval: interval(check.ci99_low, check.ci99_high),
+        }
+    }
+}
+
+impl LevelDocument {
+    fn new(level: &BisectionLevel) -> Self {
+        Self {
+            level: level.name.clone(),
+            title: level.title.clone(),
+            probability: level.probability,
+            sessions: level.sessions.len(),
+            ratio: level.change.map(ratio),
+            interval: interval(level.ci95_low, level.ci95_high),
+            log_ratios: level.sessions.iter().map(|change| change.ln_1p()).collect(),
+            unavailable: level.unavailable.clone(),
+        }
+    }
+}
+
+/// The ratio of a change.
+fn ratio(change: f64) -> f64 {
+    1.0 + change
+}
+
+fn interval(low: Option<f64>, high: Option<f64>) -> Option<[f64; 2]> {
+    low.zip(high).map(|(low, high)| [ratio(low), ratio(high)])
 }

@@ -5,7 +5,9 @@ use plaintext::table::{Format, GAP, Table};
 use plaintext::wrap;
 use serde::Serialize;
 
-use super::{chart, probability};
+use analysis::bisection::probability;
+
+use super::chart;
 use crate::ab::{WIDTH, fact};
 use crate::answers::command;
 
@@ -13,6 +15,8 @@ use crate::answers::command;
 const SCHEMA: u32 = 1;
 /// The most commits of the table.
 const MAX_ROWS: usize = 12;
+/// Commits less probable than this are not listed, unless they were tested.
+const LEAST_PROBABILITY: f64 = 0.001;
 
 /// A search among commits by a test of the user's, as `--format json` has it, schema 1.
 #[derive(Clone, Debug, Serialize)]
@@ -206,7 +210,7 @@ impl TestBisection {
         shown.truncate(MAX_ROWS);
         shown.sort_unstable();
         for commit in shown.into_iter().map(|at| &self.commits[at]) {
-            let is_listed = commit.probability.is_some_and(|share| share >= super::LEAST_PROBABILITY);
+            let is_listed = commit.probability.is_some_and(|share| share >= LEAST_PROBABILITY);
             if !is_listed && commit.passed + commit.failed == 0 {
                 continue;
             }

@@ -10,6 +10,8 @@ use report::json;
 use report::serve::{Guard, site};
 use serde_json::{Value, json};
 
+use crate::fixture::bisection;
+use crate::fixture::paired::loss;
 use crate::live::writer;
 use crate::{OWN, TestServer};
 
@@ -65,6 +67,29 @@ async fn a_view_equals_that_of_the_report_and_follows_the_store() {
     assert_eq!(second.body, view());
     assert_ne!(first.body, second.body);
     assert_ne!(first.header(ETAG), second.header(ETAG));
+}
+
+/// Each session may change the probabilities of all levels.
+#[tokio::test]
+async fn a_bisection_follows_its_sessions() {
+    let server = TestServer::new();
+    let campaign = bisection::releases("");
+    let records = bisection::records(&campaign, 30, |at| loss(if at >= 5 { 0.06 } else { 0.0 }), |_| false);
+    let path = format!("/api/runs/{}", records[0].trial.run.id);
+    let (first, rest) = records.split_at(2 * 24);
+    let mut shown: Vec<Value> = Vec::new();
+    for sessions in [first, rest] {
+        sessions.iter().for_each(|record| drop(server.store().write(record).unwrap()));
+        shown.push(server.get(&path).await.json()["bisections"][0].take());
+    }
+    assert_eq!((&shown[0]["sessions"], &shown[1]["sessions"]), (&json!(24), &json!(records.len() / 2)));
+    let probabilities = |of: &Value| -> Vec<f64> {
+        let levels = of["levels"].as_array().unwrap().iter();
+        levels.filter_map(|level| level["probability"].as_f64()).collect()
+    };
+    let [before, after] = [&shown[0], &shown[1]].map(probabilities);
+    assert_eq!((before.len(), after.len()), (bisection::RELEASES, bisection::RELEASES));
+    assert_ne!(before, after);
 }
 
 #[tokio::test]

@@ -22,10 +22,14 @@ export type Answer = {
  */
 subject: string, 
 /**
- * Index in [`columns`](super::View::columns) of what is compared with the first one; null if the two sides are not columns, or nothing
+ * Index in [`columns`](super::View::columns) of what is compared; null if the two sides are not columns, or nothing
  * is compared.
  */
 column: number | null, 
+/**
+ * Index of the column that it is compared with: the first one, but of a bisection the level before the change.
+ */
+against: number, 
 /**
  * The result.
  */
@@ -97,6 +101,216 @@ tps: number,
  * Latency of the window's transactions; null if there were none.
  */
 latency: Latency | null, };
+
+/**
+ * A run that searches for the level that changed the performance.
+ */
+export type Bisection = { 
+/**
+ * ULID of its run.
+ */
+run: string, 
+/**
+ * What is searched, such as `64 commits of /src/postgres, from a1b2 to c3d4`.
+ */
+searched: string, 
+/**
+ * What a level is: `commit`, `release`, `setting` or `level`.
+ */
+what: string, 
+/**
+ * How far it is.
+ */
+state: BisectionState, 
+/**
+ * What was found, in a sentence or two.
+ */
+sentence: string, 
+/**
+ * The figure whose change is searched: `throughput`, `latency`, `server-cpu` or `server-instructions`.
+ */
+figure: string, 
+/**
+ * The figure in words.
+ */
+label: string, 
+/**
+ * The direction in which it improves.
+ */
+better: 'higher' | 'lower', 
+/**
+ * The probability at which a level is named.
+ */
+confidence: number, 
+/**
+ * The last level against the first.
+ */
+ends: BisectionEnds, 
+/**
+ * Probability that there are two changes; null before the ends are known to differ.
+ */
+two_changes: number | null, 
+/**
+ * The changes that were found, in the order of the levels.
+ */
+changes: Array<BisectionChange>, 
+/**
+ * All levels in their order; the first one is the baseline.
+ */
+levels: Array<BisectionLevel>, 
+/**
+ * Indices of the most probable levels and of those next to them, in their order.
+ */
+candidates: Array<number>, 
+/**
+ * Number of levels that were measured, the baseline included.
+ */
+measured: number, 
+/**
+ * Number of sessions of all levels.
+ */
+sessions: number, 
+/**
+ * Time of the sessions and of what was prepared between them.
+ */
+seconds: number, };
+
+/**
+ * A change that was found.
+ */
+export type BisectionChange = { 
+/**
+ * Index of the level of the change; of several that can't be told apart, the first.
+ */
+first: number, 
+/**
+ * The last of them.
+ */
+last: number, 
+/**
+ * Probability that the change is there.
+ */
+probability: number, 
+/**
+ * Ratio of the figure after and before, less 1; null if it is unknown.
+ */
+change: number | null, 
+/**
+ * The lower end of its 95% interval, given the level.
+ */
+ci95_low: number | null, 
+/**
+ * The upper end.
+ */
+ci95_high: number | null, 
+/**
+ * Index of the last measured level before it.
+ */
+before: number, 
+/**
+ * Index of the first measured level at or after it.
+ */
+after: number, };
+
+/**
+ * The last level against the first.
+ */
+export type BisectionEnds = { 
+/**
+ * Sessions that show whether they differ.
+ */
+sessions: number, 
+/**
+ * Ratio of the figure, less 1; null without a session.
+ */
+change: number | null, 
+/**
+ * The lower end of its interval, with 99% confidence at any number of sessions; null while it is unbounded.
+ */
+ci99_low: number | null, 
+/**
+ * The upper end.
+ */
+ci99_high: number | null, 
+/**
+ * The largest ratio at which they are equivalent.
+ */
+margin: number, };
+
+/**
+ * A level of a bisection.
+ */
+export type BisectionLevel = { 
+/**
+ * The level as selectors name it.
+ */
+name: string, 
+/**
+ * A shorter name: of a commit without its repository.
+ */
+short: string, 
+/**
+ * Subject of a commit; null for others, and if the run did not record it.
+ */
+title: string | null, 
+/**
+ * Author and date of a commit; null as above, and unless it was to be measured.
+ */
+author: string | null, 
+/**
+ * Its files with their numbers of changed lines, in lines; empty as above.
+ */
+files: Array<string>, 
+/**
+ * Probability of a change at this level; null for the baseline, and before the ends are known to differ.
+ */
+probability: number | null, 
+/**
+ * Ratio of the figure to the baseline in each of its sessions, less 1.
+ */
+sessions: Array<number>, 
+/**
+ * The geometric mean of these ratios, less 1; null without a session.
+ */
+change: number | null, 
+/**
+ * The lower end of its 95% interval, by these sessions alone; null with fewer than two.
+ */
+ci95_low: number | null, 
+/**
+ * The upper end.
+ */
+ci95_high: number | null, 
+/**
+ * Why it can't be measured; null if it can.
+ */
+unavailable: string | null, 
+/**
+ * Its cell; null if it has no trial.
+ */
+place: BisectionPlace | null, };
+
+/**
+ * The cell of a level.
+ */
+export type BisectionPlace = { 
+/**
+ * Index of its panel.
+ */
+panel: number, 
+/**
+ * Index in the panel's rows.
+ */
+row: number, 
+/**
+ * Index of its column.
+ */
+column: number, };
+
+/**
+ * How far a bisection is.
+ */
+export type BisectionState = "ends-open" | "nothing-to-find" | "searching" | "found";
 
 /**
  * A server with its settings.
@@ -573,7 +787,7 @@ repeats: string,
 /**
  * Order of the trials.
  */
-order: 'randomized-blocks' | 'sequential' | 'paired', };
+order: 'randomized-blocks' | 'sequential' | 'paired' | 'bisect', };
 
 /**
  * The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
@@ -1164,6 +1378,10 @@ columns: Array<Column>,
  * without trials.
  */
 answers: Array<Answer>, 
+/**
+ * The runs that are bisections.
+ */
+bisections: Array<Bisection>, 
 /**
  * Comparisons of cells that were measured in pairs, by their sessions: empty without any.
  */

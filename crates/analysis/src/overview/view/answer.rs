@@ -11,9 +11,11 @@ use crate::compare::Advice;
 pub struct Answer {
     /// What it is on: `PostgreSQL 18.1 against PostgreSQL 13.23`.
     pub subject: String,
-    /// Index in [`columns`](super::View::columns) of what is compared with the first one; null if the two sides are not columns, or nothing
+    /// Index in [`columns`](super::View::columns) of what is compared; null if the two sides are not columns, or nothing
     /// is compared.
     pub column: Option<usize>,
+    /// Index of the column that it is compared with: the first one, but of a bisection the level before the change.
+    pub against: usize,
     /// The result.
     pub kind: AnswerKind,
     /// The result in one sentence, with the largest change; of an open one, why it is open.

@@ -2,6 +2,7 @@
 //!
 //! The tests so far are lines of a file in the store, so that the same command goes on after any end.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
@@ -16,6 +17,7 @@ use host::files::remove_tree;
 use host::process::{last_lines, wait_while};
 use host::{Fingerprint, Lock};
 use jiff::Timestamp;
+use model::commit_log::{self, CommitText};
 use plaintext::figures::{counted, duration};
 use report::bisect::tested::{TestBisection, TestBisectionState, TestedCommit};
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -195,11 +197,12 @@ impl TestRun<'_> {
         Ok(Some(Outcome { commit: commit.to_owned(), code, seconds, at }))
     }
 
-    /// Subjects of the commits, in their order.
-    fn titles(&self, header: &Header) -> Vec<String> {
-        let log = ["log", "--no-walk=unsorted", "--format=%s", "--stdin"];
-        let subjects = host::git::read(&self.repository, &log, &header.commits.join("\n"));
-        subjects.ok().flatten().unwrap_or_default().lines().map(str::to_owned).collect()
+    /// Subjects of the commits, by their names.
+    fn titles(&self, header: &Header) -> BTreeMap<String, String> {
+        let names: Vec<&str> = header.commits.iter().map(String::as_str).collect();
+        let text = server::commit_subjects(&self.repository, &names).unwrap_or_default();
+        let owned = |(name, subject): (&str, &str)| (name.to_owned(), subject.to_owned());
+        commit_log::subjects(&text).map(owned).collect()
     }
 }
 
@@ -395,7 +398,12 @@ impl State {
         this
     }
 
-    fn document(&self, run: &TestRun<'_>, header: &Header, titles: &[String]) -> TestBisection {
+    fn document(
+        &self,
+        run: &TestRun<'_>,
+        header: &Header,
+        titles: &BTreeMap<String, String>,
+    ) -> TestBisection {
         let repository = header.repository.display().to_string();
         let mut document = TestBisection::new(repository, header.test.clone(), run.confidence);
         document.state = self.state;
@@ -405,7 +413,7 @@ impl State {
         document.commits = commits
             .map(|(at, commit)| TestedCommit {
                 commit: commit.clone(),
-                title: titles.get(at).cloned().unwrap_or_default(),
+                title: titles.get(commit).cloned().unwrap_or_default(),
                 probability: at.checked_sub(1).and_then(|step| self.steps.get(step)).copied(),
                 passed: self.outcomes[at].map_or(0, |[passed, _]| passed),
                 failed: self.outcomes[at].map_or(0, |[_, failed]| failed),
@@ -415,8 +423,11 @@ impl State {
         if let Some(found) = &self.found {
             document.probability = Some(found.probability);
             document.found = header.commits[found.positions.clone()].to_vec();
-            for commit in &document.found {
-                document.details.extend(crate::bisection::details(&header.repository, commit));
+            let texts =
+                document.found.iter().filter_map(|commit| server::commit_text(&header.repository, commit));
+            for CommitText { author, files, .. } in texts.map(|text| CommitText::parse(&text)) {
+                document.details.push(author);
+                document.details.extend(files);
             }
         }
         document.command = command_line(&[]);

@@ -3,17 +3,15 @@
 
 use std::path::Path;
 
-use model::server::Build;
-
 /// The most files of a commit that are listed.
 const MAX_FILES: usize = 12;
 
-/// The commit of a build in lines: its subject, author and date, and its files with their numbers of changed lines. None
-/// without a ref, and if git or the ref is missing.
-pub fn commit_text(build: &Build) -> Option<String> {
-    let commit = format!("{}^{{commit}}", build.git_ref.as_ref()?);
+/// A commit of a repository in lines: its subject, author and date, and its files with their numbers of changed lines. None
+/// if git or the commit is missing.
+pub fn commit_text(repository: &Path, name: &str) -> Option<String> {
+    let commit = format!("{name}^{{commit}}");
     let arguments = ["show", "--format=%s%n%an, %as", "--stat=74", "--no-color", "--no-show-signature"];
-    let shown = read(&build.location, &[&arguments[..], &["--end-of-options", &commit]].concat(), "")?;
+    let shown = read(repository, &[&arguments[..], &["--end-of-options", &commit]].concat(), "")?;
     let mut lines = shown.lines().map(str::trim_end);
     let head: Vec<&str> = lines.by_ref().take(2).collect();
     let mut files: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();

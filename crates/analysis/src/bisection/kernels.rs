@@ -2,34 +2,27 @@
 
 use std::path::{Path, PathBuf};
 
-use host::Cache;
+use model::factor::Factor;
 use model::plan::Plan;
-use report::bisect::Level;
+use model::record::Trial;
 
-/// Names kernels at paths by what distinguishes these, and adds the releases of all that are here.
-pub(super) fn describe(plan: &Plan, levels: &mut [Level]) {
+use super::view::BisectionLevel;
+use crate::context::TrialContext;
+
+/// Names kernels at paths by what distinguishes these, and adds the releases of those that trials ran under.
+pub(super) fn describe(plan: &Plan, levels: &mut [BisectionLevel], contexts: &[(&Trial, &TrialContext)]) {
     let paths: Vec<&Path> = plan.kernels.iter().filter_map(|kernel| kernel.path.as_deref()).collect();
     let directory = common_directory(&paths);
-    let cached = Cache::open().ok().and_then(|cache| machine::kernels(&cache).ok()).unwrap_or_default();
     for level in levels {
-        let path = plan
-            .kernels
-            .iter()
-            .find(|kernel| kernel.name == level.name)
-            .and_then(|kernel| kernel.path.as_ref());
-        let release = match path {
-            Some(path) => {
-                let name = directory.as_ref().and_then(|directory| path.strip_prefix(directory).ok());
-                level.short = name.unwrap_or(path).display().to_string();
-                machine::release(path)
-            }
-            None => {
-                let is_it = |kernel: &&machine::StoredKernel| {
-                    kernel.labels.contains(&level.name) || kernel.kernel.label == level.name
-                };
-                cached.iter().find(is_it).map(|kernel| kernel.kernel.release.clone())
-            }
-        };
+        let path = plan.kernels.iter().find(|kernel| kernel.name == level.name);
+        if let Some(path) = path.and_then(|kernel| kernel.path.as_ref()) {
+            let name = directory.as_ref().and_then(|directory| path.strip_prefix(directory).ok());
+            level.short = name.unwrap_or(path).display().to_string();
+        }
+        let is_of_level =
+            |trial: &Trial| Factor::Kernel.known_level(&trial.cell).as_ref() == Some(&level.name);
+        let of_level = contexts.iter().filter(|(trial, _)| is_of_level(trial));
+        let release = of_level.filter_map(|(_, context)| context.environment.kernel.as_ref()).next();
         level.title = release.map(|release| format!("Linux {release}"));
     }
 }
@@ -42,7 +35,7 @@ fn common_directory(paths: &[&Path]) -> Option<PathBuf> {
 }
 
 /// Names arguments by what distinguishes each level from the one before, with all of its arguments as its title.
-pub(super) fn describe_arguments(levels: &mut [Level]) {
+pub(super) fn describe_arguments(levels: &mut [BisectionLevel]) {
     let all: Vec<String> = levels.iter().map(|level| level.name.clone()).collect();
     for (level, names) in levels.iter_mut().skip(1).zip(all.windows(2)) {
         let only_in = |text: &str, other: &str| {
@@ -63,9 +56,12 @@ mod tests {
     use super::*;
 
     fn shorts(names: &[&str]) -> Vec<String> {
-        let level =
-            |name: &&str| Level { name: (*name).to_owned(), short: (*name).to_owned(), ..Level::default() };
-        let mut levels: Vec<Level> = names.iter().map(level).collect();
+        let level = |name: &&str| BisectionLevel {
+            name: (*name).to_owned(),
+            short: (*name).to_owned(),
+            ..BisectionLevel::default()
+        };
+        let mut levels: Vec<BisectionLevel> = names.iter().map(level).collect();
         describe_arguments(&mut levels);
         levels.into_iter().map(|level| level.short).collect()
     }

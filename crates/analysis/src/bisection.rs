@@ -1,0 +1,241 @@
+//! Bisections as values: what is known of each level, the changes that were found, and the answer in a sentence.
+
+mod kernels;
+mod sentence;
+mod view;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use diagnose::{BisectionFinding, LinkOrderCheck, LinkOrderFinding, Position};
+use model::cell::Cell;
+use model::factor::Factor;
+use model::paired::PairedFigure;
+use model::plan::Plan;
+use model::record::Trial;
+use model::server::{Source, commit_of};
+use plaintext::figures::counted;
+use stats::{Culprits, Interval, StepSize};
+
+use crate::context::TrialContext;
+use crate::judgement::Refusal;
+pub use sentence::probability;
+use sentence::sentence;
+pub use view::{
+    Bisection, BisectionChange, BisectionEnds, BisectionLevel, BisectionLinkOrder, BisectionLinkOrderState,
+    BisectionPlace, BisectionState,
+};
+
+/// The most levels that [candidates](Bisection::candidates) are.
+const MAX_CANDIDATES: usize = 12;
+/// Levels less probable than this are none, unless they are next to one.
+const LEAST_PROBABILITY: f64 = 0.001;
+
+/// The bisection that a plan is, by the trials of its run; `contexts` are by trial id, and may lack some; `place` finds the cells of an
+/// overview. `None` if the plan is no bisection, or no session is complete.
+pub fn bisection(
+    plan: &Plan,
+    trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
+    place: &dyn Fn(&Cell) -> Option<BisectionPlace>,
+) -> Option<Bisection> {
+    let mut state = diagnose::Bisection::new(plan)?;
+    state.add(plan, trials.iter().copied(), &BTreeSet::new());
+    if state.sessions() == 0 {
+        return None;
+    }
+    let (kind, mut found) = match state.finding() {
+        BisectionFinding::EndsOpen => (BisectionState::EndsOpen, Vec::new()),
+        BisectionFinding::NothingToFind => (BisectionState::NothingToFind, Vec::new()),
+        BisectionFinding::Searching => (BisectionState::Searching, Vec::new()),
+        BisectionFinding::Found(found) => (BisectionState::Found, found),
+        BisectionFinding::NoVerdict(_) => (BisectionState::NoVerdict, Vec::new()),
+    };
+    let refusal = match state.finding() {
+        BisectionFinding::NoVerdict("foreign-cpu") => Some(Refusal::Foreign),
+        BisectionFinding::NoVerdict(_) => Some(Refusal::Driver),
+        _ => None,
+    };
+    // In the order of the levels, as the sizes are.
+    found.sort_by_key(|culprits| *culprits.positions.start());
+    let posterior = state.posterior();
+    let sizes = posterior.map(|posterior| posterior.sizes.as_slice()).unwrap_or_default();
+    let ends = state.ends.interval();
+    let mut levels = levels(plan, &state, trials, contexts);
+    for (level, position) in levels.iter_mut().zip(&state.positions) {
+        level.place = place(&plan.cells[position.cell]);
+    }
+    let mut bisection = Bisection {
+        run: trials.first()?.run.id.clone(),
+        searched: searched(plan, &levels),
+        what: noun(plan),
+        state: kind,
+        sentence: String::new(),
+        figure: state.figure.as_str(),
+        label: figure_name(state.figure),
+        better: state.figure.better().as_str(),
+        confidence: state.confidence(),
+        ends: BisectionEnds {
+            sessions: state.ends.sessions(),
+            change: state.ends.ratio().map(|ratio| ratio - 1.0),
+            ci99_low: ends.map(|interval| interval.low - 1.0),
+            ci99_high: ends.map(|interval| interval.high - 1.0),
+            margin: state.ends.margin(),
+        },
+        two_changes: posterior.map(|posterior| posterior.two_steps),
+        changes: found.iter().enumerate().map(|(at, of)| change(of, sizes.get(at), &levels)).collect(),
+        link_order: link_order(plan, &state, trials),
+        is_in_slices: state.is_in_slices,
+        candidates: candidates(&state.culprits()),
+        measured: state.measured(),
+        sessions: state.sessions(),
+        seconds: state.seconds(),
+        levels,
+    };
+    bisection.sentence = sentence(&bisection, state.has_failed(), refusal);
+    Some(bisection)
+}
+
+/// What builds with another order of functions show of the commit that was found.
+fn link_order(plan: &Plan, state: &diagnose::Bisection, trials: &[&Trial]) -> Option<BisectionLinkOrder> {
+    let mut check = LinkOrderCheck::of(plan, state)?;
+    check.add(plan, trials.iter().copied(), &BTreeSet::new());
+    let interval = check.sequence.interval();
+    Some(BisectionLinkOrder {
+        state: match check.finding() {
+            LinkOrderFinding::Confirmed => BisectionLinkOrderState::Confirmed,
+            LinkOrderFinding::LayoutAlone => BisectionLinkOrderState::LayoutAlone,
+            LinkOrderFinding::Open => BisectionLinkOrderState::Open,
+            LinkOrderFinding::Failed(_) => BisectionLinkOrderState::Failed,
+        },
+        sentence: sentence::link_order(&check, figure_name(check.figure)),
+        before: check.before,
+        after: check.after,
+        sessions: check.sequence.sessions(),
+        change: check.sequence.ratio().map(|ratio| ratio - 1.0),
+        ci99_low: interval.map(|interval| interval.low - 1.0),
+        ci99_high: interval.map(|interval| interval.high - 1.0),
+    })
+}
+
+fn change(culprits: &Culprits, size: Option<&StepSize>, levels: &[BisectionLevel]) -> BisectionChange {
+    let (first, last) = (*culprits.positions.start(), *culprits.positions.end());
+    let is_measured = |at: &usize| !levels[*at].sessions.is_empty();
+    BisectionChange {
+        first,
+        last,
+        probability: culprits.probability,
+        change: size.map(|size| size.ratio - 1.0),
+        ci95_low: size.map(|size| size.interval.low - 1.0),
+        ci95_high: size.map(|size| size.interval.high - 1.0),
+        before: (0..first).rev().find(is_measured).unwrap_or_default(),
+        after: (first..levels.len()).find(is_measured).unwrap_or(last),
+    }
+}
+
+/// The most probable levels and those before and after them, in their order.
+fn candidates(culprits: &[Culprits]) -> Vec<usize> {
+    let probable = culprits.iter().filter(|culprits| culprits.probability >= LEAST_PROBABILITY);
+    let with_neighbours = probable.take(MAX_CANDIDATES / 2).flat_map(|culprits| {
+        let (first, last) = (*culprits.positions.start(), *culprits.positions.end());
+        [first - 1, first, last]
+    });
+    let levels: BTreeSet<usize> =
+        with_neighbours.take(MAX_CANDIDATES).filter(|position| *position > 0).collect();
+    levels.into_iter().collect()
+}
+
+/// The levels with what is known of them.
+fn levels(
+    plan: &Plan,
+    state: &diagnose::Bisection,
+    trials: &[&Trial],
+    contexts: &BTreeMap<String, TrialContext>,
+) -> Vec<BisectionLevel> {
+    let contexts: Vec<(&Trial, &TrialContext)> =
+        trials.iter().filter_map(|trial| Some((*trial, contexts.get(&trial.id)?))).collect();
+    let subject = |name: &str| contexts.iter().find_map(|(_, context)| context.subjects.get(name));
+    let posterior = state.posterior();
+    let level = |(at, position): (usize, &Position)| {
+        let cell = &plan.cells[position.cell].clone().masked();
+        let name = plan.run.compare.map(|factor| factor.level(cell)).unwrap_or_default();
+        let git_ref = plan.server(cell).and_then(|server| match &server.source {
+            Source::Build(build) if plan.run.compare == Some(Factor::Server) => build.git_ref.as_deref(),
+            _ => None,
+        });
+        let commit = git_ref.and_then(|_| {
+            let is_of_cell = |trial: &Trial| trial.cell.server.known() == Some(&cell.server);
+            contexts.iter().find_map(|(trial, context)| context.commit.as_ref().filter(|_| is_of_cell(trial)))
+        });
+        let subject = git_ref.and_then(subject).or(commit.map(|commit| &commit.subject));
+        let interval: Option<Interval> = position.level.and_then(|level| level.interval);
+        BisectionLevel {
+            short: commit_of(&name)
+                .filter(|_| git_ref.is_some())
+                .map_or(&*name, |(_, commit)| commit)
+                .to_owned(),
+            name,
+            title: subject.cloned(),
+            author: commit.map(|commit| commit.author.clone()),
+            files: commit.map(|commit| commit.files.clone()).unwrap_or_default(),
+            probability: posterior.and_then(|posterior| posterior.steps.get(at.checked_sub(1)?)).copied(),
+            sessions: position.log_ratios.iter().map(|log_ratio| log_ratio.exp_m1()).collect(),
+            change: position.level.map(|level| level.ratio - 1.0),
+            ci95_low: interval.map(|interval| interval.low - 1.0),
+            ci95_high: interval.map(|interval| interval.high - 1.0),
+            unavailable: position.unavailable.clone(),
+            place: None,
+        }
+    };
+    let mut levels: Vec<BisectionLevel> = state.positions.iter().enumerate().map(level).collect();
+    match plan.run.compare {
+        Some(Factor::Kernel) => kernels::describe(plan, &mut levels, &contexts),
+        Some(Factor::KernelArgs) => kernels::describe_arguments(&mut levels),
+        _ => {}
+    }
+    levels
+}
+
+/// What was searched, in words.
+fn searched(plan: &Plan, levels: &[BisectionLevel]) -> String {
+    let count = counted(levels.len().saturating_sub(1), noun(plan));
+    let first = plan.servers.first();
+    let of = match (noun(plan), first.map(|server| &server.source)) {
+        ("commit", Some(Source::Build(build))) => format!(" of {}", build.location.display()),
+        ("setting", _) => first.map(|server| format!(" of {}", server.name)).unwrap_or_default(),
+        ("kernel", _) => first.map(|server| format!(" under {}", server.name)).unwrap_or_default(),
+        ("kernel argument" | "kernel parameter", _) => {
+            plan.kernels.first().map(|kernel| format!(" of {}", kernel.name)).unwrap_or_default()
+        }
+        _ => String::new(),
+    };
+    let [good, bad] = [levels.first(), levels.last()].map(|level| level.map_or("", |level| &level.short));
+    format!("{count}{of}, from {good} to {bad}")
+}
+
+/// What a level is.
+fn noun(plan: &Plan) -> &'static str {
+    let is_commit = plan
+        .servers
+        .first()
+        .is_some_and(|server| matches!(&server.source, Source::Build(build) if build.git_ref.is_some()));
+    match plan.run.compare {
+        Some(Factor::Server) if is_commit => "commit",
+        Some(Factor::Server) => "release",
+        Some(Factor::Settings) => "setting",
+        Some(Factor::Kernel) => "kernel",
+        Some(Factor::KernelArgs) => "kernel argument",
+        Some(Factor::Sysctl) => "kernel parameter",
+        _ => "level",
+    }
+}
+
+/// A figure's name in sentences.
+fn figure_name(figure: PairedFigure) -> &'static str {
+    match figure {
+        PairedFigure::Throughput => "throughput",
+        PairedFigure::Latency => "mean latency",
+        PairedFigure::ServerCpu => "server CPU time per transaction",
+        PairedFigure::ServerInstructions => "server instructions per transaction",
+        PairedFigure::Instructions => "instructions per transaction",
+    }
+}
