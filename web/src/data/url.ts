@@ -28,6 +28,8 @@ export interface Selection {
   zoom: { from: number; to: number } | null;
   /** Metrics that are drawn there, as `metric` or `metric of`. */
   metrics: string[];
+  /** Short name of the level of a bisection whose details are open. */
+  level: string | null;
   /** Filter and order of the verdicts, by the keys of `VERDICTS`. */
   verdicts: VerdictChoice;
   /** Selection in the views over several scales, by the keys of `SCALES`. */
@@ -86,6 +88,7 @@ export function parseSelection(fragment: string): Selection {
     against: pairs.get('against'),
     zoom: parseZoom(pairs.get('zoom')),
     metrics: pairs.getAll('metric'),
+    level: pairs.get('level'),
     verdicts: chosen(pairs, VERDICTS, 'verdict-'),
     scales: chosen(pairs, SCALES, 'scales-'),
     difference: chosen(pairs, DIFFERENCE, 'difference-'),
@@ -106,6 +109,7 @@ export function formatSelection(selection: Selection): string {
   if (selection.against) pairs.set('against', selection.against);
   if (selection.zoom) pairs.set('zoom', `${round(selection.zoom.from)}-${round(selection.zoom.to)}`);
   for (const metric of selection.metrics) pairs.append('metric', metric);
+  if (selection.level) pairs.set('level', selection.level);
   put(pairs, selection.verdicts, VERDICTS, 'verdict-');
   put(pairs, selection.scales, SCALES, 'scales-');
   put(pairs, selection.difference, DIFFERENCE, 'difference-');

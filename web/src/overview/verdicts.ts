@@ -61,11 +61,12 @@ function kindOf(verdict: Verdict): Kind {
   return KINDS.find((kind) => verdict.verdict.toLowerCase().startsWith(kind)) ?? 'inconclusive';
 }
 
-function profilesOf(view: View, panel: Panel, clients: number | null, at: number): Judged['profiles'] {
+/** The profiles of a cell in two columns, as indices into the view's; null unless both were profiled. */
+export function profilesOf(view: View, panel: Panel, clients: number | null, at: number, baseline = 0): Judged['profiles'] {
   const place = view.panels.indexOf(panel);
   const find = (column: number) =>
     view.profiles.findIndex((one) => one.panel === place && one.clients === clients && one.column === column && one.kind === 'on-cpu');
-  const [of, against] = [find(at), find(0)];
+  const [of, against] = [find(at), find(baseline)];
   return of < 0 || against < 0 ? null : { of, against };
 }
 

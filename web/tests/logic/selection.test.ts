@@ -12,6 +12,7 @@ test('a selection is parsed as it is formatted', () => {
     against: '01KAK3W8XQ5T2M9HC4ZP7V0002',
     zoom: { from: -1.5, to: 60 },
     metrics: ['pg.wal.bytes', 'cpu.user_us all'],
+    level: '1a2b3c4d5e6f',
     verdicts: { sort: '-change', kind: 'worse' },
     scales: { clients: '16', column: '18_default' },
     difference: { of: '18_default', against: '13_default' },

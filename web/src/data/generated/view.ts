@@ -115,7 +115,7 @@ run: string,
  */
 searched: string, 
 /**
- * What a level is: `commit`, `release`, `setting` or `level`.
+ * What a level is: `commit`, `release`, `setting`, `kernel`, `kernel argument`, `kernel parameter` or `level`.
  */
 what: string, 
 /**
@@ -127,7 +127,7 @@ state: BisectionState,
  */
 sentence: string, 
 /**
- * The figure whose change is searched: `throughput`, `latency`, `server-cpu` or `server-instructions`.
+ * The figure whose change is searched: `throughput`, `latency`, `server-cpu`, `server-instructions` or `instructions`.
  */
 figure: string, 
 /**
@@ -154,6 +154,14 @@ two_changes: number | null,
  * The changes that were found, in the order of the levels.
  */
 changes: Array<BisectionChange>, 
+/**
+ * Whether a change at one commit is one of code layout alone; null if that was not asked.
+ */
+link_order: BisectionLinkOrder | null, 
+/**
+ * Whether sessions are pairs of slices; else each is two trials, one after the other.
+ */
+is_in_slices: boolean, 
 /**
  * All levels in their order; the first one is the baseline.
  */
@@ -250,7 +258,7 @@ name: string,
  */
 short: string, 
 /**
- * Subject of a commit; null for others, and if the run did not record it.
+ * Subject of a commit, release of a kernel, all arguments of a kernel; null for others, and if the run did not record it.
  */
 title: string | null, 
 /**
@@ -291,6 +299,48 @@ unavailable: string | null,
 place: BisectionPlace | null, };
 
 /**
+ * The comparison of a commit and the one before it in builds with their functions in another order.
+ */
+export type BisectionLinkOrder = { 
+/**
+ * What it shows.
+ */
+state: BisectionLinkOrderState, 
+/**
+ * The same in a sentence.
+ */
+sentence: string, 
+/**
+ * Index of the level before the change.
+ */
+before: number, 
+/**
+ * Index of the level of the change.
+ */
+after: number, 
+/**
+ * Number of its sessions.
+ */
+sessions: number, 
+/**
+ * Ratio of the figure, less 1; null without a session.
+ */
+change: number | null, 
+/**
+ * The lower end of its interval, with 99% confidence at any number of sessions; null while it is unbounded.
+ */
+ci99_low: number | null, 
+/**
+ * The upper end.
+ */
+ci99_high: number | null, };
+
+/**
+ * What the comparison with another order of functions shows.
+ */
+export type BisectionLinkOrderState = "confirmed" | "layout-alone" | "open" | "failed";
+
+/**
  * The cell of a level.
  */
 export type BisectionPlace = { 
@@ -310,7 +360,7 @@ column: number, };
 /**
  * How far a bisection is.
  */
-export type BisectionState = "ends-open" | "nothing-to-find" | "searching" | "found";
+export type BisectionState = "ends-open" | "nothing-to-find" | "searching" | "found" | "no-verdict";
 
 /**
  * A server with its settings.
