@@ -410,24 +410,24 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     let [old, new] = images();
     let bench = Bench::new("");
     let at = |name: &str| bench.path().join(name);
-    for (name, image) in [("1", &old), ("2", &old), ("5", &new), ("6", &new)] {
+    for (name, image) in [("1", &old), ("4", &new)] {
         symlink(image, at(name)).unwrap();
     }
-    fs::write(at("3"), damaged(&old)).unwrap();
-    fs::write(at("4"), "no kernel").unwrap();
-    // Two threads of the driver wake each other: the newer kernel executes a fifth more instructions for that.
-    let levels = ["./1", "./2", "./3", "./4", "./5", "./6"];
+    fs::write(at("2"), damaged(&old)).unwrap();
+    fs::write(at("3"), "no kernel").unwrap();
+    // Two threads of the driver wake each other: in short windows, the newer kernel executes 20% to 50% more instructions for that.
+    let levels = ["./1", "./2", "./3", "./4"];
     let arguments = [&["--kernels"], &levels[..], &["--server", "18", "-c", "2", "-j", "2"]].concat();
     let (code, shown) = bisect(&bench, "300ms", &arguments);
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("5 kernels under 18, from 1 to 6"), "{shown}");
-    assert!(shown.contains("The change is at one of 3, 4, 5, which can't be told apart"), "{shown}");
+    assert!(shown.contains("3 kernels under 18, from 1 to 4"), "{shown}");
+    assert!(shown.contains("The change is at one of 2, 3, 4, which can't be told apart"), "{shown}");
     assert!(
-        shown.contains("Not measured: 3: the virtual machine ended before its first process ran"),
+        shown.contains("Not measured: 2: the virtual machine ended before its first process ran"),
         "{shown}"
     );
     assert!(
-        shown.contains("Not measured: 4: the kernel ") && shown.contains("expected a bzImage"),
+        shown.contains("Not measured: 3: the kernel ") && shown.contains("expected a bzImage"),
         "{shown}"
     );
     let trials = bench.trials();
@@ -448,7 +448,7 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
         .iter()
         .map(|level| level.as_str().unwrap())
         .collect();
-    assert!(levels.len() == 3 && levels[0].ends_with("/3") && levels[2].ends_with("/5"), "{levels:?}");
+    assert!(levels.len() == 3 && levels[0].ends_with("/2") && levels[2].ends_with("/4"), "{levels:?}");
     let sides = |session: u32| usable.iter().filter(|trial| trial.repeat == session).count();
     let sessions = trials.iter().map(|trial| trial.repeat).max().unwrap();
     assert_eq!(document["sessions"], (1..=sessions).filter(|session| sides(*session) == 2).count());
