@@ -105,9 +105,12 @@ pub struct Dsn {
 const SORTED: &str = "+sorted";
 
 impl ServerSpec {
-    /// The same server with its functions in the order of their names; none unless it is built from source.
+    /// The same server with its functions in the order of their names; none unless it is built from source by `configure`.
     pub fn with_sorted_functions(&self) -> Option<Self> {
         let Source::Build(build) = &self.source else { return None };
+        if build.system == Some(BuildSystem::Meson) {
+            return None;
+        }
         let source = Source::Build(Build { sorted_functions: true, ..build.clone() });
         Some(Self { name: format!("{}{SORTED}", self.name), source, ..self.clone() })
     }

@@ -47,10 +47,10 @@ fn the_setting_that_costs_time_is_found_also_after_kills() {
     let arguments =
         [&["bisect", "18", "--bad-conf", "bad.conf", "--metric", "throughput", "--seed", "7"], &READS[..]]
             .concat();
-    // Killed in the middle of the sessions, twice.
+    // Killed in the middle of the sessions, three times.
     let bundles = || fs::read_dir(bench.path().join(".pgdyno/trials")).map_or(0, Iterator::count);
     let mut running = bench.start_with(&arguments);
-    for _ in 0..2 {
+    for _ in 0..3 {
         let before = bundles();
         wait_until("sessions are stored", || bundles() >= before + 4);
         let processes = running.process_tree();

@@ -163,7 +163,7 @@ impl BuildConfig {
             build.options.iter().filter(|option| !is_compiler(option)).cloned().collect();
         if build.sorted_functions {
             cflags += " -ffunction-sections";
-            add_link_option(&mut options, system, "-Wl,--sort-section=name");
+            add_link_option(&mut options, "-Wl,--sort-section=name");
         }
         Ok(Self {
             system,
@@ -193,15 +193,12 @@ impl BuildConfig {
     }
 }
 
-/// Adds an option of the linker to those of the user.
-fn add_link_option(options: &mut Vec<String>, system: BuildSystem, option: &str) {
-    let (prefix, separator) = match system {
-        BuildSystem::Configure => ("LDFLAGS=", " "),
-        BuildSystem::Meson => ("-Dc_link_args=", ","),
-    };
-    match options.iter_mut().rfind(|given| given.starts_with(prefix)) {
-        Some(given) => *given = format!("{given}{separator}{option}"),
-        None => options.push(format!("{prefix}{option}")),
+/// Adds an option of the linker to those of the user, for `configure`.
+fn add_link_option(options: &mut Vec<String>, option: &str) {
+    const NAME: &str = "LDFLAGS=";
+    match options.iter_mut().rfind(|given| given.starts_with(NAME)) {
+        Some(given) => *given = format!("{given} {option}"),
+        None => options.push(format!("{NAME}{option}")),
     }
 }
 
