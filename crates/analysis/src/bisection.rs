@@ -43,17 +43,15 @@ pub fn bisection(
     if state.sessions() == 0 {
         return None;
     }
-    let (kind, mut found) = match state.finding() {
-        BisectionFinding::EndsOpen => (BisectionState::EndsOpen, Vec::new()),
-        BisectionFinding::NothingToFind => (BisectionState::NothingToFind, Vec::new()),
-        BisectionFinding::Searching => (BisectionState::Searching, Vec::new()),
-        BisectionFinding::Found(found) => (BisectionState::Found, found),
-        BisectionFinding::NoVerdict(_) => (BisectionState::NoVerdict, Vec::new()),
-    };
-    let refusal = match state.finding() {
-        BisectionFinding::NoVerdict("foreign-cpu") => Some(Refusal::Foreign),
-        BisectionFinding::NoVerdict(_) => Some(Refusal::Driver),
-        _ => None,
+    let (kind, mut found, refusal) = match state.finding() {
+        BisectionFinding::EndsOpen => (BisectionState::EndsOpen, Vec::new(), None),
+        BisectionFinding::NothingToFind => (BisectionState::NothingToFind, Vec::new(), None),
+        BisectionFinding::Searching => (BisectionState::Searching, Vec::new(), None),
+        BisectionFinding::Found(found) => (BisectionState::Found, found, None),
+        BisectionFinding::NoVerdict(gate) => {
+            let refusal = if gate == "foreign-cpu" { Refusal::Foreign } else { Refusal::Driver };
+            (BisectionState::NoVerdict, Vec::new(), Some(refusal))
+        }
     };
     // In the order of the levels, as the sizes are.
     found.sort_by_key(|culprits| *culprits.positions.start());

@@ -183,15 +183,9 @@ impl Bisection {
             self.add_trial(plan, trial, earlier.contains(&trial.id));
         }
         self.update_positions();
-        let mut ends = PairedSequence::new(self.ends.margin(), 1);
         // Sessions after the decision belong to the search.
-        for log_ratio in self.positions.iter().next_back().iter().flat_map(|last| &last.log_ratios) {
-            if !ends.verdict().is_open() {
-                break;
-            }
-            ends.add(*log_ratio);
-        }
-        self.ends = ends;
+        let of_last = self.positions.last().into_iter().flat_map(|last| &last.log_ratios).copied();
+        self.ends = until_decided(self.ends.margin(), of_last);
         let differ = matches!(self.ends.verdict(), Verdict::Regression | Verdict::Improvement);
         self.search = differ.then(|| self.start_search(self.positions.len() - 1));
     }
@@ -213,15 +207,8 @@ impl Bisection {
                 suspect[side] += usize::from(is_suspect(gate));
             }
         }
-        let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
-        match invalid.map(|finding| (finding.gate.as_str(), finding.evidence.clone())) {
-            Some((NO_SERVER | NO_KERNEL, reason)) => {
-                session.failures[side] = Some(Failure::Unavailable(reason));
-            }
-            Some((gate, reason)) if gate != INTERRUPTED && !is_earlier => {
-                session.failures[side] = Some(Failure::Other(reason));
-            }
-            _ => {}
+        if let Some(failure) = failure_of(trial, is_earlier) {
+            session.failures[side] = Some(failure);
         }
         if let Some((started, ended)) = trial.started.zip(trial.ended) {
             let (first, last) = session.span.unwrap_or((started, ended));
@@ -408,6 +395,28 @@ impl Bisection {
         };
         ProbeCost { preparation_s, session_s: median(|other| other.session_s).unwrap_or(SESSION_S).max(0.1) }
     }
+}
+
+/// Why a trial has no figures; none if it has, if the user interrupted it, and of an earlier command if it can be tried again.
+fn failure_of(trial: &Trial, is_earlier: bool) -> Option<Failure> {
+    let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid)?;
+    let reason = invalid.evidence.clone();
+    match invalid.gate.as_str() {
+        NO_SERVER | NO_KERNEL => Some(Failure::Unavailable(reason)),
+        gate => (gate != INTERRUPTED && !is_earlier).then_some(Failure::Other(reason)),
+    }
+}
+
+/// The sequence of sessions with these log ratios, up to its decision.
+fn until_decided(margin: f64, log_ratios: impl Iterator<Item = f64>) -> PairedSequence {
+    let mut sequence = PairedSequence::new(margin, 1);
+    for log_ratio in log_ratios {
+        if !sequence.verdict().is_open() {
+            break;
+        }
+        sequence.add(log_ratio);
+    }
+    sequence
 }
 
 fn seconds(from: Timestamp, to: Timestamp) -> f64 {

@@ -320,7 +320,7 @@ fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours
         Command::new("git").current_dir(&repository).args(["status", "--porcelain"]).output().unwrap();
     assert!(status.stdout.is_empty(), "{}", String::from_utf8_lossy(&status.stdout));
 
-    // The run has what is said of commits, also of those that were not measured: the repository may be gone.
+    // The run has the subjects of commits, also of those that were not measured: the repository may be gone.
     fs::rename(&repository, bench.path().join("elsewhere")).unwrap();
     let again = String::from_utf8(bench.pgdyno(&["resume"]).stdout).unwrap();
     assert!(again.contains("src/backend/tcop/postgres.c") && again.contains("Somebody, 20"), "{again}");

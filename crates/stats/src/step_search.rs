@@ -105,6 +105,11 @@ fn culprits(steps: &[f64], is_testable: impl Fn(usize) -> bool) -> Vec<Culprits>
     all
 }
 
+/// Entropy of shares, in nats.
+fn entropy(shares: impl IntoIterator<Item = f64>) -> f64 {
+    shares.into_iter().filter(|share| *share > 0.0).map(|share| -share * share.ln()).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use rand::{RngExt, SeedableRng};

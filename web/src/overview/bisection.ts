@@ -1,4 +1,4 @@
-/** The chart of a bisection: its bars, its scales and its labels; and what a reader is told of a level. */
+/** The chart of a bisection: its bars, its scales and its labels; and the description of a level. */
 
 import { change, counted, fixed, MISSING, upper } from '../data/format';
 import type { Table } from '../data/table';

@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::paired::{PairedFigure, PairedTrial};
+use model::paired::PairedFigure;
 use model::plan::Plan;
-use model::record::{Status, Trial};
+use model::record::Trial;
+use model::session::SessionSide;
 use stats::{PairedSequence, Verdict, session_log_ratio};
 
-use super::{Bisection, Finding};
-use crate::gates::{INTERRUPTED, NO_SERVER};
+use super::{Bisection, Failure, Finding, failure_of, until_decided};
 
 /// Sessions after which it ends undecided.
 const MOST_SESSIONS: usize = 200;
@@ -31,7 +31,7 @@ pub struct LinkOrderCheck {
     found: f64,
     retries: u32,
     clients: u32,
-    sessions: BTreeMap<u32, [Option<PairedTrial>; 2]>,
+    sessions: BTreeMap<u32, [Option<SessionSide>; 2]>,
     failures: u32,
     failure: Option<String>,
 }
@@ -86,32 +86,27 @@ impl LinkOrderCheck {
             if !self.cells.iter().any(|cell| trial.cell == plan.cells[*cell]) {
                 continue;
             }
-            let is_usable = trial.validity.status != Status::Invalid && trial.summary.is_some();
-            if let Some(paired) = trial.paired.as_ref().filter(|_| is_usable) {
-                self.sessions.entry(trial.repeat).or_default()[paired.side.index()] = Some(paired.clone());
+            let side = usize::from(trial.cell == plan.cells[self.cells[1]]);
+            if let Some(figures) = SessionSide::from_trial(trial) {
+                self.sessions.entry(trial.repeat).or_default()[side] = Some(figures);
             }
-            let invalid = trial.validity.findings.iter().find(|finding| finding.status == Status::Invalid);
-            match invalid.map(|finding| (finding.gate.as_str(), &finding.evidence)) {
-                Some((NO_SERVER, why)) => self.failure = Some(why.clone()),
-                Some((gate, why)) if gate != INTERRUPTED && !earlier.contains(&trial.id) => {
+            match failure_of(trial, earlier.contains(&trial.id)) {
+                Some(Failure::Unavailable(why)) => self.failure = Some(why),
+                Some(Failure::Other(why)) => {
                     self.failures += 1;
                     // Each session has two trials.
                     if self.failures > 2 * self.retries + 1 {
-                        self.failure = Some(why.clone());
+                        self.failure = Some(why);
                     }
                 }
-                _ => {}
+                None => {}
             }
         }
-        let mut sequence = PairedSequence::new(self.sequence.margin(), 1);
-        for session in self.sessions.values() {
-            let [Some(a), Some(b)] = session else { continue };
-            let pairs = self.figure.pairs([a, b], [self.clients; 2]);
-            if let Some(log_ratio) = session_log_ratio(&pairs).filter(|_| sequence.verdict().is_open()) {
-                sequence.add(log_ratio);
-            }
-        }
-        self.sequence = sequence;
+        let log_ratios = self.sessions.values().filter_map(|session| match session {
+            [Some(a), Some(b)] => session_log_ratio(&self.figure.pairs_of_session([a, b], [self.clients; 2])),
+            _ => None,
+        });
+        self.sequence = until_decided(self.sequence.margin(), log_ratios);
     }
 
     /// Whether another session is wanted.

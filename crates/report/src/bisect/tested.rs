@@ -111,12 +111,6 @@ impl TestBisection {
         }
     }
 
-    /// The probabilities of all commits as bars; nothing before the search.
-    pub fn chart(&self) -> String {
-        let probabilities: Vec<f64> = self.commits.iter().filter_map(|commit| commit.probability).collect();
-        if probabilities.is_empty() { String::new() } else { chart(&probabilities) }
-    }
-
     /// What was found, in a sentence or two, for [`Self::sentence`].
     pub fn in_words(&self) -> String {
         let [Some(first), Some(last)] = [self.commits.first(), self.commits.last()] else {
@@ -177,9 +171,9 @@ impl TestBisection {
         out += &fact("tested by", &self.measured_by);
         out += &format!("\n{}", wrap(&self.sentence, WIDTH));
         out.extend(self.details.iter().map(|line| format!("  {line}\n")));
-        let bars = self.chart();
-        if !bars.is_empty() {
-            out += &format!("\n{bars}\n\n{}", self.candidates().render(Format::Table));
+        let probabilities: Vec<f64> = self.commits.iter().filter_map(|commit| commit.probability).collect();
+        if !probabilities.is_empty() {
+            out += &format!("\n{}\n\n{}", chart(&probabilities), self.candidates().render(Format::Table));
         }
         let tested = self.commits.iter().filter(|commit| commit.passed + commit.failed > 0).count();
         let runs: u32 = self.commits.iter().map(|commit| commit.passed + commit.failed).sum();

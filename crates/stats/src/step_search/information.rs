@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 
 use super::posterior::{Moments, Places, StepPosterior};
-use super::{ProbeCost, StepSearch};
+use super::{ProbeCost, StepSearch, entropy};
 
 /// Numbers of sessions for which a position that must be prepared is considered.
 const SESSIONS: [f64; 5] = [1.0, 2.0, 4.0, 8.0, 16.0];
@@ -104,12 +104,9 @@ impl StepSearch {
 impl StepPosterior {
     /// Entropy of the places, in nats.
     fn uncertainty(&self) -> f64 {
-        let entropy = |shares: &[f64]| {
-            shares.iter().filter(|share| **share > 0.0).map(|share| -share * share.ln()).sum::<f64>()
-        };
+        let of = |shares: &[f64]| entropy(shares.iter().copied());
         // Of two steps, as if both were at independent places; the share of two is in both.
-        let two = entropy(&self.first) + entropy(&self.last) - entropy(&[self.two_steps]);
-        entropy(&self.one) + two
+        of(&self.one) + of(&self.first) + of(&self.last) - of(&[self.two_steps])
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::likelihood::normalized;
 use super::{Culprits, culprits};
 
 /// Prior of the probability that a test is wrong, of either kind: a beta distribution with a mean of a tenth, so that some few runs
@@ -60,7 +61,9 @@ impl OutcomeSearch {
     pub fn ends_differ(&self) -> f64 {
         let weights = |position: usize| {
             let outcomes = self.outcomes(position);
-            normalized((0..POINTS).map(|at| log_likelihood(point(at), outcomes)).collect())
+            let logs = (0..POINTS).map(|at| log_likelihood(point(at), outcomes));
+            let highest = logs.clone().fold(f64::NEG_INFINITY, f64::max);
+            normalized(logs.map(|log| (log - highest).exp()).collect())
         };
         let (baseline, last) = (weights(0), weights(self.last));
         let mut below = 0.0;
@@ -145,17 +148,9 @@ fn log_prior(wrong: f64) -> f64 {
     (WRONG.0 - 1.0) * wrong.ln() + (WRONG.1 - 1.0) * (1.0 - wrong).ln()
 }
 
-fn normalized(logs: Vec<f64>) -> Vec<f64> {
-    let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let weights: Vec<f64> = logs.iter().map(|log| (log - highest).exp()).collect();
-    let sum: f64 = weights.iter().sum();
-    weights.into_iter().map(|weight| weight / sum).collect()
-}
-
 /// Entropy of a test that fails with this probability, in nats.
 fn entropy(failing: f64) -> f64 {
-    let term = |share: f64| if share > 0.0 { -share * share.ln() } else { 0.0 };
-    term(failing) + term(1.0 - failing)
+    super::entropy([failing, 1.0 - failing])
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ use host::{Fingerprint, Lock};
 use jiff::Timestamp;
 use model::commit_log::{self, CommitText};
 use plaintext::figures::{counted, duration};
+use report::bisect::chart;
 use report::bisect::tested::{TestBisection, TestBisectionState, TestedCommit};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
@@ -105,10 +106,9 @@ impl TestRun<'_> {
         }
         let interrupt = interrupt::flag()?;
         let tree = Tree { directory: directory.join(TREE), repository: &self.repository };
-        let titles = self.titles(&header);
         let started = Instant::now();
+        let mut state = State::of(&header, &journal.outcomes, self.confidence);
         let interrupted = loop {
-            let state = State::of(&header, &journal.outcomes, self.confidence);
             for (end, name) in [(0, self.ends.0), (state.outcomes.len() - 1, self.ends.1)] {
                 if state.outcomes[end].is_none() {
                     bail!("{name} can't be tested (exit code {UNTESTABLE}): choose another end");
@@ -123,23 +123,22 @@ impl TestRun<'_> {
             };
             let (code, took) = (outcome.code, outcome.seconds);
             journal.add(outcome)?;
-            let state = State::of(&header, &journal.outcomes, self.confidence);
+            state = State::of(&header, &journal.outcomes, self.confidence);
             let verdict = match code {
                 0 => "passed",
                 UNTESTABLE => "can't be tested",
                 _ => "failed",
             };
-            let bars = state.document(&self, &header, &titles).chart();
+            let bars = if state.steps.is_empty() { String::new() } else { chart(&state.steps) };
             let tests = counted(journal.outcomes.len(), "test");
             note(&format!("{bars} {tests}: {commit} {verdict}, {}\n", duration(took)));
         };
-        let state = State::of(&header, &journal.outcomes, self.confidence);
-        let mut document = state.document(&self, &header, &titles);
-        document.seconds = journal.outcomes.iter().map(|outcome| outcome.seconds).sum();
         if interrupted {
             note("interrupted: the same command goes on\n");
             return Ok(Exit::Interrupted);
         }
+        let mut document = state.document(&self, &header, &self.titles(&header));
+        document.seconds = journal.outcomes.iter().map(|outcome| outcome.seconds).sum();
         match self.format {
             BisectionFormat::Table => print(&document.text())?,
             BisectionFormat::Json => print_json(&document)?,
