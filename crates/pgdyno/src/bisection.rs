@@ -1,20 +1,37 @@
-//! The answer of a bisection, from its plan and its trials in the store.
+//! Runs bisections: to the answer, and from a merge that was found on to its commits.
 
 use std::collections::BTreeMap;
 
-use analysis::bisection::{BisectionState, bisection};
+use analysis::bisection::{Bisection, BisectionState, bisection};
 use analysis::overview::read_trials;
 use clap::ValueEnum;
 use model::factor::Factor;
 use model::plan::Plan;
 use model::record::{Run, Trial};
+use model::server::{Source, commit_of};
 use model::units::Rate;
+use plaintext::figures::counted;
 use report::bisect::{Document, text};
+use runner::campaign::RunOutcome;
+use runner::campaign_file::{new_basis, workloads_of};
 use store::Store;
 
+use crate::campaign_run::{CampaignRun, closing_lines, exit, says_all};
 use crate::exit::Exit;
-use crate::output::{command_line, print, print_json};
+use crate::output::{command_line, note, print, print_json};
 use crate::reading::Reading;
+
+/// What the tag of a run begins with that searches the commits of a merge; the id of the run that found the merge follows.
+const MERGE_TAG: &str = "merge-of-";
+
+/// What is printed if none of a merge's commits changed what the merge did.
+pub(crate) const MERGE_ITSELF: &str = "\nThe change is one of the merge itself: of its branch together with the commits that it was \
+                                       merged into.\n";
+
+/// Announces the search among the commits of a merge.
+pub(crate) fn entering_merge(merge: &str, commits: usize) -> String {
+    format!("\n{merge} is a merge: searching its {}\n", counted(commits, "commit"))
+}
 
 /// A format of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -25,14 +42,140 @@ pub(crate) enum BisectionFormat {
     Json,
 }
 
-/// Prints the answer of a run so far, and returns its exit code: whether the change was found; none if the run is no bisection, or
-/// has no session.
-pub(crate) fn print_answer(
+/// Runs the remaining sessions of a bisection, and prints its answer. If that is a merge, the commits that it brought are searched in
+/// the same way, in a run of their own.
+///
+/// # Errors
+/// As [`CampaignRun::measure`]; the store or the repository can't be read.
+pub(crate) fn search(run: CampaignRun<'_>, store: &Store, format: BisectionFormat) -> anyhow::Result<Exit> {
+    let mut documents = Vec::new();
+    let ended = search_levels(run, store, format, &mut documents);
+    if let (BisectionFormat::Json, [document]) = (format, documents.as_slice()) {
+        // The terminal may have been closed, which interrupts the run.
+        let printed = print_json(document);
+        if !matches!(ended, Ok(Exit::Interrupted)) {
+            printed?;
+        }
+    }
+    ended
+}
+
+/// As [`search`], with the answer as a document at the end of `documents`.
+fn search_levels(
+    run: CampaignRun<'_>,
     store: &Store,
-    plan: &Plan,
-    run: &Run,
     format: BisectionFormat,
-) -> anyhow::Result<Option<Exit>> {
+    documents: &mut Vec<Document>,
+) -> anyhow::Result<Exit> {
+    let outcome = run.measure(store);
+    let answer = match &outcome {
+        Err(error) if says_all(error) => Ok(None),
+        _ => answer(run, store, format),
+    };
+    let answer = match (outcome, answer) {
+        (Ok(RunOutcome { interrupted: false, .. }), Err(error)) => return Err(error),
+        (outcome, answer) => {
+            let answer = answer.ok().flatten();
+            documents.extend(answer.as_ref().map(Document::new));
+            let outcome = outcome?;
+            note(&closing_lines(&outcome, store.root()));
+            if outcome.interrupted {
+                return Ok(Exit::Interrupted);
+            }
+            let Some(answer) = answer else { return Ok(exit(&outcome)) };
+            answer
+        }
+    };
+    let mut ended = match answer.state {
+        BisectionState::Found | BisectionState::NothingToFind => Exit::Ok,
+        BisectionState::EndsOpen | BisectionState::Searching | BisectionState::NoVerdict => {
+            Exit::UndecidedGate
+        }
+    };
+    for merge in merges(&run.file.plan, &answer)? {
+        note(&entering_merge(&merge.commit, merge.levels.len() - 1));
+        let mut merged = Vec::new();
+        let inner = search_merge(run, &merge, store, format, &mut merged);
+        let is_of_merge = merged.last().is_some_and(Document::has_nothing_to_find);
+        if is_of_merge && format == BisectionFormat::Table {
+            print(MERGE_ITSELF)?;
+        }
+        if let Some(document) = documents.last_mut() {
+            document.merges.append(&mut merged);
+        }
+        match inner? {
+            Exit::Ok => {}
+            other => ended = other,
+        }
+        if ended == Exit::Interrupted {
+            break;
+        }
+    }
+    Ok(ended)
+}
+
+/// A merge that was found.
+struct Merge {
+    /// Its name.
+    commit: String,
+    /// The factor of the commits.
+    factor: Factor,
+    /// The level before the merged branch, and those of its commits.
+    levels: Vec<String>,
+}
+
+/// The merges among the changes that were found, except those that brought nothing which could have changed the programs.
+fn merges(plan: &Plan, answer: &Bisection) -> anyhow::Result<Vec<Merge>> {
+    let mut merges = Vec::new();
+    for found in answer.changes.iter().filter(|found| found.first == found.last) {
+        let Some(level) = answer.levels.get(found.first) else { continue };
+        let server = plan.servers.iter().find(|server| server.name == level.name);
+        let Some(Source::Build(build)) = server.map(|server| &server.source) else { continue };
+        // Other servers of commits have names and tables of their own.
+        let (Some((name, _)), Some(git_ref)) = (commit_of(&level.name), &build.git_ref) else { continue };
+        let Some(mut commits) = server::commits_of_merge(&build.location, git_ref)? else { continue };
+        commits.retain(|commit| commit.can_change_programs);
+        if commits.len() > 1 {
+            merges.push(Merge {
+                commit: level.short.clone(),
+                factor: Factor::Server,
+                levels: commits.iter().map(|commit| format!("{name}@{}", commit.id)).collect(),
+            });
+        }
+    }
+    Ok(merges)
+}
+
+/// Searches the commits of a merge: in a new run, or in the one that an earlier command began.
+fn search_merge(
+    run: CampaignRun<'_>,
+    merge: &Merge,
+    store: &Store,
+    format: BisectionFormat,
+    documents: &mut Vec<Document>,
+) -> anyhow::Result<Exit> {
+    let tag = format!("{MERGE_TAG}{}", run.run.id);
+    let name = format!("{}-{}", run.file.plan.campaign, merge.commit);
+    let all = store.trials()?;
+    let is_of_it = |trial: &&Trial| trial.run.campaign == name && trial.run.tags.contains(&tag);
+    let begun = all.iter().filter(is_of_it).map(|trial| &trial.run).max_by(|a, b| a.id.cmp(&b.id));
+    let known = workloads_of(all.iter().filter(|trial| trial.run.id == run.run.id));
+    let basis = begun.map_or_else(new_basis, |begun| begun.basis().unwrap_or_else(new_basis));
+    let file = run.file.with_levels(&name, merge.factor, &merge.levels, basis, &known)?;
+    let (inner, trials) = match begun {
+        Some(begun) => (begun.clone(), all.iter().filter(|trial| trial.run.id == begun.id).cloned().collect()),
+        None => (file.new_run(&[tag]), Vec::new()),
+    };
+    search_levels(CampaignRun { file: &file, run: &inner, trials: &trials, ..run }, store, format, documents)
+}
+
+/// The answer of a run so far; as a table, it is printed. None if the run is no bisection, or has no session.
+fn answer(
+    run: CampaignRun<'_>,
+    store: &Store,
+    format: BisectionFormat,
+) -> anyhow::Result<Option<Bisection>> {
+    let (plan, run) = (&run.file.plan, run.run);
     let reading = Reading::of(store)?;
     let trials: Vec<&Trial> = reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();
     if trials.is_empty() {
@@ -42,21 +185,13 @@ pub(crate) fn print_answer(
     let view = read_trials(&reading, &trials, &mut contexts)?;
     // By this plan, which may have changed since the trials were run.
     let Some(bisection) = bisection(plan, &trials, &contexts, &|_| None) else { return Ok(None) };
-    match format {
-        BisectionFormat::Table => {
-            let mut facts = vec![("bisect", bisection.searched.clone()), ("load", load(plan))];
-            facts.extend(view.environment.machine.map(|machine| ("machine", machine.replace(" · ", ", "))));
-            facts.push(("measured by", measured_by(run, &trials)));
-            print(&text(&bisection, &facts, &command_line(&[])))?;
-        }
-        BisectionFormat::Json => print_json(&Document::new(&bisection))?,
+    if format == BisectionFormat::Table {
+        let mut facts = vec![("bisect", bisection.searched.clone()), ("load", load(plan))];
+        facts.extend(view.environment.machine.map(|machine| ("machine", machine.replace(" · ", ", "))));
+        facts.push(("measured by", measured_by(run, &trials)));
+        print(&text(&bisection, &facts, &command_line(&[])))?;
     }
-    Ok(Some(match bisection.state {
-        BisectionState::Found | BisectionState::NothingToFind => Exit::Ok,
-        BisectionState::EndsOpen | BisectionState::Searching | BisectionState::NoVerdict => {
-            Exit::UndecidedGate
-        }
-    }))
+    Ok(Some(bisection))
 }
 
 /// The levels that all cells have.

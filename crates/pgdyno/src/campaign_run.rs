@@ -6,15 +6,16 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use host::Cache;
-use model::plan::{Order, Plan};
+use model::plan::Order;
 use model::record::{Run, Trial};
 use plaintext::table::Format;
 use runner::campaign::{Campaign, RunOutcome};
+use runner::campaign_file::CampaignFile;
 use runner::reboots::Reboots;
 use runner::{HostContext, Progress, RunError};
 use store::Store;
 
-use crate::bisection::{BisectionFormat, print_answer};
+use crate::bisection::{self, BisectionFormat};
 use crate::exit::Exit;
 use crate::interrupt;
 use crate::output::{note, print, terminal};
@@ -24,8 +25,8 @@ use crate::reading::Reading;
 /// A run to start or to continue.
 #[derive(Clone, Copy)]
 pub(crate) struct CampaignRun<'a> {
-    /// Its plan.
-    pub(crate) plan: &'a Plan,
+    /// Its campaign.
+    pub(crate) file: &'a CampaignFile,
     /// The run.
     pub(crate) run: &'a Run,
     /// Its trials in the store.
@@ -37,27 +38,28 @@ pub(crate) struct CampaignRun<'a> {
 }
 
 impl CampaignRun<'_> {
-    /// Runs the remaining trials, and prints the tables.
+    /// Runs the remaining trials, and prints the tables or the answer.
     ///
     /// # Errors
     /// As [`CampaignRun::measure`].
     pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
+        if self.file.plan.run.order == Order::Bisect {
+            let format =
+                if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
+            return bisection::search(self, store, format);
+        }
         let outcome = self.measure(store);
-        // A bisection has an exit code of its own.
         let printed = match &outcome {
-            Err(error) if says_all(error) => Ok(None),
-            _ if self.plan.run.order == Order::Bisect => {
-                let format =
-                    if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
-                print_answer(store, self.plan, self.run, format)
-            }
-            _ => print_tables(store, self.run, format).map(|()| None),
+            Err(error) if says_all(error) => Ok(()),
+            _ => print_tables(store, self.run, format),
         };
         let outcome = outcome?;
         // The terminal may have been closed, which interrupts the run.
-        let answer = if outcome.interrupted { None } else { printed? };
+        if !outcome.interrupted {
+            printed?;
+        }
         note(&closing_lines(&outcome, store.root()));
-        Ok(answer.unwrap_or_else(|| exit(&outcome)))
+        Ok(exit(&outcome))
     }
 
     /// Runs the remaining trials.
@@ -66,7 +68,8 @@ impl CampaignRun<'_> {
     /// As [`Campaign::execute`]; another pgdyno has claimed the run.
     pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
-        let Self { plan, run, trials, strict, allow_concurrent } = self;
+        let Self { file, run, trials, strict, allow_concurrent } = self;
+        let plan = &file.plan;
         let progress = CampaignProgress::new(plan);
         let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         let outcome = runner::run(&Campaign {
@@ -94,7 +97,8 @@ impl CampaignRun<'_> {
         interrupt: Arc<AtomicBool>,
         boot: impl FnOnce(Reboots<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let Self { plan, run, strict, allow_concurrent, .. } = self;
+        let Self { file, run, strict, allow_concurrent, .. } = self;
+        let plan = &file.plan;
         let (cache, program, progress) = (Cache::open()?, program()?, CampaignProgress::new(plan));
         let outcome = boot(Reboots {
             plan,
@@ -118,7 +122,7 @@ pub(crate) fn program() -> anyhow::Result<PathBuf> {
 }
 
 /// Whether tables would only distract from an error.
-fn says_all(error: &anyhow::Error) -> bool {
+pub(crate) fn says_all(error: &anyhow::Error) -> bool {
     matches!(error.downcast_ref(), Some(RunError::Interrupted | RunError::Refused { .. }))
 }
 

@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -273,6 +274,155 @@ fn tests_that_do_not_tell_commits_apart_end_with_a_sentence() {
         assert_eq!(ended, code, "{arguments:?}: {shown}");
         assert!(shown.contains(message), "{arguments:?}: {shown}");
     }
+}
+
+/// Creates a branch with these commits, each by a function, and merges it.
+fn merge_of(repository: &Path, commits: &[&dyn Fn()]) {
+    git(repository, &["checkout", "-q", "-b", "topic"]);
+    for (number, commit) in commits.iter().enumerate() {
+        commit();
+        git(repository, &["add", "-A"]);
+        git(repository, &["commit", "-q", "-m", &format!("Topic {number}")]);
+    }
+    git(repository, &["checkout", "-q", "-"]);
+    git(repository, &["merge", "-q", "--no-ff", "-m", "Merge the topic", "topic"]);
+}
+
+fn id(repository: &Path, name: &str) -> String {
+    let output = Command::new("git").current_dir(repository).args(["rev-parse", name]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()[..12].to_owned()
+}
+
+#[test]
+fn from_a_merge_a_test_goes_on_to_its_commits() {
+    let bench = Bench::new("");
+    numbered(&bench, 5);
+    let repository = bench.path().join("numbered");
+    let write = |file: &str, text: &str| fs::write(repository.join(file), text).unwrap();
+    let [one, two, three] = ["1", "2", "3"].map(|text| move || write("topic", text));
+    merge_of(&repository, &[&one, &two, &three]);
+    write("n", "5");
+    git(&repository, &["commit", "-qam", "After it"]);
+    let (merge, culprit) = (id(&repository, "HEAD~1"), id(&repository, "topic~1"));
+    let arguments = by_test("HEAD~5..HEAD", "test $(cat topic || echo 0) -lt 2");
+    let output = bench.pgdyno(&arguments);
+    let shown = joined(&text(&output));
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains(&format!("The change is at {merge}, \"Merge the topic\"")), "{shown}");
+    assert!(shown.contains(&format!("{merge} is a merge: searching its 3 commits")), "{shown}");
+    assert!(shown.contains(&format!("The change is at {culprit}, \"Topic 1\"")), "{shown}");
+    let json = bench.pgdyno(&[&arguments[..], &["--format", "json"]].concat());
+    let document: Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(document["found"], serde_json::json!([merge]));
+    assert_eq!(document["merge"]["found"], serde_json::json!([culprit]));
+    assert_eq!(document["merge"]["merge"], Value::Null);
+
+    // A merge that fails, of two sides that do not.
+    git(&repository, &["checkout", "-q", "-b", "other"]);
+    write("other", "");
+    git(&repository, &["add", "other"]);
+    git(&repository, &["commit", "-q", "-m", "Another topic"]);
+    git(&repository, &["checkout", "-q", "-"]);
+    write("n", "6");
+    git(&repository, &["commit", "-qam", "Next to it"]);
+    git(&repository, &["merge", "-q", "--no-ff", "-m", "Merge another topic", "other"]);
+    let shown = bench.pgdyno(&by_test("HEAD~2..HEAD", "test ! -e other || test $(cat n) -lt 6"));
+    let shown = joined(&text(&shown));
+    assert!(shown.contains(&format!("The change is at {}, \"Merge another", id(&repository, "HEAD"))), "{shown}");
+    let itself = shown.find("The change is one of the merge itself").unwrap();
+    assert!(shown.find("Nothing to find: the test fails as often").unwrap() < itself, "{shown}");
+}
+
+/// A repository that is built like PostgreSQL's, in no time: into an embedded server, which looks nothing up by an index if
+/// `src/backend/main.c` says so.
+fn quick_source(bench: &Bench) -> std::path::PathBuf {
+    let server = server::install(&host::Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let repository = bench.path().join("postgres");
+    let write = |file: &str, text: &str| {
+        let path = repository.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write(
+        "configure",
+        &format!(
+            "#!/bin/sh\nPACKAGE_VERSION='{}'\nset -e\n. \"$CONFIG_SITE\"\ntouch \"$cache_file\"\n\
+             mkdir -p src/backend src/interfaces/libpq src/bin/initdb\n\
+             for one in src/interfaces/libpq src/bin/initdb; do echo 'all install:' > $one/Makefile; done\n\
+             echo \"here = $(dirname \"$0\")/src/backend\" | cat - \"$(dirname \"$0\")/src/backend/Makefile.in\" > src/backend/Makefile\n",
+            server.version()
+        ),
+    );
+    fs::set_permissions(repository.join("configure"), fs::Permissions::from_mode(0o755)).unwrap();
+    write(
+        "src/backend/Makefile.in",
+        &format!(
+            "to = $(DESTDIR)/usr/local/pgsql\nall:\ninstall:\n\tmkdir -p $(to)/bin $(to)/share\n\
+             \tln -s {server}/bin/* $(to)/bin\n\tcp $(here)/main.c $(to)/share\n\
+             \tif grep -q slow $(here)/main.c; then rm $(to)/bin/postgres; cp $(here)/slow.sh $(to)/bin/postgres; fi\n",
+            server = server.directory().display(),
+        ),
+    );
+    write(
+        "src/backend/slow.sh",
+        &format!(
+            "#!/bin/sh\ncase \"$1\" in --*|-V|-C) exec {server} \"$@\";; esac\n\
+             exec {server} \"$@\" -c enable_indexscan=off -c enable_bitmapscan=off -c enable_indexonlyscan=off\n",
+            server = server.directory().join("bin/postgres").display(),
+        ),
+    );
+    fs::set_permissions(repository.join("src/backend/slow.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+    write("src/backend/main.c", "first\n");
+    git(&repository, &["init", "-q"]);
+    git(&repository, &["add", "-A"]);
+    git(&repository, &["commit", "-qm", "Base"]);
+    repository
+}
+
+/// Prints nothing.
+struct Quiet;
+
+impl host::Progress for Quiet {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
+#[test]
+fn from_a_merge_the_search_goes_on_to_its_commits() {
+    let bench = Bench::new("");
+    let repository = quick_source(&bench);
+    let source = |text: &str| fs::write(repository.join("src/backend/main.c"), text).unwrap();
+    let changes = ["first, topic\n", "first, slow\n", "first, slow, topic\n"];
+    let [one, two, three] = changes.map(|text| move || source(text));
+    source("first\n\n");
+    git(&repository, &["commit", "-qam", "Before it"]);
+    merge_of(&repository, &[&one, &two, &three]);
+    source("first, slow, topic, more\n");
+    git(&repository, &["commit", "-qam", "After it"]);
+    let (merge, culprit) = (id(&repository, "HEAD~1"), id(&repository, "topic~1"));
+    let arguments = ["HEAD~3", "HEAD", "--repo", "postgres", "--metric", "throughput"];
+    let (code, shown) = bisect(&bench, &arguments);
+    assert_eq!(code, 0, "{shown}");
+    let result = joined(&shown);
+    let of_merge = result.find(&format!("The change is at {merge}, \"Merge the topic\"")).unwrap();
+    let search = result.find(&format!("{merge} is a merge: searching its 3 commits")).unwrap();
+    let answer = result.find(&format!("The change is at {culprit}, \"Topic 1\"")).unwrap();
+    assert!(of_merge < answer && of_merge < search, "{shown}");
+
+    // Both runs are complete: the next command has only their answers.
+    let trials = bench.trials();
+    let mut runs: Vec<&str> = trials.iter().map(|trial| trial.run.id.as_str()).collect();
+    runs.sort_unstable();
+    runs.dedup();
+    let [first, second] = runs[..] else { panic!("{runs:?}") };
+    let resume = |run: &str| {
+        let json = bench.pgdyno(&["resume", "--run", run, "--format", "json"]);
+        serde_json::from_slice::<Value>(&json.stdout).unwrap()
+    };
+    let outer = resume(first);
+    assert_eq!(outer["found"][0]["levels"], serde_json::json!([format!("postgres@{merge}")]));
+    assert_eq!(outer["merges"], serde_json::json!([resume(second)]));
+    assert_eq!(outer["merges"][0]["found"][0]["levels"], serde_json::json!([format!("postgres@{culprit}")]));
+    assert_eq!(bench.trials().len(), trials.len());
 }
 
 /// Commits of a real source: the first change is a comment, the second does not compile, the third mends it and costs time.

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use host::{Cache, Progress, usable_cpus};
+use model::factor::Factor;
 use model::plan::{Basis, Plan};
 use model::record::{Run, Trial};
 use model::server::Source;
@@ -171,6 +172,23 @@ impl CampaignFile {
             tags: self.plan.tags.iter().chain(tags).cloned().collect(),
             notes: self.plan.notes.clone(),
         }
+    }
+
+    /// The campaign with another name, and these levels of a factor, whose names have no commas. `known` are workloads whose files need
+    /// not be read.
+    ///
+    /// # Errors
+    /// As [`CampaignFile::parse`].
+    pub fn with_levels(
+        &self,
+        name: &str,
+        factor: Factor,
+        levels: &[String],
+        basis: Basis,
+        known: &Workloads,
+    ) -> Result<Self, CampaignFileError> {
+        let text = overrides::with_levels(&self.text, name, factor, levels)?;
+        Self::parse_with(&self.path, text, Some(basis), known)
     }
 
     /// The campaign with one override, and the same basis.

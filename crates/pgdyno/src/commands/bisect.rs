@@ -21,7 +21,7 @@ use runner::campaign_file::ab::{Comparison, Method, Search, VirtualMachines};
 use store::Store;
 
 use crate::bisection::{self, BisectionFormat};
-use crate::campaign_run::{CampaignRun, closing_lines, exit, program};
+use crate::campaign_run::{CampaignRun, program};
 use crate::commands::ab::is_script;
 use crate::commands::ab::load::LoadArgs;
 use crate::commands::ab::servers::absolute;
@@ -235,16 +235,8 @@ impl BisectArgs {
         let run = file.new_run(&[]);
         note(&report::plan::headline(&file.plan));
         let allow_concurrent = self.allow_concurrent;
-        let outcome =
-            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent }
-                .measure(&store)?;
-        let found = bisection::print_answer(&store, &file.plan, &run, self.format)?;
-        note(&closing_lines(&outcome, store.root()));
-        Ok(match (exit(&outcome), found) {
-            (Exit::Interrupted, _) => Exit::Interrupted,
-            (failed, None) => failed,
-            (_, Some(found)) => found,
-        })
+        let run = CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent };
+        bisection::search(run, &store, self.format)
     }
 
     fn search(&self, default: Option<PairedFigure>) -> Search {

@@ -122,7 +122,7 @@ impl ProfileArgs {
         }
         let allow_concurrent = self.allow_concurrent;
         let trials =
-            CampaignRun { plan: &file.plan, run: &run, trials: &[], strict: false, allow_concurrent };
+            CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent };
         let exit = exit(&trials.measure(&store)?);
         if exit == Exit::Ok {
             self.show(&Reading::of(&store)?, &RunSelection::Run(run.id), groups)?;

@@ -84,7 +84,7 @@ impl ResumeArgs {
                 server::allow_insecure_mirror();
             }
             let run =
-                CampaignRun { plan: &file.plan, run: &journaled.run, trials: &[], strict, allow_concurrent };
+                CampaignRun { file: &file, run: &journaled.run, trials: &[], strict, allow_concurrent };
             return continue_after_boot(run, journaled.journal, &root, format);
         }
         // A trial that can't be read is missing, and runs again.
@@ -106,7 +106,7 @@ impl ResumeArgs {
         file.check_servers(&Cache::open()?)?;
         note(&format!("{}: continuing run {} of {} trials\n", run.campaign, run.id, file.plan.trials.len()));
         let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
-        let run = CampaignRun { plan: &file.plan, run, trials, strict, allow_concurrent };
+        let run = CampaignRun { file, run, trials, strict, allow_concurrent };
         if self.reboots.is_given() {
             return self.reboots.begin(run, path, &root, format);
         }

@@ -72,7 +72,7 @@ impl RunArgs {
         }
         let run = file.new_run(&self.tag);
         let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
-        let run = CampaignRun { plan: &file.plan, run: &run, trials: &[], strict, allow_concurrent };
+        let run = CampaignRun { file: &file, run: &run, trials: &[], strict, allow_concurrent };
         if boots_kernels {
             return self.reboots.begin(run, &self.campaign.path, &root, self.format.get());
         }

@@ -36,6 +36,8 @@ pub struct Document {
     sessions: usize,
     /// Time of the sessions.
     seconds: f64,
+    /// If changes are merges: what the searches among the commits that they brought found.
+    pub merges: Vec<Self>,
 }
 
 #[derive(Debug, Serialize)]
@@ -81,6 +83,11 @@ struct LevelDocument {
 }
 
 impl Document {
+    /// Whether both ends are equivalent.
+    pub fn has_nothing_to_find(&self) -> bool {
+        self.state == BisectionState::NothingToFind
+    }
+
     /// The document of a bisection.
     pub fn new(bisection: &Bisection) -> Self {
         let ends = &bisection.ends;
@@ -111,6 +118,7 @@ impl Document {
             levels: bisection.levels.iter().map(LevelDocument::new).collect(),
             sessions: bisection.sessions,
             seconds: bisection.seconds,
+            merges: Vec::new(),
         }
     }
 }

@@ -45,6 +45,8 @@ pub struct TestBisection {
     pub commits: Vec<TestedCommit>,
     /// Time of the tests.
     pub seconds: f64,
+    /// If the commit is a merge: the search among the commits that it brought.
+    pub merge: Option<Box<Self>>,
     /// Lines about the commits that were found: author, date and files.
     #[serde(skip)]
     pub details: Vec<String>,
@@ -105,6 +107,7 @@ impl TestBisection {
             failing: None,
             commits: Vec::new(),
             seconds: 0.0,
+            merge: None,
             details: Vec::new(),
             command: String::new(),
             measured_by: String::new(),

@@ -68,6 +68,22 @@ pub fn apply(text: &str, settings: &[String]) -> Result<String, OverrideError> {
     Ok(document.to_string())
 }
 
+/// The campaign with another name, and these levels of a factor.
+///
+/// # Errors
+/// `factors` is not a table.
+pub(super) fn with_levels(
+    text: &str,
+    name: &str,
+    factor: Factor,
+    levels: &[String],
+) -> Result<String, OverrideError> {
+    let text = apply(text, &[format!("{}={}", factor.name(), levels.join(","))])?;
+    let Ok(mut document) = text.parse::<DocumentMut>() else { return Ok(text) };
+    document["name"] = toml_edit::value(name);
+    Ok(document.to_string())
+}
+
 /// Sets the acceleration to `none` in a campaign that does not choose one: its kernels run on the machine itself.
 pub fn without_virtual_machines(text: &str) -> String {
     let Ok(mut document) = text.parse::<DocumentMut>() else { return text.to_owned() };

@@ -21,7 +21,7 @@ use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
 pub use commit_text::{commit_subjects, commit_text};
-pub use commits::{RangeCommit, commits_between};
+pub use commits::{RangeCommit, commits_between, commits_of_merge};
 use content::Content;
 pub use content::commit;
 pub(super) use content::walk;

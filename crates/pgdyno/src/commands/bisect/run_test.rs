@@ -23,9 +23,10 @@ use report::bisect::chart;
 use report::bisect::tested::{TestBisection, TestBisectionState, TestedCommit};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
+use server::RangeCommit;
 use stats::OutcomeSearch;
 
-use crate::bisection::BisectionFormat;
+use crate::bisection::{BisectionFormat, MERGE_ITSELF, entering_merge};
 use crate::exit::{Exit, Usage};
 use crate::interrupt;
 use crate::output::{command_line, note, print, print_json};
@@ -87,7 +88,39 @@ struct Outcome {
 impl TestRun<'_> {
     pub(super) fn run(self) -> anyhow::Result<Exit> {
         let commits = server::commits_between(&self.repository, self.ends.0, self.ends.1);
-        let commits = commits.map_err(Usage::from_error)?.into_iter().map(|commit| commit.id).collect();
+        let commits = commits.map_err(Usage::from_error)?;
+        let (ended, document) = self.search(&commits)?;
+        if let (BisectionFormat::Json, Some(document)) = (self.format, document) {
+            print_json(&document)?;
+        }
+        Ok(ended)
+    }
+
+    /// Searches among commits, and then, if a merge is found, among those that it brought. The document is none if the user interrupted it.
+    fn search(&self, commits: &[RangeCommit]) -> anyhow::Result<(Exit, Option<TestBisection>)> {
+        let (ended, Some(mut document)) = self.search_range(commits)? else {
+            return Ok((Exit::Interrupted, None));
+        };
+        if self.format == BisectionFormat::Table {
+            print(&document.text())?;
+        }
+        let [found] = document.found.as_slice() else { return Ok((ended, Some(document))) };
+        let Some(merged) = server::commits_of_merge(&self.repository, found)? else {
+            return Ok((ended, Some(document)));
+        };
+        note(&entering_merge(found, merged.len() - 1));
+        let (ended, inner) = self.search(&merged)?;
+        let is_of_merge =
+            inner.as_ref().is_some_and(|inner| inner.state == TestBisectionState::NothingToFind);
+        if is_of_merge && self.format == BisectionFormat::Table {
+            print(MERGE_ITSELF)?;
+        }
+        document.merge = inner.map(Box::new);
+        Ok((ended, Some(document)))
+    }
+
+    fn search_range(&self, commits: &[RangeCommit]) -> anyhow::Result<(Exit, Option<TestBisection>)> {
+        let commits = commits.iter().map(|commit| commit.id.clone()).collect();
         let header =
             Header { schema: 1, repository: self.repository.clone(), test: self.test.to_owned(), commits };
         let directory = self.store.join(DIRECTORY).join(header.name());
@@ -109,9 +142,12 @@ impl TestRun<'_> {
         let started = Instant::now();
         let mut state = State::of(&header, &journal.outcomes, self.confidence);
         let interrupted = loop {
-            for (end, name) in [(0, self.ends.0), (state.outcomes.len() - 1, self.ends.1)] {
+            for end in [0, state.outcomes.len() - 1] {
                 if state.outcomes[end].is_none() {
-                    bail!("{name} can't be tested (exit code {UNTESTABLE}): choose another end");
+                    bail!(
+                        "{} can't be tested (exit code {UNTESTABLE}): choose another end",
+                        header.commits[end]
+                    );
                 }
             }
             let is_out_of_time = self.max_time.is_some_and(|max_time| started.elapsed() >= max_time);
@@ -135,22 +171,19 @@ impl TestRun<'_> {
         };
         if interrupted {
             note("interrupted: the same command goes on\n");
-            return Ok(Exit::Interrupted);
+            return Ok((Exit::Interrupted, None));
         }
-        let mut document = state.document(&self, &header, &self.titles(&header));
+        let mut document = state.document(self, &header, &self.titles(&header));
         document.seconds = journal.outcomes.iter().map(|outcome| outcome.seconds).sum();
-        match self.format {
-            BisectionFormat::Table => print(&document.text())?,
-            BisectionFormat::Json => print_json(&document)?,
-        }
-        Ok(match document.state {
+        let ended = match document.state {
             TestBisectionState::Found | TestBisectionState::NothingToFind => {
                 // The journal stays: it is small, and has what was found.
                 remove_tree(&tree.directory)?;
                 Exit::Ok
             }
             TestBisectionState::EndsOpen | TestBisectionState::Searching => Exit::UndecidedGate,
-        })
+        };
+        Ok((ended, Some(document)))
     }
 
     /// Tests a commit; none if the user interrupted it.

@@ -34,47 +34,81 @@ pub struct RangeCommit {
 /// # Errors
 /// git can't be run; a name is no commit of the repository; or the older one is not an ancestor of the newer one.
 pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Vec<RangeCommit>, Error> {
-    let refuse = |why: String| Error::Commits { repository: repository.to_owned(), why };
-    let git = |arguments: &[&str]| {
-        host::git::read(repository, arguments, "")
-            .map_err(|error| refuse(format!("git can't be run: {error} (Debian: apt-get install git)")))
-    };
-    let resolve = |name: &str| {
-        let commit = format!("{name}^{{commit}}");
-        git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?
-            .ok_or_else(|| refuse(format!("there is no commit \"{name}\"")))
-    };
-    let (first, last) = (resolve(older)?, resolve(newer)?);
+    let repository = Repository(repository);
+    let (first, last) = (repository.commit(older)?, repository.commit(newer)?);
     if first == last {
-        return Err(refuse(format!("{older} and {newer} are the same commit")));
+        return Err(repository.refuse(format!("{older} and {newer} are the same commit")));
     }
-    let is_ancestor = |one: &str, other: &str| {
-        git(&["merge-base", "--is-ancestor", one, other]).map(|found| found.is_some())
-    };
-    if is_ancestor(&last, &first)? {
-        return Err(refuse(format!("{newer} is older than {older}: the older end comes first")));
+    if repository.is_ancestor(&last, &first)? {
+        return Err(repository.refuse(format!("{newer} is older than {older}: the older end comes first")));
     }
-    if !is_ancestor(&first, &last)? {
-        let advice = git(&["merge-base", &first, &last])?.map(|base| {
+    if !repository.is_ancestor(&first, &last)? {
+        let advice = repository.git(&["merge-base", &first, &last])?.map(|base| {
             format!("; both come from {}: begin there, and end at {newer} or {older}", shortened(&base))
         });
-        return Err(refuse(format!("{older} is not an ancestor of {newer}{}", advice.unwrap_or_default())));
+        let advice = advice.unwrap_or_default();
+        return Err(repository.refuse(format!("{older} is not an ancestor of {newer}{advice}")));
     }
-    let range = format!("{first}..{last}");
-    // Of a merge, what it brought to its first parent.
-    let log = ["log", "--first-parent", "-m", "--reverse", "--no-renames", "--name-only", "--no-color"];
-    let format = format!("--format={COMMIT}%H");
-    let listed = git(&[&log[..], &[&format, &range]].concat())?;
-    let listed = listed.ok_or_else(|| refuse(format!("the commits {range} can't be listed")))?;
-    let mut found = vec![RangeCommit { id: shortened(&first), can_change_programs: true }];
-    for line in listed.lines().filter(|line| !line.is_empty()) {
-        if let Some(commit) = line.strip_prefix(COMMIT) {
-            found.push(RangeCommit { id: shortened(commit), can_change_programs: false });
-        } else if let Some(last) = found.last_mut() {
-            last.can_change_programs |= can_change_programs(line);
+    repository.range(&first, &last)
+}
+
+/// The commits that a merge brought to its first parent: those of first parents from where its branch began, which is the first, to
+/// the branch's last one. None if the commit is no merge of one branch.
+///
+/// # Errors
+/// git can't be run, or the name is no commit of the repository.
+pub fn commits_of_merge(repository: &Path, merge: &str) -> Result<Option<Vec<RangeCommit>>, Error> {
+    let repository = Repository(repository);
+    let merge = repository.commit(merge)?;
+    let parents = repository.git(&["rev-parse", &format!("{merge}^@")])?.unwrap_or_default();
+    let [into, branch] = parents.lines().collect::<Vec<_>>()[..] else { return Ok(None) };
+    // Without one, both have nothing in common.
+    let Some(begin) = repository.git(&["merge-base", into, branch])? else { return Ok(None) };
+    if begin == branch { Ok(None) } else { repository.range(&begin, branch).map(Some) }
+}
+
+/// A git repository.
+struct Repository<'a>(&'a Path);
+
+impl Repository<'_> {
+    fn refuse(&self, why: String) -> Error {
+        Error::Commits { repository: self.0.to_owned(), why }
+    }
+
+    fn git(&self, arguments: &[&str]) -> Result<Option<String>, Error> {
+        host::git::read(self.0, arguments, "")
+            .map_err(|error| self.refuse(format!("git can't be run: {error} (Debian: apt-get install git)")))
+    }
+
+    /// The commit of a name.
+    fn commit(&self, name: &str) -> Result<String, Error> {
+        let commit = format!("{name}^{{commit}}");
+        self.git(&["rev-parse", "--verify", "--quiet", "--end-of-options", &commit])?
+            .ok_or_else(|| self.refuse(format!("there is no commit \"{name}\"")))
+    }
+
+    fn is_ancestor(&self, one: &str, other: &str) -> Result<bool, Error> {
+        self.git(&["merge-base", "--is-ancestor", one, other]).map(|found| found.is_some())
+    }
+
+    /// The commits of first parents from one, which is the first, to another one.
+    fn range(&self, first: &str, last: &str) -> Result<Vec<RangeCommit>, Error> {
+        let range = format!("{first}..{last}");
+        // Of a merge, what it brought to its first parent.
+        let log = ["log", "--first-parent", "-m", "--reverse", "--no-renames", "--name-only", "--no-color"];
+        let format = format!("--format={COMMIT}%H");
+        let listed = self.git(&[&log[..], &[&format, &range]].concat())?;
+        let listed = listed.ok_or_else(|| self.refuse(format!("the commits {range} can't be listed")))?;
+        let mut found = vec![RangeCommit { id: shortened(first), can_change_programs: true }];
+        for line in listed.lines().filter(|line| !line.is_empty()) {
+            if let Some(commit) = line.strip_prefix(COMMIT) {
+                found.push(RangeCommit { id: shortened(commit), can_change_programs: false });
+            } else if let Some(last) = found.last_mut() {
+                last.can_change_programs |= can_change_programs(line);
+            }
         }
+        Ok(found)
     }
-    Ok(found)
 }
 
 /// Whether a server's programs are made from a file.
@@ -151,16 +185,27 @@ mod tests {
         let code = commit("src/a.c", "2");
         let text = commit("doc/a.sgml", "3");
         git(&["checkout", "-q", "-b", "side"]);
-        commit("src/b.c", "4");
+        let side = [commit("src/b.c", "4"), commit("doc/b.sgml", "5")];
         git(&["checkout", "-q", "main"]);
         git(&["merge", "-q", "--no-ff", "-m", "merge", "side"]);
         let merge = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
         git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
         let empty = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
         let found = commits_between(repository, &base, "main").unwrap();
-        let expected = [(base, true), (code, true), (text, false), (merge, true), (empty, false)];
-        let expected = expected.map(|(id, can_change_programs)| RangeCommit { id, can_change_programs });
+        let range = |commits: &[(&String, bool)]| -> Vec<RangeCommit> {
+            let commit = |(id, can_change_programs): &(&String, bool)| RangeCommit {
+                id: (*id).clone(),
+                can_change_programs: *can_change_programs,
+            };
+            commits.iter().map(commit).collect()
+        };
+        let expected =
+            range(&[(&base, true), (&code, true), (&text, false), (&merge, true), (&empty, false)]);
         assert_eq!(found, expected);
+        let merged = commits_of_merge(repository, &merge).unwrap();
+        assert_eq!(merged, Some(range(&[(&text, true), (&side[0], true), (&side[1], false)])));
+        assert_eq!(commits_of_merge(repository, &code).unwrap(), None);
+        assert_eq!(commits_of_merge(repository, &base).unwrap(), None, "it has no parent");
         for (older, newer, message) in [
             ("main", "nowhere", "there is no commit \"nowhere\""),
             ("main", "main~1", "main~1 is older than main"),
