@@ -53,6 +53,10 @@ pub struct Bisection {
     usable: [usize; 2],
     suspect: [[usize; 2]; REFUSING.len()],
     search: Option<(StepSearch, StepPosterior)>,
+    /// Whether servers are built while sessions run: then only those that are built are measured.
+    builds_apart: bool,
+    /// Cells whose servers have been built so, or could not be.
+    built: BTreeSet<usize>,
 }
 
 /// A position.
@@ -169,6 +173,8 @@ impl Bisection {
             usable: [0; 2],
             suspect: [[0; 2]; REFUSING.len()],
             search: None,
+            builds_apart: plan.run.build_while_measuring,
+            built: BTreeSet::new(),
         })
     }
 
@@ -324,10 +330,48 @@ impl Bisection {
         match (self.finding(), &self.search) {
             (Finding::EndsOpen, _) => Some(self.positions.len() - 1).filter(|_| !last),
             (Finding::Searching, Some((search, posterior))) => {
-                search.next(posterior, |position| self.cost(position))
+                let cost = |position: usize| self.cost(position);
+                // What is ready costs no build.
+                let of_ready = |position| cost(position).only_if(self.is_ready(position));
+                let ready = self.builds_apart.then(|| search.next(posterior, of_ready)).flatten();
+                ready.or_else(|| search.next(posterior, cost))
             }
             _ => None,
         }
+    }
+
+    /// Whether the next session has to wait for a build, as it would tell nothing more of the servers that are built.
+    pub fn waits_for_build(&self) -> bool {
+        let is_search = self.builds_apart && self.search.is_some();
+        is_search && self.next().is_some_and(|position| !self.is_ready(position))
+    }
+
+    /// The cell whose server is to be built while sessions of others run; none if servers are not built so, or none is needed.
+    pub fn next_build(&self) -> Option<usize> {
+        let is_open = |position: &usize| !self.is_ready(*position);
+        let position = match (self.finding(), &self.search) {
+            _ if !self.builds_apart => None,
+            // If the ends differ, it is the first.
+            (Finding::EndsOpen, _) => Some(self.positions.len() / 2).filter(is_open),
+            (Finding::Searching, Some((search, posterior))) => {
+                let build = ProbeCost { preparation_s: BUILD_S, session_s: SESSION_S };
+                search.next(posterior, |position| build.only_if(is_open(&position)))
+            }
+            _ => None,
+        };
+        position.map(|position| self.positions[position].cell)
+    }
+
+    /// Notes the cells whose servers have been built while sessions ran, or could not be: the next session shows why.
+    pub fn set_built(&mut self, cells: &BTreeSet<usize>) {
+        self.built.clone_from(cells);
+    }
+
+    /// Whether a position needs no build: also if it was measured, or can't be.
+    fn is_ready(&self, position: usize) -> bool {
+        let state = &self.positions[position];
+        let is_known = !state.log_ratios.is_empty() || state.unavailable.is_some();
+        !state.is_build || is_known || self.built.contains(&state.cell)
     }
 
     /// Whether it can't go on, because an end can't be measured.
@@ -389,7 +433,7 @@ impl Bisection {
             return ProbeCost { preparation_s: f64::INFINITY, session_s: SESSION_S };
         }
         let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
-        let preparation_s = match state.log_ratios.is_empty() {
+        let preparation_s = match state.log_ratios.is_empty() && !self.built.contains(&state.cell) {
             true => median(|other| other.preparation_s).unwrap_or(assumed),
             false => 0.0,
         };

@@ -51,6 +51,7 @@ impl Changes {
             figure,
             confidence,
             link_order,
+            build_while_measuring,
             retries,
             vacuum,
             checkpoint,
@@ -72,6 +73,8 @@ impl Changes {
         note_change(&mut changes.conflicting, "figure", &old.run.figure, &figure);
         note_change(&mut changes.allowed, "confidence", &old.run.confidence, &confidence);
         note_change(&mut changes.allowed, "link_order", &old.run.link_order, &link_order);
+        let before = &old.run.build_while_measuring;
+        note_change(&mut changes.allowed, "build_while_measuring", before, &build_while_measuring);
         note_change(&mut changes.allowed, "retries", &old.run.retries, &retries);
         note_change(&mut changes.conflicting, "seed", &old.run.seed, &seed);
         note_change(&mut changes.conflicting, "vacuum", &old.run.vacuum, &vacuum);

@@ -51,6 +51,8 @@ pub struct RunSettings {
     /// Whether a bisection over commits compares the commit that it found with the one before it once more, in builds with another
     /// order of their functions.
     pub link_order: bool,
+    /// Whether a bisection builds servers while sessions run, which this may disturb.
+    pub build_while_measuring: bool,
     /// Maximum repeats of an invalid trial.
     pub retries: u32,
     /// Maintenance before each trial.

@@ -203,6 +203,9 @@ pub struct Run {
     /// With `order = "bisect"` over commits: whether the commit that was found and the one before it are compared once more, in
     /// builds with their functions in another order (default true).
     pub link_order: Option<Spanned<bool>>,
+    /// With `order = "bisect"` over servers built from source: whether the next one is built while sessions of others run (default
+    /// false). It takes less time, and the builds may disturb the sessions.
+    pub build_while_measuring: Option<Spanned<bool>>,
     /// Repeats of an invalid trial, at most (default 2).
     #[cfg_attr(test, schemars(range(min = 0, max = MAX_RETRIES)))]
     pub retries: Option<Spanned<i64>>,

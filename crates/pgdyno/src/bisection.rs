@@ -163,18 +163,16 @@ fn search_merge(
     let basis = begun.map_or_else(new_basis, |begun| begun.basis().unwrap_or_else(new_basis));
     let file = run.file.with_levels(&name, merge.factor, &merge.levels, basis, &known)?;
     let (inner, trials) = match begun {
-        Some(begun) => (begun.clone(), all.iter().filter(|trial| trial.run.id == begun.id).cloned().collect()),
+        Some(begun) => {
+            (begun.clone(), all.iter().filter(|trial| trial.run.id == begun.id).cloned().collect())
+        }
         None => (file.new_run(&[tag]), Vec::new()),
     };
     search_levels(CampaignRun { file: &file, run: &inner, trials: &trials, ..run }, store, format, documents)
 }
 
 /// The answer of a run so far; as a table, it is printed. None if the run is no bisection, or has no session.
-fn answer(
-    run: CampaignRun<'_>,
-    store: &Store,
-    format: BisectionFormat,
-) -> anyhow::Result<Option<Bisection>> {
+fn answer(run: CampaignRun<'_>, store: &Store, format: BisectionFormat) -> anyhow::Result<Option<Bisection>> {
     let (plan, run) = (&run.file.plan, run.run);
     let reading = Reading::of(store)?;
     let trials: Vec<&Trial> = reading.trials().iter().filter(|trial| trial.run.id == run.id).collect();

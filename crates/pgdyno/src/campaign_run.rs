@@ -44,8 +44,7 @@ impl CampaignRun<'_> {
     /// As [`CampaignRun::measure`].
     pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
         if self.file.plan.run.order == Order::Bisect {
-            let format =
-                if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
+            let format = if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
             return bisection::search(self, store, format);
         }
         let outcome = self.measure(store);

@@ -328,7 +328,10 @@ fn from_a_merge_a_test_goes_on_to_its_commits() {
     git(&repository, &["merge", "-q", "--no-ff", "-m", "Merge another topic", "other"]);
     let shown = bench.pgdyno(&by_test("HEAD~2..HEAD", "test ! -e other || test $(cat n) -lt 6"));
     let shown = joined(&text(&shown));
-    assert!(shown.contains(&format!("The change is at {}, \"Merge another", id(&repository, "HEAD"))), "{shown}");
+    assert!(
+        shown.contains(&format!("The change is at {}, \"Merge another", id(&repository, "HEAD"))),
+        "{shown}"
+    );
     let itself = shown.find("The change is one of the merge itself").unwrap();
     assert!(shown.find("Nothing to find: the test fails as often").unwrap() < itself, "{shown}");
 }
@@ -399,10 +402,13 @@ fn from_a_merge_the_search_goes_on_to_its_commits() {
     source("first, slow, topic, more\n");
     git(&repository, &["commit", "-qam", "After it"]);
     let (merge, culprit) = (id(&repository, "HEAD~1"), id(&repository, "topic~1"));
-    let arguments = ["HEAD~3", "HEAD", "--repo", "postgres", "--metric", "throughput"];
+    let arguments =
+        ["HEAD~3", "HEAD", "--repo", "postgres", "--metric", "throughput", "--build-while-measuring"];
     let (code, shown) = bisect(&bench, &arguments);
     assert_eq!(code, 0, "{shown}");
     let result = joined(&shown);
+    let built = format!("building postgres@{merge} while sessions of others run");
+    assert!(result.contains(&built), "{shown}");
     let of_merge = result.find(&format!("The change is at {merge}, \"Merge the topic\"")).unwrap();
     let search = result.find(&format!("{merge} is a merge: searching its 3 commits")).unwrap();
     let answer = result.find(&format!("The change is at {culprit}, \"Topic 1\"")).unwrap();

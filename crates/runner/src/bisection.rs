@@ -120,6 +120,20 @@ impl Schedule for BisectionSchedule<'_> {
         let state = self.sessions.comparison(cell).or_else(|| self.sessions.latest())?;
         Some(ComparisonState { bisection, time_left: None, ..state })
     }
+
+    fn waits_for_build(&self) -> bool {
+        self.state.as_ref().is_some_and(Bisection::waits_for_build)
+    }
+
+    fn next_build(&self) -> Option<usize> {
+        self.state.as_ref().filter(|_| !self.sessions.is_out_of_time()).and_then(Bisection::next_build)
+    }
+
+    fn set_built(&mut self, cells: &BTreeSet<usize>) {
+        if let Some(state) = &mut self.state {
+            state.set_built(cells);
+        }
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +269,63 @@ mod tests {
         assert_eq!(opposite.0, LinkOrderFinding::LayoutAlone);
         let failed = link_order(|_| 1.0, |commit| commit == 5);
         assert_eq!(failed, (LinkOrderFinding::Failed("could not compile".to_owned()), 0));
+    }
+
+    /// A build takes as long as so many sessions.
+    #[test]
+    fn sessions_run_on_what_is_built_while_the_next_one_is_built() {
+        const BUILD: usize = 6;
+        let levels: Vec<String> = (0..=LEVELS).map(|commit| format!("'pg@c{commit}'")).collect();
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = [{}]\nworkload = ['select-only']\nclients = [1]\n[run]\norder = 'bisect'\n\
+             seed = 3\nlink_order = false\nbuild_while_measuring = true\n[servers.pg]\nsource = 'postgres'\n",
+            levels.join(", ")
+        );
+        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        let mut random = Luck(1);
+        let mut schedule = BisectionSchedule::new(&plan, &[], &BTreeSet::new());
+        let (mut built, mut trials) = (BTreeSet::from([0, LEVELS]), Vec::new());
+        let (mut building, mut waited, mut sessions): (Option<(usize, usize)>, usize, usize) = (None, 0, 0);
+        loop {
+            if let Some((cell, _)) = building.take_if(|(_, until)| *until <= sessions + waited) {
+                built.insert(cell);
+            }
+            schedule.set_built(&built);
+            let wanted = schedule.next_build();
+            assert!(wanted.is_none_or(|cell| !built.contains(&cell)), "{wanted:?} is built");
+            building = building.or(wanted.map(|cell| (cell, sessions + waited + BUILD)));
+            if schedule.waits_for_build() {
+                waited += 1;
+                continue;
+            }
+            let next = schedule.next();
+            let [a, b] = next.as_slice() else { break };
+            assert!(built.contains(&b.trial.cell), "session {sessions}: {} is not built", b.trial.cell);
+            let level = if b.trial.cell >= 29 { 0.95 } else { 1.0 };
+            let mut first = trial(&plan, a, Ok(100_000.0));
+            first.paired.as_mut().unwrap().side = Side::A;
+            let second = trial(&plan, b, Ok(100_000.0 * level * random.next(0.03)));
+            for ended in [first, second] {
+                schedule.record(&ended);
+                trials.push(ended);
+            }
+            sessions += 1;
+            assert!(sessions < 2000, "it never ends");
+        }
+        assert_eq!(found(&plan, &trials), [29..=29]);
+        let measured = state(&plan, &trials).measured();
+        assert!(measured > 6 && waited < BUILD * measured / 2, "{measured} levels, waited {waited} sessions");
+    }
+
+    /// Draws ratios around 1.
+    struct Luck(u64);
+
+    impl Luck {
+        /// As far from 1 as a uniform variate of this standard deviation.
+        fn next(&mut self, sd: f64) -> f64 {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            1.0 + sd * 12.0_f64.sqrt() * ((self.0 >> 11) as f64 / (1_u64 << 53) as f64 - 0.5)
+        }
     }
 
     #[test]

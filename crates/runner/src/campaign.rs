@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 use collect::{Host, Perf};
@@ -19,6 +20,7 @@ use model::server::Source;
 use model::units::Span;
 use store::{Store, StoreError};
 
+use crate::background_build::BackgroundBuild;
 use crate::bisection::BisectionSchedule;
 use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
@@ -103,7 +105,12 @@ impl Campaign<'_> {
         if let Some(hook) = &hooks.before_campaign {
             hooks::run(hook, &env, self.interrupt).map_err(RunError::Hook)?;
         }
-        let outcome = self.run_trials(&mut *schedule, &turn);
+        let outcome = thread::scope(|scope| {
+            let is_wanted = self.plan.run.build_while_measuring;
+            let builds =
+                is_wanted.then(|| BackgroundBuild::new(scope, self.cache, self.plan, self.interrupt));
+            self.run_trials(&mut *schedule, &turn, builds)
+        });
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
         {
@@ -113,7 +120,12 @@ impl Campaign<'_> {
         Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
-    fn run_trials(&self, schedule: &mut dyn Schedule, turn: &Turn) -> Result<(), RunError> {
+    fn run_trials(
+        &self,
+        schedule: &mut dyn Schedule,
+        turn: &Turn,
+        mut builds: Option<BackgroundBuild<'_, '_>>,
+    ) -> Result<(), RunError> {
         // A fast check, made before servers are fetched and filled.
         let cells: Vec<&Cell> = self.first_cells().filter(|cell| self.host.runs(cell)).collect();
         let is_here = cells.iter().any(|cell| !cell.acceleration.is_virtual());
@@ -150,6 +162,15 @@ impl Campaign<'_> {
         let mut subjects = self.subjects();
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         loop {
+            if let Some(builds) = &mut builds {
+                schedule.set_built(builds.ended());
+                if let Some(name) = builds.proceed(schedule.next_build()) {
+                    self.notice(&format!("building {name} while sessions of others run"));
+                }
+                if schedule.waits_for_build() && builds.wait() && !self.interrupted() {
+                    continue;
+                }
+            }
             let trials = schedule.next();
             let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);

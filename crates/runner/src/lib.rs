@@ -6,7 +6,7 @@
 //!
 //! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether
 //! a cell needs more of them, [`outage`] waits for the end of what keeps trials from running, [`provision`] provides the levels of
-//! a bisection. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
+//! a bisection, [`background_build`] builds them while others are measured. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
 //! on it, with the user's [`hooks`]: [`load`] talks to the driver process, [`collect`] collects during the load,
 //! [`summary`] computes the load's figures; [`rig`] is the interface to server, driver and collectors, which tests
 //! replace. [`machines`] boots a virtual machine for a trial, which [`guest`] runs there; [`without_kernel`] is a trial
@@ -14,6 +14,7 @@
 //! store.
 
 mod alternation;
+mod background_build;
 mod bisection;
 pub mod campaign;
 pub mod campaign_file;

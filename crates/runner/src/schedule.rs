@@ -92,6 +92,19 @@ pub(crate) trait Schedule {
 
     /// The state of the comparison of a cell with its baseline; none unless trials are paired, and of a baseline.
     fn comparison(&self, cell: usize) -> Option<ComparisonState<'_>>;
+
+    /// Whether the next trials have to wait for the server that is being built.
+    fn waits_for_build(&self) -> bool {
+        false
+    }
+
+    /// The cell whose server is to be built while trials of others run.
+    fn next_build(&self) -> Option<usize> {
+        None
+    }
+
+    /// Notes the cells whose servers have been built so, or could not be.
+    fn set_built(&mut self, _: &BTreeSet<usize>) {}
 }
 
 /// The state of a comparison.

@@ -44,6 +44,13 @@ pub struct ProbeCost {
     pub session_s: f64,
 }
 
+impl ProbeCost {
+    /// This, or infinitely much, so that the position is not chosen.
+    pub fn only_if(self, can_be_chosen: bool) -> Self {
+        if can_be_chosen { self } else { Self { preparation_s: f64::INFINITY, ..self } }
+    }
+}
+
 /// Neighbouring positions of which any may have the step: no position between them can be measured.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Culprits {

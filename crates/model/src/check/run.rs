@@ -67,9 +67,13 @@ impl CheckedCampaign<'_> {
                 "expected `order = \"paired\"` next to it",
             ));
         }
-        let of_bisection = run.figure.as_ref().map(|given| ("figure", given.span()));
-        let of_bisection = of_bisection.or(run.confidence.as_ref().map(|given| ("confidence", given.span())));
-        let of_bisection = of_bisection.or(run.link_order.as_ref().map(|given| ("link_order", given.span())));
+        let of_bisection = [
+            run.figure.as_ref().map(|given| ("figure", given.span())),
+            run.confidence.as_ref().map(|given| ("confidence", given.span())),
+            run.link_order.as_ref().map(|given| ("link_order", given.span())),
+            run.build_while_measuring.as_ref().map(|given| ("build_while_measuring", given.span())),
+        ];
+        let of_bisection = of_bisection.into_iter().flatten().next();
         if let (false, Some((key, at))) = (order == Order::Bisect, of_bisection) {
             return Err(SpecError {
                 message: format!("`{key}` is for bisections"),
@@ -114,6 +118,7 @@ impl CheckedCampaign<'_> {
                 && compare == Some(Factor::Server)
                 && run.link_order.as_ref().is_none_or(|given| *given.get_ref())
                 && figure != Some(PairedFigure::ServerInstructions),
+            build_while_measuring: run.build_while_measuring.as_ref().is_some_and(|given| *given.get_ref()),
             max_time: run.max_time.as_ref().map(|given| *given.get_ref()),
             cpu_decides: run.cpu_decides.as_ref().is_some_and(|given| *given.get_ref()),
             retries: match &run.retries {

@@ -86,7 +86,7 @@ pub(crate) struct BisectArgs {
         conflicts_with_all = [
             "set", "good_set", "bad_set", "good_conf", "bad_conf", "kernels", "kernel", "good_args", "bad_args", "good_sysctl",
             "bad_sysctl", "select_only", "skip_some_updates", "builtin", "file", "define",
-            "dump", "scale", "clients", "rate", "metric", "margin", "cache_size", "profile", "tag", "notes", "seed", "print_campaign",
+            "dump", "scale", "clients", "rate", "metric", "margin", "build_while_measuring", "cache_size", "profile", "tag", "notes", "seed", "print_campaign",
         ]
     )]
     run: Option<String>,
@@ -123,6 +123,10 @@ pub(crate) struct BisectArgs {
     /// Time for the sessions: the last one begins before it is over [default: no limit]
     #[arg(long, value_name = "TIME", help_heading = "Decision")]
     max_time: Option<Span>,
+
+    /// Build the next commit while sessions of others run: this takes less time, and may disturb them
+    #[arg(long, help_heading = "Run")]
+    build_while_measuring: bool,
 
     /// Size of all builds in the cache, such as 20GB: before a new one, the least recently used are removed, unless they are in use
     /// [default: PGDYNO_BUILDS_MAX, else no limit]
@@ -247,7 +251,12 @@ impl BisectArgs {
             FigureName::ServerInstructions => PairedFigure::ServerInstructions,
             FigureName::Instructions => PairedFigure::Instructions,
         });
-        Search { figure: figure.or(default), confidence: self.confidence, max_time: self.max_time }
+        Search {
+            figure: figure.or(default),
+            confidence: self.confidence,
+            build_while_measuring: self.build_while_measuring,
+            max_time: self.max_time,
+        }
     }
 
     /// The ends that the command line names.

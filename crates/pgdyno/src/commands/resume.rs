@@ -83,8 +83,7 @@ impl ResumeArgs {
             if insecure_mirror {
                 server::allow_insecure_mirror();
             }
-            let run =
-                CampaignRun { file: &file, run: &journaled.run, trials: &[], strict, allow_concurrent };
+            let run = CampaignRun { file: &file, run: &journaled.run, trials: &[], strict, allow_concurrent };
             return continue_after_boot(run, journaled.journal, &root, format);
         }
         // A trial that can't be read is missing, and runs again.

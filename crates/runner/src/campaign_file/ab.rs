@@ -96,6 +96,8 @@ pub struct Search {
     pub figure: Option<PairedFigure>,
     /// Probability at which a side is named; none for the default.
     pub confidence: Option<Share>,
+    /// Whether the next side is built while sessions of others run.
+    pub build_while_measuring: bool,
     /// The time of the sessions; none without a limit.
     pub max_time: Option<Span>,
 }
@@ -216,12 +218,13 @@ impl Comparison {
                     text += "cpu_decides = true\n";
                 }
             }
-            Method::Bisect(Search { figure, confidence, max_time }) => {
+            Method::Bisect(Search { figure, confidence, build_while_measuring, max_time }) => {
                 text += "order = \"bisect\"\n";
                 let figure = figure.map(|figure| format!("figure = \"{}\"\n", figure.as_str()));
                 let confidence = confidence.map(|share| format!("confidence = \"{}\"\n", percent(share)));
                 let max_time = max_time.map(|time| format!("max_time = \"{time}\"\n"));
-                text.extend([figure, confidence, max_time].into_iter().flatten());
+                let builds = build_while_measuring.then(|| "build_while_measuring = true\n".to_owned());
+                text.extend([figure, confidence, builds, max_time].into_iter().flatten());
             }
             Method::Count => text += &format!("repeats = {COUNTED_REPEATS}\n"),
         }

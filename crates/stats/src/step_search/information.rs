@@ -28,10 +28,11 @@ const KNOWN: f64 = 0.25;
 const SLOWER: f64 = 1.3;
 
 impl StepSearch {
-    /// The position whose next session has the most expected information per second; none if no session would tell more.
+    /// The position whose next session has the most expected information per second; none if no session would tell more. A position
+    /// of infinite cost is not chosen.
     pub fn next(&self, posterior: &StepPosterior, cost: impl Fn(usize) -> ProbeCost) -> Option<usize> {
-        let (position, _) = self.best(posterior, cost)?;
-        (self.information(posterior, position, 1.0) > LEAST).then_some(position)
+        let (position, rate) = self.best(posterior, cost)?;
+        (rate > 0.0 && self.information(posterior, position, 1.0) > LEAST).then_some(position)
     }
 
     /// Rough time until the places are known, in seconds: what is not known yet, at the information per second of the next session.
