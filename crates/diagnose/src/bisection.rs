@@ -23,6 +23,9 @@ use crate::gates::{INTERRUPTED, NO_KERNEL, NO_SERVER};
 /// Assumed cost of a server or kernel that is measured for the first time, as long as none is known.
 const BUILD_S: f64 = 60.0;
 const DOWNLOAD_S: f64 = 10.0;
+/// The same for a data set of another catalog than those before: `initdb`, and each unit of pgbench's scale.
+const INITDB_S: f64 = 3.0;
+const SCALE_S: f64 = 0.15;
 /// The same for a session.
 const SESSION_S: f64 = 3.0;
 /// Gates that leave comparisons by the driver's figures without a verdict, if they make at least half of the trials of both sides
@@ -57,6 +60,9 @@ pub struct Bisection {
     builds_apart: bool,
     /// Cells whose servers have been built so, or could not be.
     built: BTreeSet<usize>,
+    /// What the data set of each cell depends on, next to the campaign; none if unknown.
+    data: Vec<Option<String>>,
+    scale: u32,
 }
 
 /// A position.
@@ -72,6 +78,8 @@ pub struct Position {
     pub unavailable: Option<String>,
     /// Time from the end of the session before until its first one began, in seconds.
     preparation_s: Option<f64>,
+    /// Whether that was also the time of its data set, as no position before had the same one.
+    filled_data: bool,
     /// Mean length of its sessions, in seconds.
     session_s: Option<f64>,
     /// Whether it has to be built.
@@ -175,6 +183,8 @@ impl Bisection {
             search: None,
             builds_apart: plan.run.build_while_measuring,
             built: BTreeSet::new(),
+            data: vec![None; plan.cells.len()],
+            scale: plan.cells[baseline].scale,
         })
     }
 
@@ -222,12 +232,19 @@ impl Bisection {
         }
     }
 
+    /// Notes what the data set of each cell of the plan depends on: cells of the same share it. None if unknown.
+    pub fn set_data(&mut self, data: Vec<Option<String>>) {
+        self.data = data;
+        self.update_positions();
+    }
+
     /// Fills in what the sessions show of each position.
     fn update_positions(&mut self) {
         for position in &mut self.positions {
             *position = Position { cell: position.cell, is_build: position.is_build, ..Position::default() };
         }
         let mut ended_before: Option<Timestamp> = None;
+        let mut filled = BTreeSet::from([self.data[self.positions[0].cell].clone()]);
         let mut lengths: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
         for session in self.sessions.values() {
             let gap = ended_before.zip(session.span).map(|(before, (started, _))| seconds(before, started));
@@ -243,6 +260,7 @@ impl Bisection {
                 let position = &mut self.positions[number];
                 if position.log_ratios.is_empty() {
                     position.preparation_s = gap.filter(|gap| *gap < LONGEST_PREPARATION_S);
+                    position.filled_data = filled.insert(self.data[position.cell].clone());
                 }
                 position.failures = 0;
                 position.log_ratios.push(log_ratio);
@@ -423,22 +441,39 @@ impl Bisection {
 
     /// Expected cost of measuring at a position: as long as the others took.
     fn cost(&self, position: usize) -> ProbeCost {
-        let median = |of: fn(&Position) -> Option<f64>| {
-            let mut known: Vec<f64> = self.positions.iter().filter_map(of).collect();
-            known.sort_by(f64::total_cmp);
-            known.get(known.len() / 2).copied()
-        };
         let state = &self.positions[position];
         if state.unavailable.is_some() {
             return ProbeCost { preparation_s: f64::INFINITY, session_s: SESSION_S };
         }
-        let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
-        let preparation_s = match state.log_ratios.is_empty() && !self.built.contains(&state.cell) {
-            true => median(|other| other.preparation_s).unwrap_or(assumed),
-            false => 0.0,
+        let session_s = median(self.positions.iter().filter_map(|other| other.session_s));
+        let session_s = session_s.unwrap_or(SESSION_S).max(0.1);
+        if !state.log_ratios.is_empty() {
+            return ProbeCost { preparation_s: 0.0, session_s };
+        }
+        let took = |with_data: bool| {
+            let others = self.positions.iter().filter(|other| other.filled_data == with_data);
+            median(others.filter_map(|other| other.preparation_s))
         };
-        ProbeCost { preparation_s, session_s: median(|other| other.session_s).unwrap_or(SESSION_S).max(0.1) }
+        let is_of_same_data = |other: &Position| self.data[other.cell] == self.data[state.cell];
+        let mut measured = self.positions.iter().enumerate();
+        let has_data =
+            measured.any(|(at, other)| (at == 0 || !other.log_ratios.is_empty()) && is_of_same_data(other));
+        let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
+        let build_s = if self.built.contains(&state.cell) { 0.0 } else { took(false).unwrap_or(assumed) };
+        let data_s = match (has_data, took(true).zip(took(false))) {
+            (true, _) => 0.0,
+            (false, Some((with_data, without))) => (with_data - without).max(0.0),
+            (false, None) => INITDB_S + SCALE_S * f64::from(self.scale),
+        };
+        ProbeCost { preparation_s: build_s + data_s, session_s }
     }
+}
+
+/// The median; of an even number, the greater one of both in the middle.
+fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
 }
 
 /// Why a trial has no figures; none if it has, if the user interrupted it, and of an earlier command if it can be tried again.

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::thread;
 
 /// Options that a repository cannot override: no fetching, since a remote may be a command (`ext::`), no hooks, and no
 /// file system monitor.
@@ -27,14 +28,19 @@ pub fn read(repository: &Path, arguments: &[&str], input: &str) -> io::Result<Op
     // Regardless of the repository's owner, and without refreshing its index.
     git.args(["-c", "safe.directory=*"]).args(arguments).env("GIT_OPTIONAL_LOCKS", "0");
     let mut git = git.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    if let Some(mut stdin) = git.stdin.take() {
-        match stdin.write_all(input.as_bytes()) {
-            // It may not read all of it.
-            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
-            _ => {}
-        }
+    let stdin = git.stdin.take();
+    // At the same time, as either may be longer than a pipe holds.
+    let (written, output) = thread::scope(|scope| {
+        let writer = scope.spawn(|| stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input.as_bytes())));
+        let output = git.wait_with_output();
+        (writer.join().unwrap_or(Ok(())), output)
+    });
+    match written {
+        // It may not read all of it.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => return Err(error),
+        _ => {}
     }
-    let output = git.wait_with_output()?;
+    let output = output?;
     let text = String::from_utf8_lossy(&output.stdout).trim_end().to_owned();
     Ok(output.status.success().then_some(text))
 }

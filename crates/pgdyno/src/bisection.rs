@@ -12,7 +12,6 @@ use model::server::{Source, commit_of};
 use model::units::Rate;
 use plaintext::figures::counted;
 use report::bisect::{Document, text};
-use runner::campaign::RunOutcome;
 use runner::campaign_file::{new_basis, workloads_of};
 use store::Store;
 
@@ -72,27 +71,23 @@ fn search_levels(
         Err(error) if says_all(error) => Ok(None),
         _ => answer(run, store, format),
     };
-    let answer = match (outcome, answer) {
-        (Ok(RunOutcome { interrupted: false, .. }), Err(error)) => return Err(error),
-        (outcome, answer) => {
-            let answer = answer.ok().flatten();
-            documents.extend(answer.as_ref().map(Document::new));
-            let outcome = outcome?;
-            note(&closing_lines(&outcome, store.root()));
-            if outcome.interrupted {
-                return Ok(Exit::Interrupted);
-            }
-            let Some(answer) = answer else { return Ok(exit(&outcome)) };
-            answer
-        }
-    };
+    // The terminal may have been closed, which interrupts the run.
+    let is_incomplete = outcome.as_ref().map_or(true, |outcome| outcome.interrupted);
+    let answer = if is_incomplete { answer.unwrap_or_default() } else { answer? };
+    documents.extend(answer.as_ref().map(Document::new));
+    let outcome = outcome?;
+    note(&closing_lines(&outcome, store.root()));
+    if outcome.interrupted {
+        return Ok(Exit::Interrupted);
+    }
+    let Some(answer) = answer else { return Ok(exit(&outcome)) };
     let mut ended = match answer.state {
         BisectionState::Found | BisectionState::NothingToFind => Exit::Ok,
         BisectionState::EndsOpen | BisectionState::Searching | BisectionState::NoVerdict => {
             Exit::UndecidedGate
         }
     };
-    for merge in merges(&run.file.plan, &answer)? {
+    for merge in merges(&run.file.plan, &answer) {
         note(&entering_merge(&merge.commit, merge.levels.len() - 1));
         let mut merged = Vec::new();
         let inner = search_merge(run, &merge, store, format, &mut merged);
@@ -125,7 +120,7 @@ struct Merge {
 }
 
 /// The merges among the changes that were found, except those that brought nothing which could have changed the programs.
-fn merges(plan: &Plan, answer: &Bisection) -> anyhow::Result<Vec<Merge>> {
+fn merges(plan: &Plan, answer: &Bisection) -> Vec<Merge> {
     let mut merges = Vec::new();
     for found in answer.changes.iter().filter(|found| found.first == found.last) {
         let Some(level) = answer.levels.get(found.first) else { continue };
@@ -133,7 +128,11 @@ fn merges(plan: &Plan, answer: &Bisection) -> anyhow::Result<Vec<Merge>> {
         let Some(Source::Build(build)) = server.map(|server| &server.source) else { continue };
         // Other servers of commits have names and tables of their own.
         let (Some((name, _)), Some(git_ref)) = (commit_of(&level.name), &build.git_ref) else { continue };
-        let Some(mut commits) = server::commits_of_merge(&build.location, git_ref)? else { continue };
+        let commits = server::commits_of_merge(&build.location, git_ref).unwrap_or_else(|error| {
+            note(&format!("whether {} is a merge is not known: {error}\n", level.short));
+            None
+        });
+        let Some(mut commits) = commits else { continue };
         commits.retain(|commit| commit.can_change_programs);
         if commits.len() > 1 {
             merges.push(Merge {
@@ -143,7 +142,7 @@ fn merges(plan: &Plan, answer: &Bisection) -> anyhow::Result<Vec<Merge>> {
             });
         }
     }
-    Ok(merges)
+    merges
 }
 
 /// Searches the commits of a merge: in a new run, or in the one that an earlier command began.

@@ -402,10 +402,17 @@ fn from_a_merge_the_search_goes_on_to_its_commits() {
     source("first, slow, topic, more\n");
     git(&repository, &["commit", "-qam", "After it"]);
     let (merge, culprit) = (id(&repository, "HEAD~1"), id(&repository, "topic~1"));
-    let arguments =
-        ["HEAD~3", "HEAD", "--repo", "postgres", "--metric", "throughput", "--build-while-measuring"];
-    let (code, shown) = bisect(&bench, &arguments);
-    assert_eq!(code, 0, "{shown}");
+    let arguments = [
+        &["bisect", "HEAD~3", "HEAD", "--repo", "postgres", "--metric", "throughput"][..],
+        &["--build-while-measuring", "--print-campaign"],
+        &READS[..],
+    ];
+    let campaign = String::from_utf8(bench.pgdyno(&arguments.concat()).stdout).unwrap();
+    let campaign = campaign.replace("order = \"bisect\"\n", "order = \"bisect\"\nlink_order = false\n");
+    fs::write(bench.path().join("campaign.toml"), campaign).unwrap();
+    let output = bench.pgdyno(&["run", "campaign.toml", "--allow-concurrent"]);
+    let shown = text(&output);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
     let result = joined(&shown);
     let built = format!("building postgres@{merge} while sessions of others run");
     assert!(result.contains(&built), "{shown}");

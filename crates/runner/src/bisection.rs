@@ -129,6 +129,12 @@ impl Schedule for BisectionSchedule<'_> {
         self.state.as_ref().filter(|_| !self.sessions.is_out_of_time()).and_then(Bisection::next_build)
     }
 
+    fn set_data(&mut self, data: Vec<Option<String>>) {
+        if let Some(state) = &mut self.state {
+            state.set_data(data);
+        }
+    }
+
     fn set_built(&mut self, cells: &BTreeSet<usize>) {
         if let Some(state) = &mut self.state {
             state.set_built(cells);
@@ -315,6 +321,37 @@ mod tests {
         assert_eq!(found(&plan, &trials), [29..=29]);
         let measured = state(&plan, &trials).measured();
         assert!(measured > 6 && waited < BUILD * measured / 2, "{measured} levels, waited {waited} sessions");
+    }
+
+    #[test]
+    fn a_commit_whose_data_exist_is_measured_before_those_whose_data_take_long() {
+        let levels: Vec<String> = (0..=LEVELS).map(|commit| format!("'pg@c{commit}'")).collect();
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = [{}]\nworkload = ['select-only']\nclients = [1]\nscale = [10000]\n\
+             [run]\norder = 'bisect'\nseed = 3\n[servers.pg]\nsource = 'postgres'\n",
+            levels.join(", ")
+        );
+        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        let is_shared = |cell: usize| cell == 0 || (12..15).contains(&cell);
+        let data = |cell| {
+            let own = if is_shared(cell) { 0 } else { cell };
+            (cell <= LEVELS).then(|| own.to_string())
+        };
+        let mut schedule = BisectionSchedule::new(&plan, &[], &BTreeSet::new());
+        let mut luck = Luck(1);
+        let mut next = || {
+            let next = schedule.next();
+            let [a, b] = next.as_slice() else { panic!("it has ended") };
+            let mut first = trial(&plan, a, Ok(100_000.0));
+            first.paired.as_mut().unwrap().side = Side::A;
+            let level = if b.trial.cell >= 14 { 0.9 } else { 1.0 };
+            let second = trial(&plan, b, Ok(100_000.0 * level * luck.next(0.02)));
+            schedule.set_data((0..plan.cells.len()).map(data).collect());
+            [first, second].iter().for_each(|trial| schedule.record(trial));
+            b.trial.cell
+        };
+        let probe = (0..50).map(|_| next()).find(|cell| *cell != LEVELS).unwrap();
+        assert!(is_shared(probe), "{probe}");
     }
 
     /// Draws ratios around 1.

@@ -1,6 +1,6 @@
 //! Runs a plan, trial after trial.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -160,6 +160,7 @@ impl Campaign<'_> {
         let mut any_loaded = false;
         // In the first bundle, as they are many, and the same for all.
         let mut subjects = self.subjects();
+        schedule.set_data(self.data());
         let mut pace = Pace { begun: Instant::now(), estimated: 0 };
         loop {
             if let Some(builds) = &mut builds {
@@ -291,15 +292,36 @@ impl Campaign<'_> {
 
     /// The subjects of a bisection's commits, also of those that will not be built.
     fn subjects(&self) -> Option<Log> {
+        let (repository, names) = self.commits()?;
+        let text = server::commit_subjects(repository, &names)?;
+        Some(Log { name: COMMITS_LOG.to_owned(), text })
+    }
+
+    /// What the data sets of a bisection's commits depend on, by cell; none if unknown, and of other cells.
+    fn data(&self) -> Vec<Option<String>> {
+        let of_commits: BTreeMap<&str, String> = self
+            .commits()
+            .and_then(|(repository, names)| {
+                let catalogs = server::commit_catalogs(repository, &names)?;
+                Some(names.into_iter().zip(catalogs).collect())
+            })
+            .unwrap_or_default();
+        let of_cell = |cell: &Cell| match &self.plan.server(cell)?.source {
+            Source::Build(build) => of_commits.get(build.git_ref.as_deref()?).cloned(),
+            _ => None,
+        };
+        self.plan.cells.iter().map(of_cell).collect()
+    }
+
+    /// The repository of a bisection's commits, and their names; none if there are none.
+    fn commits(&self) -> Option<(&Path, Vec<&str>)> {
         let builds = self.plan.servers.iter().filter_map(|server| match &server.source {
             Source::Build(build) if self.plan.run.order == Order::Bisect => Some(build),
             _ => None,
         });
         let repository = &builds.clone().next()?.location;
         let names = builds.filter(|build| build.location == *repository);
-        let names: Vec<&str> = names.filter_map(|build| build.git_ref.as_deref()).collect();
-        let text = server::commit_subjects(repository, &names)?;
-        Some(Log { name: COMMITS_LOG.to_owned(), text })
+        Some((repository, names.filter_map(|build| build.git_ref.as_deref()).collect()))
     }
 
     /// Reports the begin of a trial.

@@ -103,6 +103,9 @@ pub(crate) trait Schedule {
         None
     }
 
+    /// Notes what the data set of each cell depends on, next to the campaign: cells of the same share it. None if unknown.
+    fn set_data(&mut self, _: Vec<Option<String>>) {}
+
     /// Notes the cells whose servers have been built so, or could not be.
     fn set_built(&mut self, _: &BTreeSet<usize>) {}
 }

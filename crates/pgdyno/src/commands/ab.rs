@@ -235,7 +235,7 @@ impl AbArgs {
         }
         let run = file.new_run(&[]);
         let allow_concurrent = self.allow_concurrent;
-        let trials = CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent };
+        let trials = CampaignRun { file, run: &run, trials: &[], strict: false, allow_concurrent };
         let outcome = trials.measure(store)?;
         Ok((run, outcome))
     }

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
-pub use commit_text::{commit_subjects, commit_text};
+pub use commit_text::{commit_catalogs, commit_subjects, commit_text};
 pub use commits::{RangeCommit, commits_between, commits_of_merge};
 use content::Content;
 pub use content::commit;
