@@ -6,7 +6,6 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use host::Cache;
-use model::plan::Order;
 use model::record::{Run, Trial};
 use plaintext::table::Format;
 use runner::campaign::{Campaign, RunOutcome};
@@ -15,10 +14,9 @@ use runner::reboots::Reboots;
 use runner::{HostContext, Progress, RunError};
 use store::Store;
 
-use crate::bisection::{self, BisectionFormat};
 use crate::exit::Exit;
 use crate::interrupt;
-use crate::output::{note, print, terminal};
+use crate::output::{print, terminal};
 use crate::progress::CampaignProgress;
 use crate::reading::Reading;
 
@@ -38,29 +36,6 @@ pub(crate) struct CampaignRun<'a> {
 }
 
 impl CampaignRun<'_> {
-    /// Runs the remaining trials, and prints the tables or the answer.
-    ///
-    /// # Errors
-    /// As [`CampaignRun::measure`].
-    pub(crate) fn execute(self, store: &Store, format: Format) -> anyhow::Result<Exit> {
-        if self.file.plan.run.order == Order::Bisect {
-            let format = if format == Format::Json { BisectionFormat::Json } else { BisectionFormat::Table };
-            return bisection::search(self, store, format);
-        }
-        let outcome = self.measure(store);
-        let printed = match &outcome {
-            Err(error) if says_all(error) => Ok(()),
-            _ => print_tables(store, self.run, format),
-        };
-        let outcome = outcome?;
-        // The terminal may have been closed, which interrupts the run.
-        if !outcome.interrupted {
-            printed?;
-        }
-        note(&closing_lines(&outcome, store.root()));
-        Ok(exit(&outcome))
-    }
-
     /// Runs the remaining trials.
     ///
     /// # Errors

@@ -15,6 +15,7 @@ mod progress;
 mod reading;
 mod reboot_args;
 mod result_output;
+mod run_and_print;
 mod snippet;
 mod store_arg;
 

@@ -14,6 +14,7 @@ use crate::campaign_run::{CampaignRun, closing_lines, exit, print_tables};
 use crate::exit::{Exit, Usage};
 use crate::interrupt;
 use crate::output::{note, print};
+use crate::run_and_print::run_and_print;
 
 /// `--kernels-by-reboot`, for the commands that run campaigns.
 #[derive(Debug, Args)]
@@ -61,7 +62,7 @@ impl RebootArgs {
     /// `file` is the campaign file, `root` the directory of the store.
     ///
     /// # Errors
-    /// The machine can't boot these kernels, the user declines, or as [`CampaignRun::execute`].
+    /// The machine can't boot these kernels, the user declines, or as [`run_and_print`].
     pub(crate) fn begin(
         &self,
         run: CampaignRun<'_>,
@@ -77,7 +78,7 @@ impl RebootArgs {
             if self.dry_run {
                 return Ok(Exit::Ok);
             }
-            return run.execute(&Store::open(root)?, format);
+            return run_and_print(run, &Store::open(root)?, format);
         };
         if self.dry_run {
             print(&preparation.steps()?)?;

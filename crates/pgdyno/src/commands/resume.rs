@@ -16,6 +16,7 @@ use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
 use crate::reboot_args::{RebootArgs, continue_after_boot};
+use crate::run_and_print::run_and_print;
 use crate::store_arg::StoreArg;
 
 /// Continue a campaign where it stopped: after Ctrl-C, a crash, a reboot, or under another kernel
@@ -109,7 +110,7 @@ impl ResumeArgs {
         if self.reboots.is_given() {
             return self.reboots.begin(run, path, &root, format);
         }
-        run.execute(&store, format)
+        run_and_print(run, &store, format)
     }
 
     /// The text of FILE, if it is given.

@@ -12,6 +12,7 @@ use crate::exit::Exit;
 use crate::output::{FormatArg, note};
 use crate::progress::PreparationProgress;
 use crate::reboot_args::RebootArgs;
+use crate::run_and_print::run_and_print;
 use crate::store_arg::StoreArg;
 
 /// Run a campaign: store each trial as a bundle, then print the tables
@@ -76,6 +77,6 @@ impl RunArgs {
         if boots_kernels {
             return self.reboots.begin(run, &self.campaign.path, &root, self.format.get());
         }
-        run.execute(&Store::open(&root)?, self.format.get())
+        run_and_print(run, &Store::open(&root)?, self.format.get())
     }
 }
