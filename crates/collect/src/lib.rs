@@ -30,6 +30,6 @@ pub use environment::Host;
 pub use error::{CollectError, ProfileError, RecordingProblem};
 pub use fitness::{activity, fitness};
 pub use load_clock::Window;
-pub use os::{Backends, Machine, Processes, ServerCpu, ServerInstructions, Watched};
+pub use os::{Backends, Machine, Processes, ServerCpu, ServerInstructions, Watched, dropped_datagrams};
 pub use profile::Perf;
 pub use reading::{Reading, Source, Value};

@@ -24,6 +24,7 @@ mod threads;
 mod watched;
 
 pub use machine::Machine;
+pub use network::dropped_datagrams;
 pub use processes::Processes;
 pub(crate) use roster::Roster;
 pub use server_cpu::ServerCpu;

@@ -62,6 +62,8 @@ pub struct Observation<'a> {
     pub accounting: Accounting,
     /// Whether autovacuum was on: its workers' commits are counted with the load's. `None` if unknown.
     pub autovacuum: Option<bool>,
+    /// Datagrams that the kernel dropped during the load of a server whose sessions report their commits by datagrams.
+    pub lost_statistics: u64,
     /// Results; `None` if no load ran.
     pub summary: Option<&'a Summary>,
     /// The load per second.

@@ -5,9 +5,10 @@
 mod support;
 
 use std::fs;
+use std::time::Duration;
 
 use model::record::Status;
-use support::{Bench, text};
+use support::{Bench, signal, text, wait_until};
 
 /// A campaign with the files of its workloads.
 fn bench(campaign: &str, files: &[(&str, &str)]) -> Bench {
@@ -92,6 +93,30 @@ fn the_commits_of_every_kind_of_script_are_the_servers() {
     assert!(count("statements") > 1.5, "{}", count("statements"));
     let record = bench.store().load(&trials[0].id).unwrap();
     assert!(!record.intervals.is_empty());
+}
+
+/// Sessions of servers before PostgreSQL 15 send their statistics to a process of the server, which is stopped here for a while.
+#[test]
+fn statistics_that_the_kernel_dropped_make_no_trial_invalid() {
+    let campaign = "name = 'lost'\n[factors]\nserver = ['9.6']\nworkload = ['connect']\nclients = [8]\n\
+         [run]\nduration = '6s'\nrepeats = 1\nretries = 0\nseed = 1\n";
+    let bench = Bench::new(campaign);
+    let running = bench.start();
+    let find = |name: &str| running.process_tree().into_iter().find(|one| one.command.contains(name));
+    wait_until("the load runs", || find("pgdyno driver").is_some() && find("stats collector").is_some());
+    let collector = find("stats collector").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    signal(collector.pid, libc::SIGSTOP);
+    std::thread::sleep(Duration::from_secs(3));
+    signal(collector.pid, libc::SIGCONT);
+    let (status, shown) = running.end();
+    let trial = bench.trials().remove(0);
+    let (surplus, findings) = (trial.accounting.surplus().unwrap(), &trial.validity.findings);
+    assert!(surplus < 0, "nothing was dropped: {:?}", trial.accounting);
+    let finding = findings.iter().find(|finding| finding.gate == "transaction-count").unwrap();
+    assert_eq!(finding.status, Status::Valid, "{finding:?}");
+    assert!(finding.evidence.contains(" fewer; the kernel dropped "), "{finding:?}");
+    assert_eq!(status, Some(0), "{shown}");
 }
 
 #[test]

@@ -9,6 +9,14 @@ use super::kernel_file::KernelFile;
 use crate::Reading;
 use crate::root::Root;
 
+/// Datagrams that the kernel dropped since the host booted, as their receivers did not keep up. Source: proc(5), `/proc/net/snmp`
+/// and `snmp6`. None if unknown.
+pub fn dropped_datagrams() -> Option<u64> {
+    let over_ipv4 = procfs::net::snmp().ok()?.udp_rcvbuf_errors;
+    // Not every kernel has IPv6.
+    Some(over_ipv4 + procfs::net::snmp6().map_or(0, |counters| counters.udp_rcvbuf_errors))
+}
+
 /// All interfaces, in one file.
 #[derive(Debug)]
 pub(super) struct Network {

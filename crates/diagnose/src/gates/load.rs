@@ -103,6 +103,11 @@ fn transaction_count(observed: &Observation) -> Option<GateFinding> {
         1.. if accounting.has_unreported_commits => Some(noted(format!(
             "{counts}: {surplus} more, not comparable: CALL, DO and parallel workers commit without reporting it"
         ))),
+        // A session may report several commits at once.
+        ..0 if observed.lost_statistics > 0 => Some(noted(format!(
+            "{counts}: {} fewer; the kernel dropped {} datagrams, by which servers before PostgreSQL 15 count commits",
+            -surplus, observed.lost_statistics
+        ))),
         ..0 => Some(
             invalid(format!("{counts}: {} fewer", -surplus))
                 .with_advice("this is a bug in pgdyno or the server: please report it"),
@@ -178,6 +183,9 @@ mod tests {
         };
         let found = |status| (status, vec!["transaction-count"]);
         assert_eq!(with(20_507, true), found(Status::Invalid), "a transaction the server never saw");
+        let accounting = Accounting { server_commits: Some(20_507), ..trial.observed().accounting };
+        let dropped = Observation { accounting, lost_statistics: 2, ..trial.observed() };
+        assert_eq!(gates(&dropped), found(Status::Valid), "lost on the way, noted");
         assert_eq!(with(20_509, false), found(Status::Suspect), "someone else's commit");
         assert_eq!(with(20_515, true), found(Status::Valid), "autovacuum's, noted");
         assert_eq!(with(25_000, true), found(Status::Suspect), "too many for autovacuum");

@@ -35,6 +35,8 @@ pub(super) struct Measured {
     pub(super) load: LoadResult,
     pub(super) collected: Collected,
     pub(super) accounting: Accounting,
+    /// Messages about commits that may have been lost on their way to the server's statistics.
+    pub(super) lost_statistics: u64,
 }
 
 /// State of a server.
@@ -87,6 +89,9 @@ pub(super) fn measure(
         has_hidden_processes: server.has_hidden_processes(),
         has_other_side: context.side.is_some(),
     });
+    // Sessions of such a server send their statistics in datagrams.
+    let dropped = || collect::dropped_datagrams().filter(|_| before.has_delayed_statistics());
+    let dropped_before = dropped();
     let postmaster = server.pid().filter(|_| context.side.is_some());
     let mut server_cpu = postmaster.and_then(ServerCpu::new);
     let mut server_instructions = postmaster.and_then(ServerInstructions::new);
@@ -109,7 +114,9 @@ pub(super) fn measure(
     }
     let collected = collectors.finish(context.interrupt);
     let accounting = account(server, cell, &before, &collected, load.outcome.as_ref());
-    Ok(Measured { before, load, collected, accounting })
+    let lost = dropped_before.zip(dropped()).map(|(before, after)| after.saturating_sub(before));
+    let lost_statistics = lost.unwrap_or_default();
+    Ok(Measured { before, load, collected, accounting, lost_statistics })
 }
 
 impl Measured {

@@ -14,6 +14,7 @@ use model::units::Rate;
 
 use diagnose::{Observation, judge};
 
+use super::measure::Measured;
 use super::{ActiveTrial, FinishedTrial, Results};
 use crate::load::LoadResult;
 use crate::outage::TrialOutage;
@@ -23,8 +24,7 @@ use crate::summary;
 pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     let (plan, cell, next) = (trial.context.plan, trial.cell, trial.next);
     let Results { environment, server_build, prepared, measured, concluded, logs } = results;
-    let (before, mut load, collected, accounting) =
-        (measured.before, measured.load, measured.collected, measured.accounting);
+    let Measured { before, mut load, collected, accounting, lost_statistics } = measured;
     let paired = trial.context.side.map(|side| PairedTrial {
         session: next.trial.repeat,
         side: side.side(),
@@ -74,6 +74,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         deaths: &load.deaths,
         accounting,
         autovacuum: before.setting("autovacuum").map(|value| value == "on"),
+        lost_statistics,
         summary: summary.as_ref(),
         intervals: &load.intervals,
         window: summary
