@@ -29,6 +29,8 @@ pub(crate) struct History {
     outliers: f64,
     drift_per_hour: f64,
     built: BTreeSet<usize>,
+    /// What is built while sessions run, and when it is.
+    building: Option<(usize, f64)>,
     /// Number of sessions.
     pub(crate) sessions: usize,
     /// Time so far.
@@ -66,6 +68,7 @@ impl History {
             outliers: condition.outliers,
             drift_per_hour: condition.drift_per_hour,
             built: BTreeSet::new(),
+            building: None,
             sessions: 0,
             seconds: 0.0,
         }
@@ -77,6 +80,19 @@ impl History {
             self.seconds += BUILD_S;
         }
         !self.unbuildable[position]
+    }
+
+    /// Begins to build a commit while sessions run, unless one is being built.
+    pub(crate) fn begin_build(&mut self, position: usize) {
+        self.building = self.building.or(Some((position, self.seconds + BUILD_S)));
+    }
+
+    /// Returns the commit whose build has ended; if `waits`, waits until it has.
+    pub(crate) fn ended_build(&mut self, waits: bool) -> Option<usize> {
+        let (position, at) = self.building.take_if(|(_, at)| waits || *at <= self.seconds)?;
+        self.seconds = self.seconds.max(at);
+        self.built.insert(position);
+        Some(position)
     }
 
     /// Whether a commit is built.

@@ -64,8 +64,11 @@ fn main() -> io::Result<()> {
     writeln!(out, "| simulated | method | right | wrong | commits measured | sessions | time |")?;
     writeln!(out, "|---|---|---:|---:|---:|---:|---:|")?;
     for condition in CONDITIONS.iter().filter(|condition| condition.name.contains(&*options.only)) {
-        let methods: [(&str, Method); 2] =
-            [("posterior", search::run), ("threshold, 3 runs", threshold::run)];
+        let methods: [(&str, Method); 3] = [
+            ("posterior", search::run),
+            ("posterior, building while measuring", search::run_with_builds_apart),
+            ("threshold, 3 runs", threshold::run),
+        ];
         for (name, method) in methods {
             let outcomes = simulate(condition, method, options.times as usize, options.seed);
             writeln!(out, "{}", row(condition.name, name, &outcomes))?;

@@ -13,9 +13,21 @@ const CONFIDENCE: f64 = 0.95;
 const MAX_SESSIONS: usize = 3000;
 
 pub(crate) fn run(history: &mut History) -> Outcome {
+    search(history, false)
+}
+
+/// As with `--build-while-measuring`; builds do not disturb sessions here.
+pub(crate) fn run_with_builds_apart(history: &mut History) -> Outcome {
+    search(history, true)
+}
+
+fn search(history: &mut History, builds_apart: bool) -> Outcome {
     let mut ends = PairedSequence::new(MARGIN, 1);
     history.build(0);
     history.build(COMMITS);
+    if builds_apart {
+        history.begin_build(COMMITS / 2);
+    }
     while ends.verdict().is_open() && history.sessions < MAX_SESSIONS {
         ends.add(history.pair(COMMITS));
     }
@@ -23,20 +35,38 @@ pub(crate) fn run(history: &mut History) -> Outcome {
         return outcome(history, None);
     }
     let mut search = StepSearch::new(COMMITS, ends.log_ratios());
+    let mut waits = false;
     loop {
+        if let Some(ended) = history.ended_build(std::mem::take(&mut waits))
+            && !history.build(ended)
+        {
+            search.exclude(ended);
+        }
         let posterior = search.posterior();
         let found = search.found(&posterior, CONFIDENCE);
         if found.is_some() || history.sessions >= MAX_SESSIONS {
             return outcome(history, found.map(|found| found.into_iter().map(|of| of.positions).collect()));
         }
+        let is_built = |position: usize| history.is_built(position);
         let cost = |position: usize| ProbeCost {
-            preparation_s: if history.is_built(position) { 0.0 } else { BUILD_S },
+            preparation_s: if is_built(position) { 0.0 } else { BUILD_S },
             session_s: SESSION_S,
         };
-        let Some(next) = search.next(&posterior, cost) else {
+        let of_built = |position| cost(position).only_if(is_built(position));
+        let of_others = |position| cost(position).only_if(!is_built(position));
+        let ready = builds_apart.then(|| search.next(&posterior, of_built)).flatten();
+        let to_build = builds_apart.then(|| search.next(&posterior, of_others)).flatten();
+        let Some(next) = ready.or_else(|| search.next(&posterior, cost)) else {
             let found = search.narrowed(&posterior, CONFIDENCE);
             return outcome(history, found.map(|found| found.into_iter().map(|of| of.positions).collect()));
         };
+        if let Some(to_build) = to_build {
+            history.begin_build(to_build);
+            if ready.is_none() {
+                waits = true;
+                continue;
+            }
+        }
         match history.build(next) {
             true => search.add(next, &[history.pair(next)]),
             false => search.exclude(next),
