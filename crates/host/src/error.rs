@@ -71,6 +71,24 @@ pub enum Error {
         /// Path of the cache.
         path: PathBuf,
     },
+    /// Commits can't be listed.
+    #[error("commits of {repository}: {why}")]
+    Commits {
+        /// The repository.
+        repository: PathBuf,
+        /// Cause.
+        why: String,
+    },
+    /// A tool that a build needs is missing.
+    #[error(
+        "building from source needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"
+    )]
+    Tool {
+        /// Command.
+        tool: String,
+        /// Debian package of the tool.
+        package: String,
+    },
     /// An operation on a file or directory failed.
     #[error("could not {doing} {path}: {source}{}", advice(source))]
     File {

@@ -1,9 +1,15 @@
-//! Git commands on untrusted repositories.
+//! Git commands on untrusted repositories: what they say about commits.
+
+mod commit_text;
+mod commits;
 
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
+
+pub use commit_text::{commit_subjects, commit_text};
+pub use commits::{RangeCommit, commits_between, commits_of_merge};
 
 /// Options that a repository cannot override: no fetching, since a remote may be a command (`ext::`), no hooks, and no
 /// file system monitor.

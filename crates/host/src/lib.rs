@@ -1,6 +1,7 @@
 //! This host: the cache directory, locks between processes, turns to measure, checksums, child processes, kernel
 //! settings, the user that servers run as. PostgreSQL is in the crate `server`, kernels are in `machine`.
 
+mod build_log;
 mod cache;
 mod contents;
 mod cpus;
@@ -13,9 +14,11 @@ mod lock;
 pub mod process;
 mod progress;
 mod scratch;
+pub mod tools;
 mod turn;
 mod user;
 
+pub use build_log::{BuildLog, is_exhausted_output};
 pub use cache::Cache;
 pub use contents::Contents;
 pub use cpus::{halves_of_cpus, usable_cpus};

@@ -293,7 +293,7 @@ impl Campaign<'_> {
     /// The subjects of a bisection's commits, also of those that will not be built.
     fn subjects(&self) -> Option<Log> {
         let (repository, names) = self.commits()?;
-        let text = server::commit_subjects(repository, &names)?;
+        let text = host::git::commit_subjects(repository, &names)?;
         Some(Log { name: COMMITS_LOG.to_owned(), text })
     }
 
@@ -302,7 +302,7 @@ impl Campaign<'_> {
         let of_commits: BTreeMap<&str, String> = self
             .commits()
             .and_then(|(repository, names)| {
-                let catalogs = server::commit_catalogs(repository, &names)?;
+                let catalogs = server::catalogs_of_commits(repository, &names)?;
                 Some(names.into_iter().zip(catalogs).collect())
             })
             .unwrap_or_default();

@@ -158,7 +158,7 @@ impl<'a> Servers<'a> {
                 let name = || server.name.clone();
                 self.commits.extend(server::commit(build).map(|commit| (name(), commit)));
                 let git_ref = build.git_ref.as_deref();
-                let text = git_ref.and_then(|git_ref| server::commit_text(&build.location, git_ref));
+                let text = git_ref.and_then(|git_ref| host::git::commit_text(&build.location, git_ref));
                 self.commit_texts.extend(text.map(|text| (name(), text)));
             }
             let progress = OfServer { name: &server.name, progress };

@@ -130,24 +130,6 @@ pub enum Error {
         /// Cause.
         why: String,
     },
-    /// Commits can't be listed.
-    #[error("commits of {repository}: {why}")]
-    Commits {
-        /// The repository.
-        repository: PathBuf,
-        /// Cause.
-        why: String,
-    },
-    /// A tool that a build needs is missing.
-    #[error(
-        "building PostgreSQL needs `{tool}`, which can't be found in PATH; install it (Debian: apt-get install {package})"
-    )]
-    Tool {
-        /// Command.
-        tool: String,
-        /// Debian package of the tool.
-        package: String,
-    },
     /// A step of a build failed.
     #[error("could not {step} from {location} ({why}). The log is {log}; its last lines:\n{output}")]
     Build {
@@ -466,6 +448,7 @@ impl Error {
                 exhaustion_in(log).is_some() || error.outage() == Some(Outage::Exhausted)
             }
             Self::Initdb { output, .. } => output.contains("No space left on device"),
+            Self::Build { output, .. } => host::is_exhausted_output(output),
             other => host::is_exhausted(other),
         };
         is_exhausted.then_some(Outage::Exhausted)
@@ -619,6 +602,20 @@ mod tests {
         ] {
             assert_eq!(exhaustion_in(harmless), None);
         }
+    }
+
+    #[test]
+    fn a_build_without_disk_space_says_nothing_of_its_source() {
+        let build = |output: &str| Error::Build {
+            step: "compile PostgreSQL 18.6".to_owned(),
+            location: PathBuf::from("postgres"),
+            why: "exit status: 2".to_owned(),
+            log: PathBuf::from("build.log"),
+            output: output.into(),
+        };
+        assert!(build("main.c:1: error: expected ;").is_of_server());
+        let full = build("cc1: fatal error: error writing to /tmp/a.s: No space left on device");
+        assert!(!full.is_of_server() && full.outage() == Some(Outage::Exhausted));
     }
 
     #[test]

@@ -49,10 +49,7 @@ pub use programs::identical::are_identical;
 pub use programs::install::{Release, install, install_newest, resolve};
 pub use programs::installation::{BuildRecord, Installation, Origin, find, installed};
 pub use programs::pins::{known_majors, known_releases};
-pub use programs::source::{
-    RangeCommit, commit, commit_catalogs, commit_subjects, commit_text, commits_between, commits_of_merge,
-    is_built,
-};
+pub use programs::source::{catalogs_of_commits, commit, commits_between, commits_of_merge, is_built};
 pub use provide::installation;
 pub use raw_read::{RawReadError, RawReading, ReadError, read_files};
 pub use readiness::Warmed;

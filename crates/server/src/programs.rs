@@ -11,5 +11,3 @@ mod releases;
 mod setting_names;
 pub(crate) mod source;
 mod stamp;
-
-pub(crate) use source::find_in_path;

@@ -61,7 +61,7 @@ fn builds_and_runs(system: BuildSystem) {
     // Another checkout may run the same test.
     let _alone = Lock::exclusive(&cache.lock_file(&format!("test-build-{}", system.as_str()))).unwrap();
     let earlier = match get() {
-        Err(error @ Error::Tool { .. }) => return skip(error),
+        Err(error @ Error::Host(host::Error::Tool { .. })) => return skip(error),
         outcome => outcome.unwrap(),
     };
     // An earlier installation is replaced by what the present pgdyno installs of the same build.

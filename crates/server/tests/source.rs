@@ -186,7 +186,7 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
     assert_eq!(commit(Some("first")), Some(Commit { id, position: 1 }));
     assert_eq!(commit(Some("HEAD")).unwrap().position, 2);
     assert_eq!((commit(None), commit(Some("no-such-ref"))), (None, None));
-    let text = |name: &str| server::commit_text(&fake.path("postgresql"), name);
+    let text = |name: &str| host::git::commit_text(&fake.path("postgresql"), name);
     let second_text = text("HEAD").unwrap();
     let [subject, author, file, sum] = second_text.lines().collect::<Vec<_>>()[..] else {
         panic!("{second_text}")
@@ -198,10 +198,10 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
     let head = fake.git(&["rev-parse", "--short=12", "HEAD"]).trim().to_owned();
     let names = [head.as_str(), "no-such-ref", "--output=/tmp/x", "first..HEAD", "first"];
     assert_eq!(
-        server::commit_subjects(&fake.path("postgresql"), &names),
+        host::git::commit_subjects(&fake.path("postgresql"), &names),
         Some(format!("{head} second\nfirst first"))
     );
-    assert_eq!(server::commit_subjects(&fake.path("nowhere"), &names), None);
+    assert_eq!(host::git::commit_subjects(&fake.path("nowhere"), &names), None);
     let id = fake.git(&["rev-parse", "first^{tree}"]);
     assert_eq!(first.build().unwrap().content, format!("tree:{}", id.trim()));
     fake.tally();

@@ -1,13 +1,12 @@
 //! Servers built from source: once per source and build options, outside the source tree, and kept.
 
-mod commit_text;
-mod commits;
+mod catalogs;
 mod content;
 mod data_format;
+mod range;
 mod recipe;
 mod run;
 mod sync;
-mod tools;
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -20,8 +19,7 @@ use crate::error::Error;
 use crate::programs::installation::{
     BUILD_LOG, BuildRecord, Installation, Origin, Record, installed, lock_file, put_in_place,
 };
-pub use commit_text::{commit_catalogs, commit_subjects, commit_text};
-pub use commits::{RangeCommit, commits_between, commits_of_merge};
+pub use catalogs::catalogs_of_commits;
 use content::Content;
 pub use content::commit;
 pub(super) use content::walk;
@@ -30,11 +28,11 @@ use host::Fingerprint;
 use host::IoContext;
 use host::Lock;
 use host::files::{create_public_directory, remove_tree};
-use host::{Progress, check_interrupted};
+use host::{Progress, check_interrupted, tools};
+pub use range::{commits_between, commits_of_merge};
 use recipe::Recipe;
 use run::Runner;
 pub(super) use sync::are_equal;
-pub(crate) use tools::find as find_in_path;
 
 /// Default compiler flags: the same for all majors, with frame pointers for stack traces.
 const CFLAGS: &str = "-O2 -g -fno-omit-frame-pointer";

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use host::git::RangeCommit;
 use model::server::{Build, ServerSpec, Source};
 use model::version::Version;
 use plaintext::figures::counted;
 use runner::campaign_file::ab::Sides;
 use runner::campaign_file::commits::repository_name;
-use server::RangeCommit;
 
 use super::kernels::KernelsArgs;
 use super::settings::SettingsArgs;

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use host::files::remove_tree;
+use host::git::RangeCommit;
 use host::process::{last_lines, wait_while};
 use host::{Fingerprint, Lock};
 use jiff::Timestamp;
@@ -23,7 +24,6 @@ use report::bisect::chart;
 use report::bisect::tested::{TestBisection, TestBisectionState, TestedCommit};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
-use server::RangeCommit;
 use stats::OutcomeSearch;
 
 use crate::bisection::{BisectionFormat, MERGE_ITSELF, entering_merge};
@@ -232,7 +232,7 @@ impl TestRun<'_> {
     /// Subjects of the commits, by their names.
     fn titles(&self, header: &Header) -> BTreeMap<String, String> {
         let names: Vec<&str> = header.commits.iter().map(String::as_str).collect();
-        let text = server::commit_subjects(&self.repository, &names).unwrap_or_default();
+        let text = host::git::commit_subjects(&self.repository, &names).unwrap_or_default();
         let owned = |(name, subject): (&str, &str)| (name.to_owned(), subject.to_owned());
         commit_log::subjects(&text).map(owned).collect()
     }
@@ -456,7 +456,7 @@ impl State {
             document.probability = Some(found.probability);
             document.found = header.commits[found.positions.clone()].to_vec();
             let texts =
-                document.found.iter().filter_map(|commit| server::commit_text(&header.repository, commit));
+                document.found.iter().filter_map(|commit| host::git::commit_text(&header.repository, commit));
             for CommitText { author, files, .. } in texts.map(|text| CommitText::parse(&text)) {
                 document.details.push(author);
                 document.details.extend(files);

@@ -12,7 +12,6 @@ use model::secret::mask;
 use rustix::process::Signal;
 
 use crate::error::Error;
-use crate::programs::find_in_path;
 use crate::programs::installation::Installation;
 use host::IoContext;
 use host::process::{last_lines, spawn};
@@ -261,7 +260,7 @@ impl Drop for Archive {
 
 fn pg_restore(programs: Option<&Installation>) -> Result<std::path::PathBuf, Error> {
     let own = programs.map(|programs| programs.program(PG_RESTORE)).filter(|program| program.is_file());
-    own.or_else(|| find_in_path(PG_RESTORE)).ok_or(Error::NoPgRestore)
+    own.or_else(|| host::tools::find(PG_RESTORE)).ok_or(Error::NoPgRestore)
 }
 
 /// A reader that counts.

@@ -10,11 +10,12 @@ use std::path::{Path, PathBuf};
 use model::record::Commit;
 use model::server::Build;
 
+use super::refuse;
 use super::run::Runner;
-use super::{refuse, tools};
 use crate::error::Error;
 use host::Fingerprint;
 use host::IoContext;
+use host::tools;
 
 /// A source with its content.
 pub(super) struct Content {

@@ -10,13 +10,13 @@ use model::server::BuildSystem;
 
 use super::run::Runner;
 use super::sync::{BUILD, SOURCE, unless_missing};
-use super::{BuildConfig, refuse, tools};
+use super::{BuildConfig, refuse};
 use crate::error::Error;
 use crate::programs::installation::missing_program;
 use host::Fingerprint;
 use host::IoContext;
 use host::files::remove_tree;
-use host::{Progress, check_interrupted};
+use host::{Progress, check_interrupted, tools};
 
 /// Prefix that PostgreSQL is configured with. It finds its files relative to its programs, so that it runs at any
 /// place.
@@ -248,5 +248,5 @@ fn meson_arguments(source: &Path, config: &BuildConfig, runner: &Runner<'_>) -> 
 
 /// Tools that generate C files.
 fn require_generators() -> Result<(), Error> {
-    ["bison", "flex", "perl"].into_iter().try_for_each(tools::require)
+    Ok(["bison", "flex", "perl"].into_iter().try_for_each(tools::require)?)
 }

@@ -1,5 +1,4 @@
-//! What a git repository says about commits that are built, as text for a trial's bundle: whoever reads the result may not have
-//! the repository, and reading a store asks none.
+//! The catalogs of commits of PostgreSQL, by which a bisection knows before it builds them which commits share data sets.
 
 use std::path::Path;
 
@@ -12,55 +11,17 @@ const CATALOG: [&str; 5] = [
     "src/include/access/xlog_internal.h",
 ];
 
-/// The most files of a commit that are listed.
-const MAX_FILES: usize = 12;
-
-/// A commit of a repository in lines: its subject, author and date, and its files with their numbers of changed lines. None
-/// if git or the commit is missing.
-pub fn commit_text(repository: &Path, name: &str) -> Option<String> {
-    let commit = format!("{name}^{{commit}}");
-    let arguments = ["show", "--format=%s%n%an, %as", "--stat=74", "--no-color", "--no-show-signature"];
-    let shown = read(repository, &[&arguments[..], &["--end-of-options", &commit]].concat(), "")?;
-    let mut lines = shown.lines().map(str::trim_end);
-    let head: Vec<&str> = lines.by_ref().take(2).collect();
-    let mut files: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
-    let sum = files.pop();
-    if files.len() > MAX_FILES {
-        files.truncate(MAX_FILES);
-        files.push(" …");
-    }
-    files.extend(sum);
-    Some([head, files].concat().join("\n"))
-}
-
-/// The subjects of commits of a repository, a line each, after the name that it is given by and a space. Those that it does not have
-/// are left out; none if git or the repository is missing.
-pub fn commit_subjects(repository: &Path, names: &[&str]) -> Option<String> {
-    // What is no name of a commit would be an option, a range or several lines.
-    let is_name = |name: &&&str| {
-        !name.starts_with(['-', '^']) && !name.contains("..") && !name.contains(char::is_whitespace)
-    };
-    let names: Vec<&str> = names.iter().filter(is_name).copied().collect();
-    let arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "--format=%S %s", "--no-color"];
-    let arguments = [&arguments[..], &["--no-show-signature", "--stdin"]].concat();
-    read(repository, &arguments, &names.join("\n")).filter(|subjects| !subjects.is_empty())
-}
-
 /// What a data directory depends on in commits of PostgreSQL, in their order: the objects with the catalog, `initdb` and the format of
 /// the WAL, a line each. Commits of the same share data sets, unless only comments differ; none if git or the repository is missing.
-pub fn commit_catalogs(repository: &Path, names: &[&str]) -> Option<Vec<String>> {
+pub fn catalogs_of_commits(repository: &Path, names: &[&str]) -> Option<Vec<String>> {
     let objects =
         |name: &&str| CATALOG.map(|path| format!("{}:{path}\n", name.replace(['\n', ' '], ""))).concat();
     let asked: String = names.iter().map(objects).collect();
-    let found = read(repository, &["cat-file", "--batch-check=%(objectname)"], &asked)?;
+    let found = host::git::read(repository, &["cat-file", "--batch-check=%(objectname)"], &asked).ok()??;
     // A missing one is reported by its name.
     let lines = found.lines().map(|line| if line.ends_with(" missing") { "" } else { line });
     let lines: Vec<&str> = lines.collect();
     Some(lines.chunks(CATALOG.len()).map(|objects| objects.join("\n")).collect())
-}
-
-fn read(repository: &Path, arguments: &[&str], input: &str) -> Option<String> {
-    host::git::read(repository, arguments, input).ok().flatten()
 }
 
 #[cfg(test)]
@@ -97,14 +58,14 @@ mod tests {
             git(&["rev-parse", "HEAD"])
         });
         let names: Vec<&str> = commits.iter().map(String::as_str).collect();
-        let catalogs = commit_catalogs(directory.path(), &names).unwrap();
+        let catalogs = catalogs_of_commits(directory.path(), &names).unwrap();
         let is_changed: Vec<bool> = catalogs.windows(2).map(|both| both[0] != both[1]).collect();
         assert_eq!(is_changed, [false, false, true, true]);
         // More than a pipe holds.
-        let many = commit_catalogs(directory.path(), &[names[0]; 2000]).unwrap();
+        let many = catalogs_of_commits(directory.path(), &[names[0]; 2000]).unwrap();
         assert!(many.len() == 2000 && many.iter().all(|catalog| *catalog == catalogs[0]));
-        let with_unknown = commit_catalogs(directory.path(), &["gone", names[0]]).unwrap();
+        let with_unknown = catalogs_of_commits(directory.path(), &["gone", names[0]]).unwrap();
         assert_eq!(with_unknown[1], catalogs[0]);
-        assert_eq!(commit_catalogs(&directory.path().join("missing"), &names), None);
+        assert_eq!(catalogs_of_commits(&directory.path().join("missing"), &names), None);
     }
 }

@@ -1,6 +1,6 @@
-//! Tools of a build: found in `PATH`, or reported missing with their package.
+//! Tools of a build from source: found in `PATH`, or reported missing with their package.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::error::Error;
@@ -10,7 +10,7 @@ use crate::error::Error;
 const ENVIRONMENT: [&str; 5] = ["PATH", "HOME", "TMPDIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
 
 /// A tool in a plain environment.
-pub(super) fn command(tool: &str) -> Command {
+pub fn command(tool: &str) -> Command {
     let mut command = Command::new(tool);
     command.env_clear().env("LC_ALL", "C").stdin(Stdio::null());
     for (name, value) in std::env::vars_os() {
@@ -23,20 +23,23 @@ pub(super) fn command(tool: &str) -> Command {
 }
 
 /// A git command on a repository of any owner: its content is compiled and run anyway.
-pub(super) fn git(repository: &std::path::Path) -> Command {
+pub fn git(repository: &Path) -> Command {
     let mut git = command("git");
     git.args(["-c", "safe.directory=*", "-C"]).arg(repository);
     git
 }
 
 /// Path of a tool; none if it is not in `PATH`.
-pub(crate) fn find(tool: &str) -> Option<PathBuf> {
+pub fn find(tool: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
     std::env::split_paths(&path).map(|directory| directory.join(tool)).find(|place| place.is_file())
 }
 
 /// Fails if a tool is missing.
-pub(super) fn require(tool: &str) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Tool`].
+pub fn require(tool: &str) -> Result<(), Error> {
     match find(tool) {
         Some(_) => Ok(()),
         None => Err(Error::Tool { tool: tool.to_owned(), package: package(tool).to_owned() }),
@@ -44,9 +47,10 @@ pub(super) fn require(tool: &str) -> Result<(), Error> {
 }
 
 /// The Debian package of a tool.
-fn package(tool: &str) -> &str {
+pub fn package(tool: &str) -> &str {
     match tool {
         "cc" => "gcc",
+        "ld" | "as" | "objcopy" | "strip" => "binutils",
         "ninja" => "ninja-build",
         "xz" => "xz-utils",
         other => other,
@@ -54,7 +58,10 @@ fn package(tool: &str) -> &str {
 }
 
 /// First line of a compiler's `--version`. The compiler may be a command with arguments.
-pub(super) fn compiler_version(compiler: &str) -> Result<String, Error> {
+///
+/// # Errors
+/// [`Error::Tool`].
+pub fn compiler_version(compiler: &str) -> Result<String, Error> {
     let mut words = compiler.split_whitespace();
     let program = words.next().unwrap_or_default();
     if !program.contains('/') {

@@ -1,21 +1,12 @@
-//! Commits of a repository of PostgreSQL. It is only read, as one of somebody else.
+//! The commits between two of a repository, which is only read, as one of somebody else.
 
 use std::path::Path;
 
+use super::read;
 use crate::error::Error;
 
 /// Digits by which a commit is named.
 const DIGITS: usize = 12;
-
-/// Directories from which nothing gets into a server's programs.
-const OTHER_DIRECTORIES: [&str; 5] =
-    ["doc/", "src/test/", "src/tools/ci/", "src/tools/pgindent/", "src/tutorial/"];
-
-/// Directories of tests, anywhere.
-const TESTS: [&str; 4] = ["/t/", "/sql/", "/expected/", "/specs/"];
-
-/// Ends of the names of documentation and translations.
-const TEXTS: [&str; 5] = [".md", ".po", ".sgml", "README", "COPYRIGHT"];
 
 /// What the line of a commit begins with.
 const COMMIT: &str = "commit ";
@@ -25,15 +16,21 @@ const COMMIT: &str = "commit ";
 pub struct RangeCommit {
     /// Its first digits.
     pub id: String,
-    /// Whether it can change a server's programs: others change only documentation, tests or translations.
+    /// Whether it changes a file that the programs are made from: others change only documentation or tests.
     pub can_change_programs: bool,
 }
 
-/// The commits of first parents from an older one, which is the first, to a newer one.
+/// The commits of first parents from an older one, which is the first, to a newer one. `is_of_programs` says whether the programs
+/// are made from a file.
 ///
 /// # Errors
 /// git can't be run; a name is no commit of the repository; or the older one is not an ancestor of the newer one.
-pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Vec<RangeCommit>, Error> {
+pub fn commits_between(
+    repository: &Path,
+    older: &str,
+    newer: &str,
+    is_of_programs: impl Fn(&str) -> bool,
+) -> Result<Vec<RangeCommit>, Error> {
     let repository = Repository(repository);
     let (first, last) = (repository.commit(older)?, repository.commit(newer)?);
     if first == last {
@@ -49,7 +46,7 @@ pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Ve
         let advice = advice.unwrap_or_default();
         return Err(repository.refuse(format!("{older} is not an ancestor of {newer}{advice}")));
     }
-    repository.range(&first, &last)
+    repository.range(&first, &last, is_of_programs)
 }
 
 /// The commits that a merge brought to its first parent: those of first parents from where its branch began, which is the first, to
@@ -57,14 +54,18 @@ pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Ve
 ///
 /// # Errors
 /// git can't be run, or the name is no commit of the repository.
-pub fn commits_of_merge(repository: &Path, merge: &str) -> Result<Option<Vec<RangeCommit>>, Error> {
+pub fn commits_of_merge(
+    repository: &Path,
+    merge: &str,
+    is_of_programs: impl Fn(&str) -> bool,
+) -> Result<Option<Vec<RangeCommit>>, Error> {
     let repository = Repository(repository);
     let merge = repository.commit(merge)?;
     let parents = repository.git(&["rev-parse", &format!("{merge}^@")])?.unwrap_or_default();
     let [into, branch] = parents.lines().collect::<Vec<_>>()[..] else { return Ok(None) };
     // Without one, both have nothing in common.
     let Some(begin) = repository.git(&["merge-base", into, branch])? else { return Ok(None) };
-    if begin == branch { Ok(None) } else { repository.range(&begin, branch).map(Some) }
+    if begin == branch { Ok(None) } else { repository.range(&begin, branch, is_of_programs).map(Some) }
 }
 
 /// A git repository.
@@ -76,7 +77,7 @@ impl Repository<'_> {
     }
 
     fn git(&self, arguments: &[&str]) -> Result<Option<String>, Error> {
-        host::git::read(self.0, arguments, "")
+        read(self.0, arguments, "")
             .map_err(|error| self.refuse(format!("git can't be run: {error} (Debian: apt-get install git)")))
     }
 
@@ -92,7 +93,12 @@ impl Repository<'_> {
     }
 
     /// The commits of first parents from one, which is the first, to another one.
-    fn range(&self, first: &str, last: &str) -> Result<Vec<RangeCommit>, Error> {
+    fn range(
+        &self,
+        first: &str,
+        last: &str,
+        is_of_programs: impl Fn(&str) -> bool,
+    ) -> Result<Vec<RangeCommit>, Error> {
         let range = format!("{first}..{last}");
         // Of a merge, what it brought to its first parent.
         let log = ["log", "--first-parent", "-m", "--reverse", "--no-renames", "--name-only", "--no-color"];
@@ -104,20 +110,11 @@ impl Repository<'_> {
             if let Some(commit) = line.strip_prefix(COMMIT) {
                 found.push(RangeCommit { id: shortened(commit), can_change_programs: false });
             } else if let Some(last) = found.last_mut() {
-                last.can_change_programs |= can_change_programs(line);
+                last.can_change_programs |= is_of_programs(line);
             }
         }
         Ok(found)
     }
-}
-
-/// Whether a server's programs are made from a file.
-fn can_change_programs(file: &str) -> bool {
-    let is_elsewhere = OTHER_DIRECTORIES.iter().any(|directory| file.starts_with(directory));
-    let is_test = TESTS.iter().any(|directory| file.contains(directory));
-    let is_text = TEXTS.iter().any(|end| file.ends_with(end));
-    let is_of_git = file.starts_with(".git") || file.ends_with("/.gitignore");
-    !(is_elsewhere || is_test || is_text || is_of_git)
 }
 
 fn shortened(commit: &str) -> String {
@@ -130,35 +127,6 @@ mod tests {
     use std::process::Command;
 
     use super::*;
-
-    #[test]
-    fn documentation_tests_and_translations_do_not_change_programs() {
-        for file in [
-            "doc/src/sgml/config.sgml",
-            "src/test/regress/sql/join.sql",
-            "contrib/hstore/expected/hstore.out",
-            "src/bin/pg_dump/t/002_pg_dump.pl",
-            "src/backend/po/de.po",
-            "src/backend/access/heap/README",
-            "src/backend/optimizer/README",
-            ".git-blame-ignore-revs",
-            "contrib/pg_prewarm/.gitignore",
-        ] {
-            assert!(!can_change_programs(file), "{file}");
-        }
-        for file in [
-            "src/backend/executor/execMain.c",
-            "src/include/catalog/pg_proc.dat",
-            "src/tools/gen_keywordlist.pl",
-            "src/timezone/data/tzdata.zi",
-            "configure",
-            "meson.build",
-            "contrib/pg_prewarm/Makefile",
-            "src/backend/catalog/system_views.sql",
-        ] {
-            assert!(can_change_programs(file), "{file}");
-        }
-    }
 
     #[test]
     fn commits_of_first_parents_are_listed_with_whether_they_change_code() {
@@ -191,7 +159,9 @@ mod tests {
         let merge = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
         git(&["commit", "-q", "--allow-empty", "-m", "nothing"]);
         let empty = git(&["rev-parse", "HEAD"])[..DIGITS].to_owned();
-        let found = commits_between(repository, &base, "main").unwrap();
+        let is_of_programs = |file: &str| !file.starts_with("doc/");
+        let between = |older: &str, newer: &str| commits_between(repository, older, newer, is_of_programs);
+        let found = between(&base, "main").unwrap();
         let range = |commits: &[(&String, bool)]| -> Vec<RangeCommit> {
             let commit = |(id, can_change_programs): &(&String, bool)| RangeCommit {
                 id: (*id).clone(),
@@ -202,17 +172,17 @@ mod tests {
         let expected =
             range(&[(&base, true), (&code, true), (&text, false), (&merge, true), (&empty, false)]);
         assert_eq!(found, expected);
-        let merged = commits_of_merge(repository, &merge).unwrap();
+        let merged = commits_of_merge(repository, &merge, is_of_programs).unwrap();
         assert_eq!(merged, Some(range(&[(&text, true), (&side[0], true), (&side[1], false)])));
-        assert_eq!(commits_of_merge(repository, &code).unwrap(), None);
-        assert_eq!(commits_of_merge(repository, &base).unwrap(), None, "it has no parent");
+        assert_eq!(commits_of_merge(repository, &code, is_of_programs).unwrap(), None);
+        assert_eq!(commits_of_merge(repository, &base, is_of_programs).unwrap(), None, "it has no parent");
         for (older, newer, message) in [
             ("main", "nowhere", "there is no commit \"nowhere\""),
             ("main", "main~1", "main~1 is older than main"),
             ("main", "main", "are the same commit"),
             ("main~1", "side~0^{tree}", "there is no commit"),
         ] {
-            let error = commits_between(repository, older, newer).unwrap_err().to_string();
+            let error = between(older, newer).unwrap_err().to_string();
             assert!(error.contains(message), "{error}");
         }
     }
