@@ -53,9 +53,9 @@ fn search(history: &mut History, builds_apart: bool) -> Outcome {
             session_s: SESSION_S,
         };
         let of_built = |position| cost(position).only_if(is_built(position));
-        let of_others = |position| cost(position).only_if(!is_built(position));
         let ready = builds_apart.then(|| search.next(&posterior, of_built)).flatten();
-        let to_build = builds_apart.then(|| search.next(&posterior, of_others)).flatten();
+        // What would be built next if nothing were measured meanwhile.
+        let to_build = search.next(&posterior, cost).filter(|position| builds_apart && !is_built(*position));
         let Some(next) = ready.or_else(|| search.next(&posterior, cost)) else {
             let found = search.narrowed(&posterior, CONFIDENCE);
             return outcome(history, found.map(|found| found.into_iter().map(|of| of.positions).collect()));

@@ -371,9 +371,9 @@ impl Bisection {
             _ if !self.builds_apart => None,
             // If the ends differ, it is the first.
             (Finding::EndsOpen, _) => Some(self.positions.len() / 2).filter(is_open),
+            // What would be built next if nothing were measured meanwhile.
             (Finding::Searching, Some((search, posterior))) => {
-                let build = ProbeCost { preparation_s: BUILD_S, session_s: SESSION_S };
-                search.next(posterior, |position| build.only_if(is_open(&position)))
+                search.next(posterior, |position| self.cost(position)).filter(is_open)
             }
             _ => None,
         };
@@ -459,7 +459,10 @@ impl Bisection {
         let has_data =
             measured.any(|(at, other)| (at == 0 || !other.log_ratios.is_empty()) && is_of_same_data(other));
         let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
-        let build_s = if self.built.contains(&state.cell) { 0.0 } else { took(false).unwrap_or(assumed) };
+        let is_built = self.built.contains(&state.cell);
+        // Of builds while sessions run, these do not show how long they took.
+        let known = took(false).filter(|_| !self.builds_apart);
+        let build_s = if is_built { 0.0 } else { known.unwrap_or(assumed) };
         let data_s = match (has_data, took(true).zip(took(false))) {
             (true, _) => 0.0,
             (false, Some((with_data, without))) => (with_data - without).max(0.0),
