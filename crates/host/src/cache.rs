@@ -6,6 +6,8 @@
 //! answers/<hash>              results of `configure`'s checks on this machine
 //! templates/18.1-scale-10-v2/ filled data directories
 //! kernels/<package>_<version>/ a kernel with its modules, with kernel.json
+//! kernels/src-<hash>/         the same, built from a commit, with build.log
+//! builds/kernel-<id>/         the source of a kernel, its build directory, and build.log
 //! kernel-labels/6.12          a link to the kernel that a campaign's label stands for
 //! clusters/<id>/              data directory, sockets and log of a server; its owner holds owner.lock, and groups
 //!                             lists its control groups

@@ -24,7 +24,7 @@ pub enum Error {
     /// Invalid label of a kernel.
     #[error(
         "\"{label}\" is not a kernel: expected a version such as \"6.12\", a Debian package or a glob such as \
-         \"linux-image-6.12.*-cloud-amd64\", or a path with a \"/\", such as \"./bzImage\""
+         \"linux-image-6.12.*-cloud-amd64\", a path with a \"/\", such as \"./bzImage\", or a commit such as \"./linux@v6.6\""
     )]
     NotAKernel {
         /// Label as given.
@@ -64,6 +64,33 @@ pub enum Error {
         /// Cause, with what was expected.
         why: String,
     },
+    /// A step of a kernel's build failed.
+    #[error("could not {step} ({why}). The log is {log}; its last lines:\n{output}")]
+    Build {
+        /// The step, and the kernel.
+        step: String,
+        /// Symptom.
+        why: String,
+        /// The log of the whole build.
+        log: PathBuf,
+        /// End of the log.
+        output: Box<str>,
+    },
+    /// A build did not find a tool or a library on this machine.
+    #[error(
+        "the build of the kernel {kernel} needs `{what}`, which is not installed (Debian: apt-get install {package}); the log \
+         is {log}"
+    )]
+    BuildNeeds {
+        /// Repository and commit.
+        kernel: String,
+        /// A command or a header.
+        what: String,
+        /// Debian package of it.
+        package: String,
+        /// The log of the whole build.
+        log: PathBuf,
+    },
     /// A file that is not a bootable kernel.
     #[error("the kernel {path} can't be used: {source}")]
     Image {
@@ -100,8 +127,11 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether the kernel itself is the reason: there is none of this name, or it can't be used. Others may be.
+    /// Whether the kernel itself is the reason: there is none of this name, or it can't be built or used. Others may be.
     pub fn is_of_kernel(&self) -> bool {
+        if let Self::Build { output, .. } = self {
+            return !host::is_exhausted_output(output);
+        }
         matches!(
             self,
             Self::NotAKernel { .. }

@@ -1,9 +1,10 @@
 //! Kernels: their sources and their files.
 //!
 //! A label names a kernel. With a `/` it is a path to a bzImage or a built kernel tree, which is used in place
-//! (`in_place.rs`). Others are Debian packages: by version, name or glob (`choice.rs`), looked up and fetched by the
-//! machine's own apt (`apt.rs`) and unpacked into the cache without being installed (`stored.rs`). A resolved label
-//! keeps its kernel, so that a campaign resumed tomorrow has the same one. `range.rs` lists the kernels between two.
+//! (`in_place.rs`), or a commit of a git repository, which is built (`source.rs`). Others are Debian packages: by version,
+//! name or glob (`choice.rs`), looked up and fetched by the machine's own apt (`apt.rs`) and unpacked into the cache
+//! (`stored.rs`) without being installed. Their resolved label keeps its kernel, so that a campaign resumed tomorrow has the
+//! same one. `range.rs` lists the kernels between two.
 
 mod apt;
 mod choice;
@@ -13,6 +14,8 @@ mod in_place;
 mod modules;
 mod package;
 mod range;
+mod remove;
+mod source;
 mod stored;
 
 use std::path::{Path, PathBuf};
@@ -27,7 +30,10 @@ use choice::Wanted;
 pub use in_place::release;
 pub use modules::{ModuleFile, modules};
 pub use range::{KernelRange, kernel_range, kernels_in};
-pub use stored::{StoredKernel, kernels, remove_kernel, sweep};
+pub use remove::remove_kernel;
+use source::Commit;
+pub use source::commits_between;
+pub use stored::{KernelBuild, KernelOrigin, StoredKernel, kernels, sweep};
 
 /// A bootable kernel. One of the cache is not removed while this or a clone of it lives.
 #[derive(Clone, Debug)]
@@ -42,10 +48,10 @@ pub struct Kernel {
     pub modules: Option<PathBuf>,
     /// Configuration file; none if it is not next to the image.
     pub config: Option<PathBuf>,
-    /// Origin: a package with its version, or a path.
+    /// Origin: a package with its version, a path, or a repository with a commit.
     pub origin: String,
     /// SHA-256 of the image in hexadecimal. It identifies a build: an image contains its build time and, if packaged,
-    /// the version of its package.
+    /// the version of its package; one that pgdyno built contains only what its commit is.
     pub identity: String,
     _in_use: Option<Arc<Lock>>,
 }
@@ -59,15 +65,15 @@ pub struct Fetched {
     pub before: Option<String>,
 }
 
-/// Makes a kernel available: a label resolved before is used without apt; else its kernel is fetched. Relative paths
+/// Makes a kernel available: a label resolved before is used without apt; else its kernel is fetched, or built. Relative paths
 /// are relative to `base`. Several processes may do this at once.
 ///
 /// # Errors
-/// An invalid label; no such package or file; a file that is not a kernel; no apt; a package that can't be fetched or
-/// unpacked; interrupted.
+/// An invalid label; no such package, file or commit; a file that is not a kernel; no apt; a package that can't be fetched or
+/// unpacked; a commit that can't be built; interrupted.
 pub fn kernel(cache: &Cache, label: &str, base: &Path, progress: &dyn Progress) -> Result<Kernel, Error> {
     if is_path(label) {
-        return in_place::kernel(label, base);
+        return kernel_at(cache, label, base, progress);
     }
     let wanted: Wanted = label.parse()?;
     match stored::find(cache, &wanted)? {
@@ -88,9 +94,28 @@ pub fn fetch_kernel(
     progress: &dyn Progress,
 ) -> Result<Fetched, Error> {
     if is_path(label) {
-        Ok(Fetched { kernel: in_place::kernel(label, base)?, before: None })
+        Ok(Fetched { kernel: kernel_at(cache, label, base, progress)?, before: None })
     } else {
         fetch_package(cache, &label.parse()?, progress)
+    }
+}
+
+/// Whether the kernel of a label still has to be built from a commit. Nothing is changed.
+///
+/// # Errors
+/// Its repository has no such commit; a tool is missing.
+pub fn is_to_be_built(cache: &Cache, label: &str, base: &Path) -> Result<bool, Error> {
+    match Commit::of_label(label, base)? {
+        Some(commit) => Ok(!source::is_built(cache, commit)?),
+        None => Ok(false),
+    }
+}
+
+/// The kernel at a path, or of a commit.
+fn kernel_at(cache: &Cache, label: &str, base: &Path, progress: &dyn Progress) -> Result<Kernel, Error> {
+    match Commit::of_label(label, base)? {
+        Some(commit) => source::kernel(cache, label, commit, progress),
+        None => in_place::kernel(label, base),
     }
 }
 

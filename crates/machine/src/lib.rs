@@ -8,6 +8,7 @@ pub mod vm;
 
 pub use error::{Error, ImageError, ModuleError};
 pub use kernel::{
-    Fetched, Kernel, KernelRange, ModuleFile, StoredKernel, fetch_kernel, kernel, kernel_range, kernels,
-    kernels_in, modules, release, remove_kernel, sweep,
+    Fetched, Kernel, KernelBuild, KernelOrigin, KernelRange, ModuleFile, StoredKernel, commits_between,
+    fetch_kernel, is_to_be_built, kernel, kernel_range, kernels, kernels_in, modules, release, remove_kernel,
+    sweep,
 };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
@@ -188,16 +188,30 @@ impl SysctlVariant {
     }
 }
 
+/// Path of the repository and name of the commit in a kernel's label, such as `./linux@v6.6`; none if the label is of another form. The
+/// label of an existing file may have this form, too.
+pub fn kernel_commit(label: &str) -> Option<(&str, &str)> {
+    let (repository, name) = label.rsplit_once('@').filter(|_| label.contains('/'))?;
+    (!repository.is_empty() && !name.is_empty()).then_some((repository, name))
+}
+
 /// A kernel named by a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct KernelSpec {
-    /// Level of the factor `kernel`: a version, a package or a pattern of packages, or a path.
+    /// Level of the factor `kernel`: a version, a package or a pattern of packages, a path, or a commit of a repository.
     pub name: String,
-    /// A bzImage or a built kernel tree, if the name is a path.
+    /// A bzImage or a built kernel tree, if the name is a path; or the repository, followed by `@` and the commit's name.
     pub path: Option<PathBuf>,
 }
 
 impl KernelSpec {
+    /// Path of the repository and name of the commit that it is built from; none if its label does not show one: a name with a `/`
+    /// could be the rest of a path.
+    pub fn commit(&self) -> Option<(&Path, &str)> {
+        let (repository, name) = kernel_commit(self.path.as_ref()?.to_str()?)?;
+        (!name.contains('/')).then_some((Path::new(repository), name))
+    }
+
     /// Parses a label of a campaign: one with a `/` is a path.
     pub(crate) fn from_label(label: &str) -> Self {
         Self { name: label.to_owned(), path: label.contains('/').then(|| PathBuf::from(label)) }
@@ -207,6 +221,24 @@ impl KernelSpec {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_commit_of_a_repository_is_a_kernel() {
+        for (label, commit) in [
+            ("./linux@v6.6", Some(("./linux", "v6.6"))),
+            ("/home/me@here/linux/bzImage", None),
+            ("/me@here/linux@0123abcd", Some(("/me@here/linux", "0123abcd"))),
+            ("./linux", None),
+            ("./linux@", None),
+            ("linux@v6.6", None),
+            ("6.6", None),
+        ] {
+            let kernel = KernelSpec::from_label(label);
+            let expected = commit.map(|(repository, name)| (Path::new(repository), name));
+            assert_eq!(kernel.commit(), expected, "{label}");
+        }
+        assert_eq!(kernel_commit("./linux@origin/master"), Some(("./linux", "origin/master")));
+    }
 
     #[test]
     fn storage_round_trips() {

@@ -341,7 +341,7 @@ fn a_killed_fetch_leaves_no_kernel_and_no_process() {
     child.wait().unwrap();
     wait_until("apt-get has ended", || !runs());
 
-    holds(machine.kernel(&["list"]), 0, &["removed 1 partially fetched kernels of a killed pgdyno"]);
+    holds(machine.kernel(&["list"]), 0, &["removed 1 incomplete kernels of a killed pgdyno"]);
     assert_eq!(machine.kept(), Vec::<String>::new());
 }
 

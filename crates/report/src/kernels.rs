@@ -4,11 +4,11 @@ use std::path::Path;
 
 use host::Cache;
 use jiff::Timestamp;
-use machine::StoredKernel;
+use machine::{KernelBuild, KernelOrigin, StoredKernel};
 use plaintext::table::Table;
 use serde::Serialize;
 
-/// Every kernel that was fetched.
+/// Every kernel that was fetched or built.
 #[derive(Debug, Serialize)]
 pub struct List {
     format: u32,
@@ -18,13 +18,16 @@ pub struct List {
 
 #[derive(Debug, Serialize)]
 struct KernelEntry {
-    /// Labels that stand for it; empty if all of them stand for newer kernels.
+    /// Labels that stand for it; empty if all of them stand for newer kernels, and of one that was built.
     labels: Vec<String>,
     release: String,
-    /// Package and version.
+    /// Package and version, or repository and commit.
     origin: String,
-    package: String,
-    version: String,
+    /// Null of one that was built, as is its version.
+    package: Option<String>,
+    version: Option<String>,
+    /// Null of a package.
+    build: Option<BuildEntry>,
     /// SHA-256 of the image.
     identity: String,
     bytes: u64,
@@ -35,6 +38,20 @@ struct KernelEntry {
     modules: Option<String>,
     /// Null if it is not in the package.
     config: Option<String>,
+}
+
+/// What a kernel was built from.
+#[derive(Debug, Serialize)]
+struct BuildEntry {
+    repository: String,
+    /// The commit of the first build; others may have the same tree.
+    commit: String,
+    tree: String,
+    /// SHA-256 of the configuration of the repository's work tree; null for the default one.
+    config: Option<String>,
+    compiler: String,
+    /// Name of the build directory in the cache's `builds/`.
+    directory: String,
 }
 
 impl List {
@@ -68,14 +85,19 @@ impl List {
 
 impl KernelEntry {
     fn new(stored: StoredKernel) -> Self {
-        let StoredKernel { kernel, labels, version, directory, bytes, fetched } = stored;
+        let StoredKernel { kernel, labels, origin, directory, bytes, fetched } = stored;
         let text = |path: &Path| path.display().to_string();
+        let (package, version, build) = match origin {
+            KernelOrigin::Package { package, version, .. } => (Some(package), Some(version), None),
+            KernelOrigin::Build { build } => (None, None, Some(BuildEntry::from(build))),
+        };
         Self {
             labels,
             release: kernel.release,
             origin: kernel.origin,
-            package: kernel.label,
+            package,
             version,
+            build,
             identity: kernel.identity,
             bytes,
             fetched,
@@ -84,6 +106,13 @@ impl KernelEntry {
             modules: kernel.modules.as_deref().map(text),
             config: kernel.config.as_deref().map(text),
         }
+    }
+}
+
+impl From<KernelBuild> for BuildEntry {
+    fn from(build: KernelBuild) -> Self {
+        let KernelBuild { repository, commit, tree, config, compiler, directory } = build;
+        Self { repository: repository.display().to_string(), commit, tree, config, compiler, directory }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Checks of a plan before it runs: confounds known without a server, and features that this host does not support.
 
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 
 use collect::Perf;
 use diagnose::{Confound, Facts, confounds};
@@ -8,8 +9,8 @@ use host::{Cache, Progress};
 use model::cell::Cell;
 use model::dataset::DatasetSource;
 use model::limits::Limits;
-use model::machine::Acceleration;
-use model::plan::Plan;
+use model::machine::{Acceleration, KernelSpec};
+use model::plan::{Order, Plan};
 use model::server::{ServerSpec, Source};
 use model::version::{Major, VersionRequest};
 use server::{Installation, Origin};
@@ -81,7 +82,7 @@ pub fn missing_profile(plan: &Plan) -> Option<String> {
         .map(|error| without_profile(&error))
 }
 
-/// The servers of a plan that have to be built first, a sentence each.
+/// The servers and kernels of a plan that have to be built first, a sentence each.
 pub fn builds(plan: &Plan) -> Vec<String> {
     let Ok(cache) = Cache::open() else { return Vec::new() };
     let to_build = plan.servers.iter().filter_map(|server| match &server.source {
@@ -92,10 +93,28 @@ pub fn builds(plan: &Plan) -> Vec<String> {
         )),
         _ => None,
     });
-    to_build.collect()
+    let kernels = kernels(plan).filter(|kernel| matches!(is_to_be_built(&cache, kernel), Ok(true)));
+    let kernels = kernels.map(|kernel| {
+        format!(
+            "the kernel {} is built first: that takes minutes, which are not part of the estimate",
+            kernel.name
+        )
+    });
+    to_build.chain(kernels).collect()
 }
 
-/// Sources of servers that can't be used here: missing directories, refs and tools.
+/// The kernels of a plan that are made available before the first trial: a bisection has many more.
+fn kernels(plan: &Plan) -> impl Iterator<Item = &KernelSpec> {
+    plan.kernels.iter().filter(|_| plan.run.order != Order::Bisect)
+}
+
+/// Whether a kernel still has to be built from a commit.
+fn is_to_be_built(cache: &Cache, kernel: &KernelSpec) -> Result<bool, machine::Error> {
+    let label = kernel.path.as_deref().and_then(Path::to_str).unwrap_or_default();
+    machine::is_to_be_built(cache, label, Path::new(""))
+}
+
+/// Sources of servers and kernels that can't be used here: missing directories, refs and tools.
 fn unusable_sources(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Vec<String> {
     let error = |server: &ServerSpec| match &server.source {
         Source::Build(build) => server::is_built(cache, build).err(),
@@ -103,7 +122,9 @@ fn unusable_sources(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Vec<
         Source::Embedded(_) | Source::Dsn(_) => None,
     };
     let reason = |server: &ServerSpec| Some(format!("the server \"{}\": {}", server.name, error(server)?));
-    plan.servers.iter().filter_map(reason).collect()
+    let servers = plan.servers.iter().filter_map(reason);
+    let kernels = kernels(plan).filter_map(|kernel| is_to_be_built(cache, kernel).err());
+    servers.chain(kernels.map(|error| error.to_string())).collect()
 }
 
 /// Databases to be copied that running servers do not have; of a server that can't be reached now, nothing is known.

@@ -1,4 +1,4 @@
-//! Kernels of the cache: unpacked packages, and the labels that stand for them.
+//! Kernels of the cache: unpacked packages with the labels that stand for them, and those built from commits.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -29,32 +29,114 @@ const IMAGE: &str = "vmlinuz-";
 /// A kernel of the cache, as listed.
 #[derive(Clone, Debug)]
 pub struct StoredKernel {
-    /// The kernel; its label is the package's name.
+    /// The kernel; its label is the package's name, or its origin.
     pub kernel: Kernel,
-    /// Labels that stand for it.
+    /// Labels that stand for it; none for one that was built.
     pub labels: Vec<String>,
-    /// Version of the package.
-    pub version: String,
+    /// Where it is from.
+    pub origin: KernelOrigin,
     /// Directory.
     pub directory: PathBuf,
     /// Bytes of its files.
     pub bytes: u64,
-    /// Time at which it was fetched.
+    /// Time at which it was fetched or built.
     pub fetched: Timestamp,
+}
+
+/// Where a kernel of the cache is from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum KernelOrigin {
+    /// A package.
+    Package {
+        /// Its name.
+        package: String,
+        /// Its version.
+        version: String,
+        /// SHA-256 of each downloaded file, by name.
+        files: Vec<(String, String)>,
+    },
+    /// A commit.
+    Build {
+        /// What it was built from.
+        build: KernelBuild,
+    },
+}
+
+/// What a kernel was built from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelBuild {
+    /// The git repository.
+    pub repository: PathBuf,
+    /// ID of the commit of the first build; others may have the same tree.
+    pub commit: String,
+    /// ID of its tree.
+    pub tree: String,
+    /// The given configuration's SHA-256; none for the default one.
+    pub config: Option<String>,
+    /// The first line of the compiler's `--version`.
+    pub compiler: String,
+    /// Name of the build directory in the cache's `builds/`.
+    pub directory: String,
 }
 
 /// `kernel.json`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+pub(super) struct Record {
     format: u32,
-    package: String,
-    version: String,
+    #[serde(flatten)]
+    origin: KernelOrigin,
     release: String,
     /// SHA-256 of the image.
     image: String,
-    /// SHA-256 of each downloaded file, by name.
-    files: Vec<(String, String)>,
     fetched: Timestamp,
+}
+
+impl Record {
+    /// The record of a complete tree.
+    pub(super) fn new(origin: KernelOrigin, release: String, tree: &Path) -> Result<Self, Error> {
+        let image = sha256(&image_of(tree, &release))?;
+        Ok(Self { format: 1, origin, release, image, fetched: Timestamp::now() })
+    }
+
+    fn package(&self) -> Option<Package> {
+        match &self.origin {
+            KernelOrigin::Package { package, version, .. } => Some(Package::named(package, version)),
+            KernelOrigin::Build { .. } => None,
+        }
+    }
+}
+
+impl KernelOrigin {
+    /// Digits by which a commit is named.
+    const DIGITS: usize = 12;
+
+    /// What it was built from; none for a package.
+    pub fn build(&self) -> Option<&KernelBuild> {
+        match self {
+            Self::Package { .. } => None,
+            Self::Build { build } => Some(build),
+        }
+    }
+
+    /// A package with its version, or a repository with a commit.
+    fn text(&self) -> String {
+        match self {
+            Self::Package { package, version, .. } => format!("{package} {version}"),
+            Self::Build { build: KernelBuild { repository, commit, .. } } => {
+                let short: String = commit.chars().take(Self::DIGITS).collect();
+                format!("{}@{short}", repository.display())
+            }
+        }
+    }
+
+    /// Name of all kernels of a package, or of this one.
+    fn label(&self) -> String {
+        match self {
+            Self::Package { package, .. } => package.clone(),
+            Self::Build { .. } => self.text(),
+        }
+    }
 }
 
 /// Kernel that a label was resolved to; for a package's name, also one fetched by another label. None if it was not
@@ -64,7 +146,7 @@ pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Err
     match fs::read_link(&link) {
         Ok(id) => {
             let id = id.to_string_lossy();
-            open(cache, wanted, &id, Lock::shared(&lock_file(cache, &id))?)
+            open(cache, wanted.label(), &id, Lock::shared(&lock_file(cache, &id))?)
         }
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Ok(Err(error).doing("read the link", &link)?)
@@ -76,18 +158,15 @@ pub(crate) fn find(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Err
 
 /// The packages of the cache.
 pub(crate) fn packages(cache: &Cache) -> Result<Vec<Package>, Error> {
-    let package = |(_, record): (String, Record)| Package::named(&record.package, &record.version);
-    Ok(records(cache)?.into_iter().map(package).collect())
+    Ok(records(cache)?.into_iter().filter_map(|(_, record)| record.package()).collect())
 }
 
 /// Newest kernel of the cache that matches a label, which stands for it from now on.
 pub(crate) fn newest(cache: &Cache, wanted: &Wanted) -> Result<Option<Kernel>, Error> {
-    let all = records(cache)?
-        .into_iter()
-        .map(|(id, record)| (id, Package::named(&record.package, &record.version)));
+    let all = records(cache)?.into_iter().filter_map(|(id, record)| Some((id, record.package()?)));
     let matching = all.filter(|(_, package)| wanted.matches(package));
     let Some((id, _)) = matching.max_by(|(_, a), (_, b)| wanted.compare(a, b)) else { return Ok(None) };
-    let found = open(cache, wanted, &id, Lock::shared(&lock_file(cache, &id))?)?;
+    let found = open(cache, wanted.label(), &id, Lock::shared(&lock_file(cache, &id))?)?;
     if found.is_some() {
         label(cache, wanted, &id)?;
     }
@@ -105,63 +184,81 @@ pub(crate) fn get(
     let what = format!("the kernel {id}");
     loop {
         let lock = Lock::shared_for(&lock_file(cache, &id), &what, progress)?;
-        if let Some(kernel) = open(cache, wanted, &id, lock)? {
+        if let Some(kernel) = open(cache, wanted.label(), &id, lock)? {
             label(cache, wanted, &id)?;
             return Ok(kernel);
         }
-        let _lock = Lock::exclusive_for(&lock_file(cache, &id), &what, progress)?;
-        // Another process may have fetched it meanwhile.
-        if !cache.kernels().join(&id).is_dir() {
-            check_interrupted(progress)?;
-            let partial = partial(cache, &id);
-            remove_tree(&partial)?;
-            let outcome = fetch(cache, wanted, package, &id, progress);
-            let cleaned = remove_tree(&partial);
-            outcome.and(Ok(cleaned?))?;
-        }
+        put(cache, &id, progress, |files, tree| fetch(wanted, package, files, tree, progress))?;
     }
 }
 
-/// Downloads and unpacks next to the final place, then renames. The caller holds the lock.
-fn fetch(
+/// The kernel that was built under an ID; none if there is none.
+pub(super) fn built(
     cache: &Cache,
-    wanted: &Wanted,
-    package: &Package,
+    label: &str,
     id: &str,
     progress: &dyn Progress,
+) -> Result<Option<Kernel>, Error> {
+    let what = format!("the kernel {label}");
+    open(cache, label, id, Lock::shared_for(&lock_file(cache, id), &what, progress)?)
+}
+
+/// Has a kernel filled into a tree next to its place, with a directory for other files, and renames it. Does nothing if the cache has
+/// it: another process may have been quicker.
+pub(super) fn put(
+    cache: &Cache,
+    id: &str,
+    progress: &dyn Progress,
+    fill: impl FnOnce(&Path, &Path) -> Result<Record, Error>,
 ) -> Result<(), Error> {
+    let _lock = Lock::exclusive_for(&lock_file(cache, id), &format!("the kernel {id}"), progress)?;
+    let place = cache.kernels().join(id);
+    if place.is_dir() {
+        return Ok(());
+    }
+    check_interrupted(progress)?;
     let partial = partial(cache, id);
+    remove_tree(&partial)?;
     let (files, tree) = (partial.join("files"), partial.join("tree"));
-    fs::create_dir_all(&files).doing("create the directory", &files)?;
-    fs::create_dir_all(&tree).doing("create the directory", &tree)?;
-    let files = apt::download(wanted, package, &files, progress)?;
+    let fill = || {
+        for directory in [&files, &tree] {
+            fs::create_dir_all(directory).doing("create the directory", directory)?;
+        }
+        let record = fill(&files, &tree)?;
+        let file = tree.join(RECORD);
+        let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
+        fs::write(&file, text + "\n").doing("write", &file)?;
+        let opened = fs::File::open(&tree).doing("open", &tree)?;
+        rustix::fs::syncfs(&opened).doing("sync", &tree)?;
+        Ok(fs::rename(&tree, &place).doing("rename to", &place)?)
+    };
+    let outcome = fill();
+    let cleaned = remove_tree(&partial);
+    outcome.and(Ok(cleaned?))
+}
+
+/// Downloads and unpacks a package.
+fn fetch(
+    wanted: &Wanted,
+    package: &Package,
+    files: &Path,
+    tree: &Path,
+    progress: &dyn Progress,
+) -> Result<Record, Error> {
+    let downloaded = apt::download(wanted, package, files, progress)?;
     progress.step(&format!("unpacking {}", package.name), 0, None);
     let mut sums = Vec::new();
-    for file in &files {
-        apt::unpack(wanted, file, &tree, progress)?;
+    for file in &downloaded {
+        apt::unpack(wanted, file, tree, progress)?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         sums.push((name, sha256(file)?));
     }
-    let release = release(&tree).ok_or_else(|| Error::Kernel {
-        kernel: id.to_owned(),
+    let (package, version) = (package.name.clone(), package.version.clone());
+    let release = release(tree).ok_or_else(|| Error::Kernel {
+        kernel: format!("{package} {version}"),
         why: format!("its package contains no boot/{IMAGE}RELEASE; name another package"),
     })?;
-    let record = Record {
-        format: 1,
-        package: package.name.clone(),
-        version: package.version.clone(),
-        image: sha256(&image_of(&tree, &release))?,
-        release,
-        files: sums,
-        fetched: Timestamp::now(),
-    };
-    let file = tree.join(RECORD);
-    let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
-    fs::write(&file, text + "\n").doing("write", &file)?;
-    let opened = fs::File::open(&tree).doing("open", &tree)?;
-    rustix::fs::syncfs(&opened).doing("sync", &tree)?;
-    let place = cache.kernels().join(id);
-    Ok(fs::rename(&tree, &place).doing("rename to", &place)?)
+    Record::new(KernelOrigin::Package { package, version, files: sums }, release, tree)
 }
 
 /// The release of the kernel in an unpacked package.
@@ -171,18 +268,19 @@ fn release(tree: &Path) -> Option<String> {
     releases.filter(|release| image::is_release(release)).map(str::to_owned).next()
 }
 
-fn image_of(tree: &Path, release: &str) -> PathBuf {
+/// Place of the image in the tree of a kernel.
+pub(super) fn image_of(tree: &Path, release: &str) -> PathBuf {
     tree.join("boot").join(format!("{IMAGE}{release}"))
 }
 
 /// The kernel in a directory of the cache, kept in use by a lock; none if it is missing.
-fn open(cache: &Cache, wanted: &Wanted, id: &str, lock: Lock) -> Result<Option<Kernel>, Error> {
+fn open(cache: &Cache, label: &str, id: &str, lock: Lock) -> Result<Option<Kernel>, Error> {
     let directory = cache.kernels().join(id);
     if !directory.is_dir() {
         return Ok(None);
     }
     let kernel = read(&directory)?.kernel(&directory);
-    Ok(Some(Kernel { label: wanted.to_string(), _in_use: Some(Arc::new(lock)), ..kernel }))
+    Ok(Some(Kernel { label: label.to_owned(), _in_use: Some(Arc::new(lock)), ..kernel }))
 }
 
 impl Record {
@@ -191,12 +289,12 @@ impl Record {
             ["lib/modules", "usr/lib/modules"].map(|place| directory.join(place).join(&self.release));
         let config = directory.join("boot").join(format!("config-{}", self.release));
         Kernel {
-            label: self.package.clone(),
+            label: self.origin.label(),
             release: self.release.clone(),
             image: image_of(directory, &self.release),
             modules: modules.into_iter().find(|modules| modules.is_dir()),
             config: config.is_file().then_some(config),
-            origin: format!("{} {}", self.package, self.version),
+            origin: self.origin.text(),
             identity: self.image.clone(),
             _in_use: None,
         }
@@ -235,7 +333,7 @@ pub fn kernels(cache: &Cache) -> Result<Vec<StoredKernel>, Error> {
         StoredKernel {
             kernel: record.kernel(&directory),
             labels: stand_for_it.map(|(label, _)| label.clone()).collect(),
-            version: record.version,
+            origin: record.origin,
             bytes: size(&directory),
             directory,
             fetched: record.fetched,
@@ -244,31 +342,11 @@ pub fn kernels(cache: &Cache) -> Result<Vec<StoredKernel>, Error> {
     Ok(records(cache)?.into_iter().map(stored).collect())
 }
 
-/// Removes the kernel that a label stands for, or those of a package, with all labels that stand for them.
+/// Removes a kernel of the cache with its labels.
 ///
 /// # Errors
-/// There is none; it is in use.
-pub fn remove_kernel(cache: &Cache, wanted: &str) -> Result<Vec<StoredKernel>, Error> {
-    let all = kernels(cache)?;
-    let by_label = |kernel: &&StoredKernel| kernel.labels.iter().any(|label| label == wanted);
-    let by_package = |kernel: &&StoredKernel| {
-        kernel.kernel.label == wanted || kernel.directory.file_name().is_some_and(|id| id == wanted)
-    };
-    let mut found: Vec<StoredKernel> = all.iter().filter(by_label).cloned().collect();
-    if found.is_empty() {
-        found = all.iter().filter(by_package).cloned().collect();
-    }
-    if found.is_empty() {
-        let why = "no fetched kernel has this name; `pgdyno kernel list` lists the fetched kernels";
-        return Err(Error::NoKernel { label: wanted.to_owned(), why: why.to_owned() });
-    }
-    for kernel in &found {
-        remove_one(cache, kernel)?;
-    }
-    Ok(found)
-}
-
-fn remove_one(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
+/// It is in use.
+pub(super) fn remove(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
     let id = stored.directory.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Some(_lock) = Lock::try_exclusive(&lock_file(cache, &id))? else {
         let what = format!("the kernel {}", stored.kernel.origin);
@@ -288,7 +366,7 @@ fn remove_one(cache: &Cache, stored: &StoredKernel) -> Result<(), Error> {
     Ok(remove_tree(&partial)?)
 }
 
-/// Removes leftovers of interrupted fetches and removals of kernels; those under way hold their lock. Returns them.
+/// Removes leftovers of interrupted fetches, builds and removals of kernels; those under way hold their lock. Returns them.
 ///
 /// # Errors
 /// Something can't be removed.

@@ -46,7 +46,27 @@ impl CheckedCampaign<'_> {
                 });
             }
         }
+        self.reject_booted_commits(cells)?;
         self.reject_unused_levels(cells)
+    }
+
+    /// Rejects kernels built from a commit on the machine itself: nothing installs them.
+    fn reject_booted_commits(&self, cells: &[Cell]) -> Result<(), SpecError> {
+        let is_commit = |label: &str| KernelSpec::from_label(label).commit().is_some();
+        let is_booted = |cell: &&Cell| !cell.acceleration.is_virtual();
+        let mut booted = cells.iter().filter(is_booted);
+        let Some(cell) = booted.find(|cell| cell.kernel.as_deref().is_some_and(is_commit)) else {
+            return Ok(());
+        };
+        let label = cell.kernel.as_deref().unwrap_or_default();
+        Err(SpecError {
+            message: format!("the kernel {label} is built from a commit: it boots in virtual machines only"),
+            at: self.place(Factor::Kernel, cell)?,
+            help: Some(
+                "leave out `acceleration = [\"none\"]`, or install the kernel and name its release"
+                    .to_owned(),
+            ),
+        })
     }
 
     /// Reason why a cell can't run in a virtual machine, with its place in the text.
@@ -159,7 +179,7 @@ impl CheckedCampaign<'_> {
 #[cfg(test)]
 mod tests {
     use crate::cell::Cell;
-    use crate::machine::Acceleration;
+    use crate::machine::{Acceleration, KernelSpec};
     use crate::plan::Plan;
     use crate::spec::Campaign;
     use crate::value::SpecError;
@@ -310,6 +330,18 @@ mod tests {
             assert_eq!(at, format!("'{label}'"));
             assert!(help.contains(expected), "{help}");
         }
+    }
+
+    #[test]
+    fn kernels_built_from_commits_boot_in_virtual_machines_only() {
+        let text = TWO_KERNELS.replace("'6.12'", "'./linux@v6.6'");
+        let plan = plan(&text).unwrap();
+        let commit = (std::path::Path::new("./linux"), "v6.6");
+        assert_eq!(plan.kernels.iter().map(KernelSpec::commit).collect::<Vec<_>>(), [Some(commit)]);
+        let (message, at, help) = rejection(&format!("{text}acceleration = ['none']\n"));
+        assert!(message.contains("./linux@v6.6 is built from a commit"), "{message}");
+        assert_eq!(at, "'./linux@v6.6'");
+        assert!(help.contains("its release"), "{help}");
     }
 
     #[test]

@@ -20,7 +20,7 @@ impl Axis for Kernel {
     type Stored = String;
 
     const KEY: &'static str = "kernel";
-    const DESCRIPTION: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`; or `host`: the running one";
+    const DESCRIPTION: &'static str = "kernels to boot: versions or their beginnings, Debian packages or patterns of them, paths with a `/`, commits of a git repository (`./linux@v6.6`); or `host`: the running one";
     const EXAMPLE: &'static str = "2.6.39";
     const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text("kernel", "factor kernel: requested kernel, or host");
@@ -51,7 +51,7 @@ impl Axis for Kernel {
                 given,
                 format!("\"{label}\" is not a valid kernel"),
                 "expected a version such as \"6.12\", a package such as \"linux-image-6.12.*-cloud-amd64\", \
-                 or a path with a `/` and without commas",
+                 a path with a `/` and without commas, or a commit such as \"./linux@v6.6\"",
             ));
         }
         Ok(Some(label.clone()))

@@ -12,12 +12,12 @@ use host::Cache;
 use crate::exit::{Exit, Usage};
 use crate::output::note;
 
-/// Boot, list, fetch and remove kernels
+/// Boot, list, fetch, build and remove kernels
 ///
 /// A kernel is named as in a campaign: by a version of Linux, such as 6.12; by a Debian package, such as
-/// linux-image-6.12.9-cloud-amd64, or a glob of packages, such as 'linux-image-6.12.*-cloud-amd64'; or by the path of a
-/// bzImage or of a built kernel tree, which contains a /. Packages are downloaded by this machine's apt and unpacked into
-/// the cache; nothing is installed.
+/// linux-image-6.12.9-cloud-amd64, or a glob of packages, such as 'linux-image-6.12.*-cloud-amd64'; by the path of a
+/// bzImage or of a built kernel tree, which contains a /; or by a commit of a git repository, such as ./linux@v6.6, which is built
+/// in the cache. Packages are downloaded by this machine's apt and unpacked into the cache; nothing is installed.
 ///
 /// A name stands for the same kernel, without a network, until `pgdyno kernel fetch` updates it.
 #[derive(Debug, Args)]
@@ -25,6 +25,7 @@ use crate::output::note;
                         pgdyno kernel fetch 6.1 6.12\n  \
                         pgdyno kernel fetch 'linux-image-6.12.*-cloud-amd64'\n  \
                         pgdyno kernel boot 6.12 -- uname -r\n  \
+                        pgdyno kernel boot ./linux@v6.6 -- uname -r\n  \
                         pgdyno kernel list\n  \
                         pgdyno kernel remove 6.1\n\n\
                         Environment:\n  \
@@ -57,7 +58,7 @@ impl Command {
         let cache = Cache::open()?;
         let left = machine::sweep(&cache)?.len();
         if left > 0 {
-            note(&format!("removed {left} partially fetched kernels of a killed pgdyno\n"));
+            note(&format!("removed {left} incomplete kernels of a killed pgdyno\n"));
         }
         match self {
             Self::Boot(args) => args.run(&cache),

@@ -26,7 +26,7 @@ use crate::progress::PreparationProgress;
 /// With --root host, COMMAND has all of this machine's files, the working directory and the environment. Its writes to
 /// files stay in the virtual machine's memory and are lost with it.
 ///
-/// KERNEL is a version, a Debian package or a path, as for `pgdyno kernel fetch`.
+/// KERNEL is a version, a Debian package, a path or a commit, as for `pgdyno kernel fetch`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  \
                         pgdyno kernel boot 6.12 -- uname -r\n  \
@@ -37,7 +37,7 @@ use crate::progress::PreparationProgress;
                         Exit codes: COMMAND's own (127 if it does not exist, 126 if it can't run, 128 and more \
                         after a signal),\n1 if the kernel does not come up, 2 usage, 130 interrupted.")]
 pub(super) struct BootArgs {
-    /// Version (6.12), Debian package or glob of packages, or path to a bzImage or a built kernel tree
+    /// Version (6.12), Debian package or glob of packages, path to a bzImage or a built kernel tree, or commit (./linux@v6.6)
     #[arg(value_name = "KERNEL")]
     kernel: String,
 

@@ -1,4 +1,4 @@
-//! `pgdyno kernel list`: fetched kernels.
+//! `pgdyno kernel list`: kernels of the cache.
 
 use clap::Args;
 use host::Cache;
@@ -8,7 +8,7 @@ use report::kernels::List;
 use crate::exit::Exit;
 use crate::output::{FormatArg, print_json, print_table};
 
-/// List fetched kernels: labels, release, package, size
+/// List fetched and built kernels: labels, release, package or commit, size
 ///
 /// A label is the name in a campaign or in `pgdyno kernel fetch`; it stands for the same kernel until it is fetched again.
 /// Sizes are of the files, in units of 1000.
