@@ -5,10 +5,12 @@ mod sentence;
 mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use diagnose::{BisectionFinding, LinkOrderCheck, LinkOrderFinding, Position};
 use model::cell::Cell;
 use model::factor::Factor;
+use model::machine::{KernelSpec, kernel_commit};
 use model::paired::PairedFigure;
 use model::plan::Plan;
 use model::record::Trial;
@@ -156,21 +158,22 @@ fn levels(
     let level = |(at, position): (usize, &Position)| {
         let cell = &plan.cells[position.cell].clone().masked();
         let name = plan.run.compare.map(|factor| factor.level(cell)).unwrap_or_default();
-        let git_ref = plan.server(cell).and_then(|server| match &server.source {
-            Source::Build(build) if plan.run.compare == Some(Factor::Server) => build.git_ref.as_deref(),
-            _ => None,
-        });
+        let git_ref = git_ref(plan, cell);
         let commit = git_ref.and_then(|_| {
-            let is_of_cell = |trial: &Trial| trial.cell.server.known() == Some(&cell.server);
-            contexts.iter().find_map(|(trial, context)| context.commit.as_ref().filter(|_| is_of_cell(trial)))
+            let is_of_level = |trial: &Trial| {
+                plan.run.compare.and_then(|factor| factor.known_level(&trial.cell)).as_ref() == Some(&name)
+            };
+            let of_level = contexts.iter().filter(|(trial, _)| is_of_level(trial));
+            let mut commits = of_level.filter_map(|(_, context)| match plan.run.compare {
+                Some(Factor::Kernel) => context.kernel_commit.as_ref(),
+                _ => context.commit.as_ref(),
+            });
+            commits.next()
         });
         let subject = git_ref.and_then(subject).or(commit.map(|commit| &commit.subject));
         let interval: Option<Interval> = position.level.and_then(|level| level.interval);
         BisectionLevel {
-            short: commit_of(&name)
-                .filter(|_| git_ref.is_some())
-                .map_or(&*name, |(_, commit)| commit)
-                .to_owned(),
+            short: short(plan, &name).filter(|_| git_ref.is_some()).unwrap_or(&name).to_owned(),
             name,
             title: subject.cloned(),
             author: commit.map(|commit| commit.author.clone()),
@@ -193,14 +196,37 @@ fn levels(
     levels
 }
 
+/// Name of the commit that the compared server or kernel of a cell is built from.
+fn git_ref<'p>(plan: &'p Plan, cell: &Cell) -> Option<&'p str> {
+    match plan.run.compare {
+        Some(Factor::Server) => match &plan.server(cell)?.source {
+            Source::Build(build) => build.git_ref.as_deref(),
+            _ => None,
+        },
+        Some(Factor::Kernel) => plan.kernel(cell)?.commit().map(|(_, name)| name),
+        _ => None,
+    }
+}
+
+/// The name of a commit in that of its level.
+fn short<'n>(plan: &Plan, name: &'n str) -> Option<&'n str> {
+    let commit = if plan.run.compare == Some(Factor::Kernel) { kernel_commit(name) } else { commit_of(name) };
+    commit.map(|(_, commit)| commit)
+}
+
 /// What was searched, in words.
 fn searched(plan: &Plan, levels: &[BisectionLevel]) -> String {
     let count = counted(levels.len().saturating_sub(1), noun(plan));
     let first = plan.servers.first();
+    let under = first.map(|server| format!(" under {}", server.name)).unwrap_or_default();
     let of = match (noun(plan), first.map(|server| &server.source)) {
+        ("commit", _) if plan.run.compare == Some(Factor::Kernel) => {
+            let repository = repository_of_kernels(plan).map(|path| path.display().to_string());
+            format!(" of {}{under}", repository.unwrap_or_default())
+        }
         ("commit", Some(Source::Build(build))) => format!(" of {}", build.location.display()),
         ("setting", _) => first.map(|server| format!(" of {}", server.name)).unwrap_or_default(),
-        ("kernel", _) => first.map(|server| format!(" under {}", server.name)).unwrap_or_default(),
+        ("kernel", _) => under,
         ("kernel argument" | "kernel parameter", _) => {
             plan.kernels.first().map(|kernel| format!(" of {}", kernel.name)).unwrap_or_default()
         }
@@ -220,11 +246,19 @@ fn noun(plan: &Plan) -> &'static str {
         Some(Factor::Server) if is_commit => "commit",
         Some(Factor::Server) => "release",
         Some(Factor::Settings) => "setting",
+        Some(Factor::Kernel) if repository_of_kernels(plan).is_some() => "commit",
         Some(Factor::Kernel) => "kernel",
         Some(Factor::KernelArgs) => "kernel argument",
         Some(Factor::Sysctl) => "kernel parameter",
         _ => "level",
     }
+}
+
+/// The repository of which all kernels are commits.
+fn repository_of_kernels(plan: &Plan) -> Option<&Path> {
+    let (repository, _) = plan.kernels.first()?.commit()?;
+    let is_of_it = |kernel: &KernelSpec| kernel.commit().is_some_and(|(of, _)| of == repository);
+    plan.kernels.iter().all(is_of_it).then_some(repository)
 }
 
 /// A figure's name in sentences.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use diagnose::KernelOptions;
 use model::cell::RecordedCell;
-use model::commit_log::{self, COMMIT_LOG, COMMITS_LOG, CommitText};
+use model::commit_log::{self, COMMIT_LOG, COMMITS_LOG, CommitText, KERNEL_COMMIT_LOG};
 use model::merit::Merit;
 use model::record::{Environment, Log, Setting, Trial};
 use store::{Part, StoreReader};
@@ -33,6 +33,8 @@ pub struct TrialContext {
     pub scripts: Vec<ScriptSummary>,
     /// The commit that its server was built from; `None` unless it was built from a git ref, and in older bundles.
     pub commit: Option<CommitText>,
+    /// The commit that its kernel was built from; `None` unless it was.
+    pub kernel_commit: Option<CommitText>,
     /// Subjects of commits by their names: those of a bisection are in one of its bundles.
     pub subjects: BTreeMap<String, String>,
 }
@@ -55,6 +57,7 @@ fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
     for Log { name, text } in &commit_logs {
         match name.as_str() {
             COMMIT_LOG => context.commit = Some(CommitText::parse(text)),
+            KERNEL_COMMIT_LOG => context.kernel_commit = Some(CommitText::parse(text)),
             COMMITS_LOG => context.subjects = commit_log::subjects(text).map(owned).collect(),
             _ => {}
         }

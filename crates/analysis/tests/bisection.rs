@@ -6,7 +6,7 @@ mod fixture;
 use analysis::bisection::{Bisection, BisectionState};
 use analysis::overview::read_run;
 use analysis::overview::view::{AnswerKind, View};
-use fixture::bisection::{RELEASES, commit, commits, open, records, releases, shown, view};
+use fixture::bisection::{RELEASES, commit, commits, kernels, open, records, releases, shown, view};
 use fixture::paired::{Planted, loss};
 use model::record::TrialRecord;
 use store::Store;
@@ -49,6 +49,31 @@ fn a_commit_is_found_with_its_subject_author_and_files() {
     // Also of commits that were never built.
     assert!(found.levels.iter().all(|level| level.title.is_some()));
     assert!(found.candidates.contains(&41) && found.candidates.contains(&40), "{:?}", found.candidates);
+}
+
+#[test]
+fn a_commit_of_linux_is_found_with_its_subject_author_and_files() {
+    let view = shown(kernels(7));
+    let found = only(&view);
+    assert_eq!((found.state, found.what), (BisectionState::Found, "commit"), "{}", found.sentence);
+    let [first, last] = [0, RELEASES].map(commit);
+    assert_eq!(found.searched, format!("12 commits of /src/linux under 18, from {first} to {last}"));
+    let [change] = found.changes.as_slice() else { unreachable!("one change: {:?}", found.changes) };
+    assert_eq!((change.first, change.last), (7, 7));
+    let level = &found.levels[7];
+    assert_eq!((level.name.as_str(), &level.short), (&*format!("/src/linux@{}", commit(7)), &commit(7)));
+    assert_eq!(
+        level.title.as_deref(),
+        Some("Improve the estimate of distinct values for lateral subqueries over partitioned tables (7)")
+    );
+    assert_eq!(level.author.as_deref(), Some("Grace Hopper, 2026-03-08"));
+    assert_eq!(level.files, [" mm/memory.c | 2 +-"]);
+    assert!(
+        found.sentence.starts_with(&format!("The change is at {}, \"Improve", commit(7))),
+        "{}",
+        found.sentence
+    );
+    assert!(found.levels.iter().all(|level| level.title.is_some()), "also of commits that were never built");
 }
 
 #[test]

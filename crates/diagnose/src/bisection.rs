@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::machine::Acceleration;
+use model::machine::{Acceleration, KernelSpec};
 use model::merit::Merit;
 use model::paired::{PairedFigure, Side};
 use model::plan::{Order, Plan};
@@ -22,6 +22,7 @@ use crate::gates::{INTERRUPTED, NO_KERNEL, NO_SERVER};
 
 /// Assumed cost of a server or kernel that is measured for the first time, as long as none is known.
 const BUILD_S: f64 = 60.0;
+const KERNEL_BUILD_S: f64 = 300.0;
 const DOWNLOAD_S: f64 = 10.0;
 /// The same for a data set of another catalog than those before: `initdb`, and each unit of pgbench's scale.
 const INITDB_S: f64 = 3.0;
@@ -82,7 +83,9 @@ pub struct Position {
     filled_data: bool,
     /// Mean length of its sessions, in seconds.
     session_s: Option<f64>,
-    /// Whether it has to be built.
+    /// Assumed cost of its first session, as long as none is known, in seconds.
+    assumed_s: f64,
+    /// Whether its server is built.
     is_build: bool,
     /// Sessions in succession that failed.
     failures: u32,
@@ -163,8 +166,13 @@ impl Bisection {
         let baseline = comparisons.first()?.0;
         let position = |cell: usize| {
             let source = plan.server(&plan.cells[cell]).map(|server| &server.source);
+            let assumed_s = match (plan.kernel(&plan.cells[cell]).and_then(KernelSpec::commit), source) {
+                (Some(_), _) => KERNEL_BUILD_S,
+                (None, Some(Source::Build(_))) => BUILD_S,
+                _ => DOWNLOAD_S,
+            };
             let is_build = matches!(source, Some(Source::Build(_)));
-            Position { cell, is_build, ..Position::default() }
+            Position { cell, assumed_s, is_build, ..Position::default() }
         };
         let cells = std::iter::once(baseline).chain(comparisons.iter().map(|(_, cell)| *cell));
         let merit = Merit::of(&plan.cells[baseline].clone().into());
@@ -241,7 +249,8 @@ impl Bisection {
     /// Fills in what the sessions show of each position.
     fn update_positions(&mut self) {
         for position in &mut self.positions {
-            *position = Position { cell: position.cell, is_build: position.is_build, ..Position::default() };
+            let Position { cell, assumed_s, is_build, .. } = *position;
+            *position = Position { cell, assumed_s, is_build, ..Position::default() };
         }
         let mut ended_before: Option<Timestamp> = None;
         let mut filled = BTreeSet::from([self.data[self.positions[0].cell].clone()]);
@@ -458,11 +467,10 @@ impl Bisection {
         let mut measured = self.positions.iter().enumerate();
         let has_data =
             measured.any(|(at, other)| (at == 0 || !other.log_ratios.is_empty()) && is_of_same_data(other));
-        let assumed = if state.is_build { BUILD_S } else { DOWNLOAD_S };
         let is_built = self.built.contains(&state.cell);
         // Of builds while sessions run, these do not show how long they took.
         let known = took(false).filter(|_| !self.builds_apart);
-        let build_s = if is_built { 0.0 } else { known.unwrap_or(assumed) };
+        let build_s = if is_built { 0.0 } else { known.unwrap_or(state.assumed_s) };
         let data_s = match (has_data, took(true).zip(took(false))) {
             (true, _) => 0.0,
             (false, Some((with_data, without))) => (with_data - without).max(0.0),

@@ -1,12 +1,14 @@
-//! Logs of a bundle with what the git repository of its server said about commits, so that results have their subjects without the
+//! Logs of a bundle with what the git repository of its server or kernel said about commits, so that results have their subjects without the
 //! repository.
 
 /// Name of the log with the commit that the trial's server was built from.
 pub const COMMIT_LOG: &str = "commit";
+/// Name of the log with the commit that the trial's kernel was built from.
+pub const KERNEL_COMMIT_LOG: &str = "kernel-commit";
 /// Name of the log with the subjects of all commits of a bisection.
 pub const COMMITS_LOG: &str = "commits";
 
-/// A commit, as [`COMMIT_LOG`] has it: its subject, its author and date, and its files, in lines.
+/// A commit, as [`COMMIT_LOG`] and [`KERNEL_COMMIT_LOG`] have it: its subject, its author and date, and its files, in lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommitText {
     /// The subject.

@@ -405,6 +405,103 @@ fn bisect(bench: &Bench, duration: &str, arguments: &[&str]) -> (Option<i32>, St
     (output.status.code(), text(&output).split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
+/// A repository of Linux in `linux`, whose commits are built into the image of a real kernel. The tag `broken` does not compile.
+fn repository(bench: &Bench, image: &Path) {
+    let place = bench.path().join("linux");
+    fs::create_dir(&place).unwrap();
+    let git = |arguments: &[&str]| {
+        let identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"];
+        let output =
+            std::process::Command::new("git").args(identity).arg("-C").arg(&place).args(arguments).output();
+        assert!(output.unwrap().status.success(), "{arguments:?}");
+    };
+    git(&["init", "--quiet", "-b", "main"]);
+    // Trees of its own: the cache is that of all tests.
+    fs::write(place.join("Kconfig"), place.display().to_string()).unwrap();
+    let makefile = format!(
+        "defconfig:\n\techo CONFIG_64BIT=y >$(O)/.config\nkvm_guest.config olddefconfig:\n\
+         bzImage:\n\tmkdir -p $(O)/arch/x86/boot\n\tcp {} $(O)/arch/x86/boot/bzImage\n",
+        image.display()
+    );
+    let texts =
+        [("good", makefile.clone()), ("broken", "broken\n".to_owned()), ("bad", makefile + "# the end\n")];
+    for (tag, text) in texts {
+        fs::write(place.join("Makefile"), text).unwrap();
+        git(&["add", "-A"]);
+        git(&["commit", "--quiet", "-m", &format!("Make it {tag}")]);
+        git(&["tag", tag]);
+    }
+    fs::create_dir(place.join("Documentation")).unwrap();
+    fs::write(place.join("Documentation/x.rst"), "").unwrap();
+    git(&["add", "-A"]);
+    git(&["commit", "--quiet", "-m", "Document it"]);
+}
+
+#[test]
+fn a_kernel_built_from_a_commit_boots_and_the_bundle_names_the_commit() {
+    let [image, _] = images();
+    let bench = bench("", "");
+    repository(&bench, &image);
+    let pgdyno = |arguments: &[&str]| {
+        let output = bench.pgdyno(arguments);
+        (output.status.code(), text(&output))
+    };
+    let campaign = fs::read_to_string(bench.path().join("campaign.toml")).unwrap();
+    let campaign = campaign.replace(&format!("'{KERNEL}'"), "'./linux@good'");
+    fs::write(bench.path().join("campaign.toml"), campaign).unwrap();
+    let (code, planned) = pgdyno(&["plan", "campaign.toml"]);
+    assert_eq!(code, Some(0), "{planned}");
+    assert!(planned.contains("the kernel ./linux@good is built first"), "{planned}");
+    let place = bench.path().join("linux").canonicalize().unwrap();
+    let is_listed = || pgdyno(&["kernel", "list"]).1.contains(&format!("{}@", place.display()));
+    assert!(!is_listed(), "a plan builds nothing");
+
+    let (code, printed) = pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(code, Some(0), "{printed}");
+    let [trial] = bench.trials().try_into().unwrap();
+    assert_ne!(trial.validity.status, Status::Invalid, "{}", evidence(&trial));
+    let record = bench.store().load(&trial.id).unwrap();
+    assert!(record.environment.kernel.as_deref().unwrap().contains("6.1."));
+    let machine = record.environment.virtual_machine.as_ref().unwrap();
+    assert!(machine.kernel_source.starts_with(&format!("{}@", place.display())), "{}", machine.kernel_source);
+    let log = record.logs.iter().find(|log| log.name == "kernel-commit").unwrap();
+    assert!(log.text.starts_with("Make it good\nt, "), "{}", log.text);
+
+    let (code, printed) = pgdyno(&["plan", "campaign.toml"]);
+    assert!(code == Some(0) && !printed.contains("is built first"), "{printed}");
+    let (code, printed) = pgdyno(&["kernel", "fetch", "./linux@broken"]);
+    assert_eq!(code, Some(1), "{printed}");
+    assert!(
+        printed.contains("could not configure the kernel ") && printed.contains("build.log"),
+        "{printed}"
+    );
+    assert!(is_listed());
+    let (code, printed) = pgdyno(&["kernel", "remove", "./linux"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert_eq!(printed.lines().count(), 1, "{printed}");
+    assert!(printed.starts_with(&format!("removed {} (", machine.kernel_source)), "{printed}");
+
+    // The levels of a bisection.
+    let bisect = |ends: &[&str]| {
+        let arguments = [&["bisect", "--kernels"], ends, &["--repo", "./linux", "-S", "--print-campaign"]];
+        pgdyno(&arguments.concat())
+    };
+    let (code, printed) = bisect(&["good..main"]);
+    assert_eq!(code, Some(0), "{printed}");
+    assert!(printed.contains("1 commit left out that changes only documentation"), "{printed}");
+    let levels = printed.lines().find(|line| line.starts_with("kernel = ")).unwrap();
+    assert_eq!(levels.matches(&format!("{}@", place.display())).count(), 3, "{levels}");
+    for (ends, why) in [
+        (&["bad", "good"][..], "good is older than bad"),
+        (&["good", "gone"], "there is no commit \"gone\""),
+        (&["bad", "main"], "no commit from bad to main can have changed a kernel"),
+        (&["good"], "expected two commits of the repository"),
+    ] {
+        let (code, printed) = bisect(ends);
+        assert!(code == Some(2) && printed.contains(why), "{ends:?}: {printed}");
+    }
+}
+
 #[test]
 fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     let [old, new] = images();
@@ -415,13 +512,15 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     }
     fs::write(at("2"), damaged(&old)).unwrap();
     fs::write(at("3"), "no kernel").unwrap();
+    repository(&bench, &old);
     // Two threads of the driver wake each other: in short windows, the newer kernel executes 20% to 50% more instructions for that.
-    let levels = ["./1", "./2", "./3", "./4"];
+    let levels = ["./1", "./2", "./3", "./linux@broken", "./4"];
     let arguments = [&["--kernels"], &levels[..], &["--server", "18", "-c", "2", "-j", "2"]].concat();
     let (code, shown) = bisect(&bench, "300ms", &arguments);
     assert_eq!(code, Some(0), "{shown}");
-    assert!(shown.contains("3 kernels under 18, from 1 to 4"), "{shown}");
-    assert!(shown.contains("The change is at one of 2, 3, 4, which can't be told apart"), "{shown}");
+    assert!(shown.contains("4 kernels under 18, from 1 to 4"), "{shown}");
+    assert!(shown.contains("The change is at one of 2, 3, broken, 4, which can't be told apart"), "{shown}");
+    assert!(shown.contains("Not measured: broken: could not configure the kernel "), "{shown}");
     assert!(
         shown.contains("Not measured: 2: the virtual machine ended before its first process ran"),
         "{shown}"
@@ -432,7 +531,7 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     );
     let trials = bench.trials();
     let invalid = trials.iter().filter(|trial| trial.validity.status == Status::Invalid);
-    assert_eq!(invalid.count(), 2, "each is tried once");
+    assert_eq!(invalid.count(), 3, "each is tried once");
     // Both trials of a session are next to each other, in the host's time.
     let usable: Vec<&Trial> = trials.iter().filter(|trial| trial.summary.is_some()).collect();
     for pair in usable.windows(2) {
@@ -448,7 +547,7 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
         .iter()
         .map(|level| level.as_str().unwrap())
         .collect();
-    assert!(levels.len() == 3 && levels[0].ends_with("/2") && levels[2].ends_with("/4"), "{levels:?}");
+    assert!(levels.len() == 4 && levels[0].ends_with("/2") && levels[3].ends_with("/4"), "{levels:?}");
     let sides = |session: u32| usable.iter().filter(|trial| trial.repeat == session).count();
     let sessions = trials.iter().map(|trial| trial.repeat).max().unwrap();
     assert_eq!(document["sessions"], (1..=sessions).filter(|session| sides(*session) == 2).count());
@@ -458,6 +557,11 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     for command in [["report"], ["show"]] {
         let output = bench.pgdyno(&command);
         assert!(output.status.success(), "{command:?}: {}", text(&output));
+    }
+    // The build directory goes with its only kernel.
+    for arguments in [["kernel", "fetch", "./linux@good"], ["kernel", "remove", "./linux"]] {
+        let output = bench.pgdyno(&arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", text(&output));
     }
 }
 

@@ -11,6 +11,8 @@ use diagnose::confounds;
 use host::{Cache, Turn};
 use model::cell::Cell;
 use model::commit_log::COMMITS_LOG;
+use model::factor::Factor;
+use model::machine::KernelSpec;
 use model::outage::Outage;
 use model::paired::PAIRS;
 use model::plan::{Order, Plan, PlannedTrial};
@@ -181,14 +183,17 @@ impl Campaign<'_> {
                     true => trials.iter().map(|next| next.trial).collect(),
                     false => schedule.remaining(),
                 };
-                let (second, machines) = (second.as_mut(), machines.as_mut());
-                let provision = Provision { servers: &mut servers, second, machines };
+                let provision =
+                    Provision { servers: &mut servers, second: second.as_mut(), machines: machines.as_mut() };
                 match provision.provide(&context, self.cache, &session, &preparation) {
                     Ok(None) => {}
                     Ok(Some(mut failed)) => {
                         let mut cells = session.iter().map(|trial| self.plan.cell(trial));
                         if let Some(cell) = cells.find(|cell| failed.record.trial.cell == **cell) {
                             servers.add_commit(cell, &mut failed.record);
+                            if let Some(machines) = &machines {
+                                machines.add_commit(cell, &mut failed.record);
+                            }
                         }
                         failed.record.logs.extend(subjects.take());
                         self.write(&failed.record)?;
@@ -229,6 +234,9 @@ impl Campaign<'_> {
                     trial::add_finding(&mut ended.record, finding);
                 }
                 servers.add_commit(cell, &mut ended.record);
+                if let Some(machines) = &machines {
+                    machines.add_commit(cell, &mut ended.record);
+                }
                 ended.record.logs.extend(subjects.take());
                 // Users see what is stored.
                 ended.record.trial.mask_secrets();
@@ -315,13 +323,21 @@ impl Campaign<'_> {
 
     /// The repository of a bisection's commits, and their names; none if there are none.
     fn commits(&self) -> Option<(&Path, Vec<&str>)> {
-        let builds = self.plan.servers.iter().filter_map(|server| match &server.source {
-            Source::Build(build) if self.plan.run.order == Order::Bisect => Some(build),
+        if self.plan.run.order != Order::Bisect {
+            return None;
+        }
+        let of_servers = self.plan.servers.iter().filter_map(|server| match &server.source {
+            Source::Build(build) => Some((build.location.as_path(), build.git_ref.as_deref()?)),
             _ => None,
         });
-        let repository = &builds.clone().next()?.location;
-        let names = builds.filter(|build| build.location == *repository);
-        Some((repository, names.filter_map(|build| build.git_ref.as_deref()).collect()))
+        let of_kernels = self.plan.kernels.iter().filter_map(KernelSpec::commit);
+        let commits: Vec<(&Path, &str)> = match self.plan.run.compare {
+            Some(Factor::Kernel) => of_kernels.collect(),
+            _ => of_servers.collect(),
+        };
+        let (repository, _) = *commits.first()?;
+        let names = commits.iter().filter(|(of, _)| *of == repository);
+        Some((repository, names.map(|(_, name)| *name).collect()))
     }
 
     /// Reports the begin of a trial.

@@ -15,8 +15,9 @@ use machine::Kernel;
 use machine::vm::guest::{GuestConfig, Job};
 use machine::vm::{Frame, Hardware, Initramfs, Vm, VmError};
 use model::cell::Cell;
+use model::commit_log::KERNEL_COMMIT_LOG;
 use model::environment::{Environment, VirtualMachine};
-use model::machine::Storage;
+use model::machine::{Storage, kernel_commit};
 use model::message::Interval;
 use model::outage::Outage;
 use model::plan::Plan;
@@ -53,6 +54,8 @@ const MAX_INCOMING_BYTES: usize = 1 << 30;
 pub(crate) struct Machines {
     emulator: String,
     kernels: BTreeMap<String, Kernel>,
+    /// What their repositories say about the commits that kernels are built from, by name of the kernel.
+    commit_texts: BTreeMap<String, String>,
     /// perf, if the plan asks for profiles and it can run in guests.
     perf: Option<PathBuf>,
 }
@@ -86,10 +89,10 @@ impl Incoming {
 }
 
 impl Machines {
-    /// Fetches the kernels of the cells that run in virtual machines; none if there are no such cells.
+    /// Fetches or builds the kernels of the cells that run in virtual machines; none if there are no such cells.
     ///
     /// # Errors
-    /// There is no emulator; a kernel can't be fetched.
+    /// There is no emulator; a kernel can't be fetched or built.
     pub(crate) fn prepare(
         cache: &Cache,
         plan: &Plan,
@@ -103,7 +106,7 @@ impl Machines {
         }
         let left = machine::sweep(cache)?.len();
         if left > 0 {
-            progress.notice(&format!("removed {left} partially fetched kernels of a killed pgdyno"));
+            progress.notice(&format!("removed {left} incomplete kernels of a killed pgdyno"));
         }
         let emulator = machine::vm::emulator()?;
         let perf = match plan.profile.map(|_| Perf::for_guests()) {
@@ -113,17 +116,17 @@ impl Machines {
             }
             found => found.and_then(Result::ok),
         };
-        let mut machines = Self { emulator, kernels: BTreeMap::new(), perf };
+        let mut machines = Self { emulator, kernels: BTreeMap::new(), commit_texts: BTreeMap::new(), perf };
         for cell in virtual_cells {
             machines.provide(cache, plan, cell, progress)?;
         }
         Ok(Some(machines))
     }
 
-    /// Fetches the kernel of a cell, unless that has been done.
+    /// Fetches or builds the kernel of a cell, unless that has been done.
     ///
     /// # Errors
-    /// It can't be fetched, or lacks a module for the cell's disk.
+    /// It can't be fetched or built, or lacks a module for the cell's disk.
     pub(crate) fn provide(
         &mut self,
         cache: &Cache,
@@ -135,6 +138,9 @@ impl Machines {
         if !self.kernels.contains_key(&spec.name) {
             let path = spec.path.as_ref().map(|path| path.to_string_lossy().into_owned());
             let label = path.unwrap_or_else(|| spec.name.clone());
+            let text = kernel_commit(&label)
+                .and_then(|(repository, name)| host::git::commit_text(Path::new(repository), name));
+            self.commit_texts.extend(text.map(|text| (spec.name.clone(), text)));
             let kernel = machine::kernel(cache, &label, Path::new(""), progress)?;
             self.kernels.insert(spec.name.clone(), kernel);
         }
@@ -143,6 +149,12 @@ impl Machines {
             machine::modules(kernel, &DISK_MODULES)?;
         }
         Ok(())
+    }
+
+    /// Adds to the record of a cell's trial the commit that its kernel was built from.
+    pub(crate) fn add_commit(&self, cell: &Cell, record: &mut TrialRecord) {
+        let text = cell.kernel.as_ref().and_then(|name| self.commit_texts.get(name)).cloned();
+        record.logs.extend(text.map(|text| Log { name: KERNEL_COMMIT_LOG.to_owned(), text }));
     }
 
     /// Runs one trial in a guest. A failure of the guest makes an invalid trial.

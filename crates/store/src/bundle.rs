@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use model::commit_log::{COMMIT_LOG, COMMITS_LOG};
+use model::commit_log::{COMMIT_LOG, COMMITS_LOG, KERNEL_COMMIT_LOG};
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
 
@@ -117,7 +117,7 @@ pub(crate) fn read_context(
         },
     };
     let mut commit_logs = Vec::new();
-    for name in [COMMIT_LOG, COMMITS_LOG] {
+    for name in [COMMIT_LOG, KERNEL_COMMIT_LOG, COMMITS_LOG] {
         let log = content::log_file(name)?;
         if let Some(sum) = listed.get(&log) {
             let text = Unpacker::new().unpack(&log, &file(bundle, &log, sum)?)?;

@@ -9,12 +9,14 @@ use model::record::Trial;
 use super::view::BisectionLevel;
 use crate::context::TrialContext;
 
-/// Names kernels at paths by what distinguishes these, and adds the releases of those that trials ran under.
+/// Names kernels at paths by what distinguishes these, and adds the releases of those that trials ran under. Commits have names and
+/// subjects already.
 pub(super) fn describe(plan: &Plan, levels: &mut [BisectionLevel], contexts: &[(&Trial, &TrialContext)]) {
     let paths: Vec<&Path> = plan.kernels.iter().filter_map(|kernel| kernel.path.as_deref()).collect();
     let directory = common_directory(&paths);
     for level in levels {
         let path = plan.kernels.iter().find(|kernel| kernel.name == level.name);
+        let path = path.filter(|kernel| kernel.commit().is_none());
         if let Some(path) = path.and_then(|kernel| kernel.path.as_ref()) {
             let name = directory.as_ref().and_then(|directory| path.strip_prefix(directory).ok());
             level.short = name.unwrap_or(path).display().to_string();
@@ -23,7 +25,8 @@ pub(super) fn describe(plan: &Plan, levels: &mut [BisectionLevel], contexts: &[(
             |trial: &Trial| Factor::Kernel.known_level(&trial.cell).as_ref() == Some(&level.name);
         let of_level = contexts.iter().filter(|(trial, _)| is_of_level(trial));
         let release = of_level.filter_map(|(_, context)| context.environment.kernel.as_ref()).next();
-        level.title = release.map(|release| format!("Linux {release}"));
+        let release = release.map(|release| format!("Linux {release}"));
+        level.title = level.title.take().or(release);
     }
 }
 

@@ -44,6 +44,7 @@ Examples:
   pgdyno bisect 18 --good-conf old.conf --bad-conf new.conf
                                                        which setting of two configurations
   pgdyno bisect --kernels 6.1 6.12 --server 18 -S -c 1 which kernel, in virtual machines
+  pgdyno bisect --kernels v6.6 v6.7 --repo ./linux -S  which commit of Linux: kernels are built
   pgdyno bisect 18 --kernel 6.12 --bad-args 'mitigations=off nosmt' -S
                                                        which argument on a kernel's command line
   pgdyno bisect v1 v2 --repo . -S --metric server-cpu  by server CPU time per transaction: next to other load
@@ -263,7 +264,8 @@ impl BisectArgs {
     fn ends(&self) -> Vec<&str> {
         let names: Vec<&String> = self.arguments.iter().filter(|argument| !is_script(argument)).collect();
         // A path to a kernel may have two dots.
-        let is_range = |name: &str| name.contains("..") && !(self.kernels.are_ends() && name.contains('/'));
+        let are_paths = self.kernels.are_ends() && self.repo.is_none();
+        let is_range = |name: &str| name.contains("..") && !(are_paths && name.contains('/'));
         match names.as_slice() {
             [range] if is_range(range) => range.splitn(2, "..").collect(),
             _ => names.iter().map(|name| name.as_str()).collect(),

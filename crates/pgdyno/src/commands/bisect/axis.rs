@@ -30,8 +30,8 @@ pub(super) fn axis(
     settings: &SettingsArgs,
     kernels: &KernelsArgs,
 ) -> Result<Axis, Usage> {
-    if kernels.is_given() && !settings.differ() && repository.is_none() {
-        let (sides, kernels) = kernels.sides(ends)?;
+    if kernels.is_given() && !settings.differ() && (repository.is_none() || kernels.are_ends()) {
+        let (sides, kernels) = kernels.sides(ends, repository)?;
         return Ok(Axis { sides, kernels: Some(kernels) });
     }
     if kernels.is_given() || kernels.is_named() {

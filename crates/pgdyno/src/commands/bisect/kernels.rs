@@ -4,13 +4,16 @@ use std::path::{Path, PathBuf, absolute};
 
 use clap::Args;
 use host::Cache;
+use host::git::RangeCommit;
 use machine::KernelRange;
+use model::machine::kernel_commit;
 use model::server::ServerSpec;
+use plaintext::figures::counted;
 use runner::campaign_file::ab::Sides;
 
 use super::settings::{Settings, one_after_the_other};
 use crate::commands::ab::count::default_kernel;
-use crate::commands::ab::servers::servers;
+use crate::commands::ab::servers::{self, servers};
 use crate::commands::ab::{Setting, settings};
 use crate::exit::Usage;
 use crate::output::note;
@@ -20,8 +23,8 @@ use crate::progress::PreparationProgress;
 #[command(next_help_heading = "Kernels")]
 pub(super) struct KernelsArgs {
     /// Find a kernel: GOOD and BAD are versions of Linux or Debian packages, between which those are that apt has or that were
-    /// fetched; or all kernels in their order; or a directory of kernels
-    #[arg(long, conflicts_with = "repo")]
+    /// fetched; or all kernels in their order; or a directory of kernels; or, with --repo, commits of Linux
+    #[arg(long)]
     kernels: bool,
 
     /// With --kernels: the server that runs under each of them [default: the newest major]
@@ -77,7 +80,7 @@ impl KernelsArgs {
     }
 
     /// The levels between the ends, the good one first.
-    pub(super) fn sides(&self, ends: &[&str]) -> Result<KernelSides, Usage> {
+    pub(super) fn sides(&self, ends: &[&str], repository: Option<&Path>) -> Result<KernelSides, Usage> {
         if usize::from(self.kernels) + usize::from(self.has_args()) + usize::from(self.has_parameters()) > 1 {
             return Err(Usage(
                 "error: the ends would differ in several ways: find a kernel (--kernels), an argument (--bad-args) or a \
@@ -88,7 +91,17 @@ impl KernelsArgs {
         if self.kernels {
             let newest = || server::known_majors().into_iter().max().map(|major| major.to_string());
             let name = self.server.clone().or_else(newest).unwrap_or_default();
-            return Ok((Sides::Kernels(server(&name)?), labels(ends)?));
+            let labels = match (ends, repository) {
+                ([good, bad], Some(repository)) => commits(repository, good, bad)?,
+                (_, Some(_)) => {
+                    return Err(Usage(
+                        "error: expected two commits of the repository, such as v6.6 v6.7 or v6.6..v6.7"
+                            .to_owned(),
+                    ));
+                }
+                (_, None) => labels(ends)?,
+            };
+            return Ok((Sides::Kernels(server(&name)?), labels));
         }
         let [name] = ends else {
             return Err(Usage(
@@ -111,6 +124,29 @@ impl KernelsArgs {
 
 fn server(name: &str) -> Result<ServerSpec, Usage> {
     Ok(servers(&[name.to_owned()], None, &[])?.remove(0))
+}
+
+/// Labels of the commits from the good one to the bad one, of first parents.
+fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<String>, Usage> {
+    let repository = servers::absolute(repository)?;
+    let mut commits = machine::commits_between(&repository, good, bad).map_err(Usage::from_error)?;
+    let all = commits.len();
+    commits.retain(|commit| commit.can_change_programs);
+    if commits.len() == 1 {
+        return Err(Usage(format!(
+            "error: no commit from {good} to {bad} can have changed a kernel: they change documentation, tools or other \
+             architectures"
+        )));
+    }
+    if let left_out @ 1.. = all - commits.len() {
+        note(&format!(
+            "{} left out that change{} only documentation, tools or other architectures\n",
+            counted(left_out, "commit"),
+            if left_out == 1 { "s" } else { "" }
+        ));
+    }
+    let label = |commit: RangeCommit| format!("{}@{}", repository.display(), commit.id);
+    Ok(commits.into_iter().map(label).collect())
 }
 
 /// Labels of all kernels between the ends, with these.
@@ -138,9 +174,11 @@ fn label(name: &str) -> Result<String, Usage> {
         return Ok(name.to_owned());
     }
     let path = Path::new(name);
-    if !path.exists() {
+    let is_of_repository =
+        || kernel_commit(name).is_some_and(|(repository, _)| Path::new(repository).is_dir());
+    if !path.exists() && !is_of_repository() {
         return Err(Usage(format!(
-            "error: there is no kernel {name}: expected a bzImage or a built kernel tree"
+            "error: there is no kernel {name}: expected a bzImage, a built kernel tree, or a commit such as ./linux@v6.6"
         )));
     }
     // Not that which a link refers to: links may be the names of kernels.
