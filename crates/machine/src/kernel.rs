@@ -32,7 +32,7 @@ pub use modules::{ModuleFile, modules};
 pub use range::{KernelRange, kernel_range, kernels_in};
 pub use remove::remove_kernel;
 use source::Commit;
-pub use source::commits_between;
+pub use source::{commits_between, commits_of_merge};
 pub use stored::{KernelBuild, KernelOrigin, StoredKernel, kernels, sweep};
 
 /// A bootable kernel. One of the cache is not removed while this or a clone of it lives.

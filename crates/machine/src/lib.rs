@@ -9,6 +9,6 @@ pub mod vm;
 pub use error::{Error, ImageError, ModuleError};
 pub use kernel::{
     Fetched, Kernel, KernelBuild, KernelOrigin, KernelRange, ModuleFile, StoredKernel, commits_between,
-    fetch_kernel, is_to_be_built, kernel, kernel_range, kernels, kernels_in, modules, release, remove_kernel,
-    sweep,
+    commits_of_merge, fetch_kernel, is_to_be_built, kernel, kernel_range, kernels, kernels_in, modules,
+    release, remove_kernel, sweep,
 };

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use analysis::bisection::{Bisection, BisectionState, bisection};
 use analysis::overview::read_trials;
 use clap::ValueEnum;
+use host::git::RangeCommit;
 use model::factor::Factor;
+use model::machine::KernelSpec;
 use model::plan::Plan;
 use model::record::{Run, Trial};
-use model::server::{Source, commit_of};
+use model::server::{Build, Source, commit_of};
 use model::units::Rate;
 use plaintext::figures::counted;
 use report::bisect::{Document, text};
@@ -124,25 +126,37 @@ fn merges(plan: &Plan, answer: &Bisection) -> Vec<Merge> {
     let mut merges = Vec::new();
     for found in answer.changes.iter().filter(|found| found.first == found.last) {
         let Some(level) = answer.levels.get(found.first) else { continue };
-        let server = plan.servers.iter().find(|server| server.name == level.name);
-        let Some(Source::Build(build)) = server.map(|server| &server.source) else { continue };
-        // Other servers of commits have names and tables of their own.
-        let (Some((name, _)), Some(git_ref)) = (commit_of(&level.name), &build.git_ref) else { continue };
-        let commits = server::commits_of_merge(&build.location, git_ref).unwrap_or_else(|error| {
+        let commits = commits_of_merge(plan, &level.name).unwrap_or_else(|error| {
             note(&format!("whether {} is a merge is not known: {error}\n", level.short));
             None
         });
-        let Some(mut commits) = commits else { continue };
+        let Some((factor, mut commits)) = commits else { continue };
         commits.retain(|commit| commit.can_change_programs);
-        if commits.len() > 1 {
-            merges.push(Merge {
-                commit: level.short.clone(),
-                factor: Factor::Server,
-                levels: commits.iter().map(|commit| format!("{name}@{}", commit.id)).collect(),
-            });
+        // Before the @, all levels have the same name.
+        if let (Some((name, _)), 2..) = (level.name.rsplit_once('@'), commits.len()) {
+            let levels = commits.iter().map(|commit| format!("{name}@{}", commit.id)).collect();
+            merges.push(Merge { commit: level.short.clone(), factor, levels });
         }
     }
     merges
+}
+
+/// The commits that a level brought, if it is a merge, and their factor.
+fn commits_of_merge(plan: &Plan, level: &str) -> anyhow::Result<Option<(Factor, Vec<RangeCommit>)>> {
+    let server = plan.servers.iter().find(|server| server.name == level);
+    let kernel = plan.kernels.iter().find(|kernel| kernel.name == level);
+    let commits = match (server.map(|server| &server.source), kernel.and_then(KernelSpec::commit)) {
+        // Other servers of commits have names and tables of their own.
+        (Some(Source::Build(Build { location, git_ref: Some(commit), .. })), _)
+            if commit_of(level).is_some() =>
+        {
+            (Factor::Server, server::commits_of_merge(location, commit)?)
+        }
+        (_, Some((repository, commit))) => (Factor::Kernel, machine::commits_of_merge(repository, commit)?),
+        _ => return Ok(None),
+    };
+    let (factor, commits) = commits;
+    Ok(commits.map(|commits| (factor, commits)))
 }
 
 /// Searches the commits of a merge: in a new run, or in the one that an earlier command began.
@@ -207,4 +221,57 @@ fn measured_by(run: &Run, trials: &[&Trial]) -> String {
     let day = trials.iter().filter_map(|trial| trial.started).min();
     let day = day.map(|at| format!(", {}", at.strftime("%Y-%m-%d"))).unwrap_or_default();
     format!("pgdyno {}{day}", run.pgdyno_version)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::process::Command;
+
+    use model::spec::Campaign;
+
+    use super::*;
+
+    #[test]
+    fn the_commits_of_a_merge_are_those_that_can_have_changed_the_kernel() {
+        let directory = tempfile::tempdir().unwrap();
+        let repository = directory.path();
+        let git = |arguments: &[&str]| {
+            let identity = ["-c", "user.name=t", "-c", "user.email=t@t", "-c", "commit.gpgsign=false"];
+            let mut git = Command::new("git");
+            let output = git.arg("-C").arg(repository).args(identity).args(arguments).output().unwrap();
+            assert!(output.status.success(), "{arguments:?}");
+        };
+        let id = |name: &str| {
+            let output = Command::new("git").arg("-C").arg(repository).args(["rev-parse", name]).output();
+            String::from_utf8(output.unwrap().stdout).unwrap()[..12].to_owned()
+        };
+        let commit = |file: &str| {
+            fs::create_dir_all(repository.join(file).parent().unwrap()).unwrap();
+            fs::write(repository.join(file), file).unwrap();
+            git(&["add", "-A"]);
+            git(&["commit", "-qm", file]);
+        };
+        git(&["init", "-q", "-b", "main"]);
+        commit("mm/mmap.c");
+        git(&["checkout", "-q", "-b", "topic"]);
+        commit("kernel/fork.c");
+        commit("Documentation/index.rst");
+        git(&["checkout", "-q", "main"]);
+        git(&["merge", "-q", "--no-ff", "-m", "merge", "topic"]);
+        let label = |name: &str| format!("{}@{}", repository.display(), id(name));
+        let text = format!(
+            "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\nkernel = ['{}', '{}']\n",
+            label("main~1"),
+            label("main")
+        );
+        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        let (factor, commits) = commits_of_merge(&plan, &label("main")).unwrap().unwrap();
+        let found: Vec<(&str, bool)> =
+            commits.iter().map(|commit| (&*commit.id, commit.can_change_programs)).collect();
+        let expected = [(&*id("main~1"), true), (&*id("topic~1"), true), (&*id("topic"), false)];
+        assert_eq!((factor, &found[..]), (Factor::Kernel, &expected[..]));
+        assert!(commits_of_merge(&plan, &label("main~1")).unwrap().is_none());
+        assert!(commits_of_merge(&plan, "18").unwrap().is_none());
+    }
 }

@@ -16,7 +16,7 @@ use host::{BuildLog, Cache, Fingerprint, IoContext, Lock, Progress, check_interr
 
 pub(super) use commit::Commit;
 use config::Config;
-pub use range::commits_between;
+pub use range::{commits_between, commits_of_merge};
 use recipe::Recipe;
 
 /// Version of pgdyno's way of building; kernels of older ones are no longer found.

@@ -26,6 +26,14 @@ pub fn commits_between(repository: &Path, older: &str, newer: &str) -> Result<Ve
     Ok(host::git::commits_between(repository, older, newer, is_of_kernel)?)
 }
 
+/// The commits that a merge brought, in the same way; none if the commit is no merge of one branch.
+///
+/// # Errors
+/// As [`host::git::commits_of_merge`].
+pub fn commits_of_merge(repository: &Path, merge: &str) -> Result<Option<Vec<RangeCommit>>, Error> {
+    Ok(host::git::commits_of_merge(repository, merge, is_of_kernel)?)
+}
+
 /// Whether a kernel is made from a file.
 fn is_of_kernel(file: &str) -> bool {
     let is_below = |directories: &[&str]| directories.iter().any(|directory| file.starts_with(directory));
