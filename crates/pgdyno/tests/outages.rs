@@ -15,7 +15,9 @@ use model::record::{Status, Trial};
 use server::instance::{self, Instance};
 use server::{Installation, StopMode};
 use skip::skip;
-use support::{Bench, signal, text};
+use support::{Bench, signal, text, wait_until};
+use wire::ConnectParams;
+use wire::blocking::Session;
 
 struct Quiet;
 
@@ -132,6 +134,31 @@ fn ctrl_c_ends_the_wait_for_a_server_and_resume_runs_the_rest() {
     let resumed = bench.pgdyno(&["resume", "campaign.toml"]);
     assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
     assert_eq!(attempts(&bench.trials()), [(1, true); 2]);
+}
+
+#[test]
+fn ctrl_c_ends_a_setup_on_a_server_that_pgdyno_does_not_own() {
+    let theirs = Theirs::new();
+    let campaign = theirs.campaign("repeats = 1\n").replace("select-only", "slow");
+    let bench = Bench::new(&format!(
+        "{campaign}[workloads.slow]\nscript = 'slow.sql'\nsetup = 'setup.sql'\ntables = 'none'\n"
+    ));
+    fs::write(bench.path().join("setup.sql"), "select pg_sleep(3600);\n").unwrap();
+    fs::write(bench.path().join("slow.sql"), "select 1;\n").unwrap();
+    let running = bench.start();
+    let host = theirs.socket_directory.clone();
+    let mut session =
+        Session::connect(&ConnectParams::new(host, theirs.port, "postgres", "postgres", None)).unwrap();
+    let mut count = |from: &str| session.query_one::<u64>(&format!("select count(*) from {from}")).unwrap();
+    wait_until("the setup runs", || {
+        count("pg_stat_activity where state = 'active' and query like 'select pg_sleep%'") == 1
+    });
+    assert_eq!(count("pg_database where datname like 'pgdyno%'"), 1);
+    signal(running.pid(), libc::SIGINT);
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(130), "{stderr}");
+    assert_eq!(count("pg_stat_activity where query like 'select pg_sleep%' and pid <> pg_backend_pid()"), 0);
+    assert_eq!(count("pg_database where datname like 'pgdyno%'"), 0, "{stderr}");
 }
 
 /// Runs a shell script as root in a mount namespace of its own, where `small` is a file system of 256 MB. Returns its

@@ -420,7 +420,7 @@ impl<'a> Servers<'a> {
     ) -> Result<Option<(ExternalServer, u64)>, server::Error> {
         let Some(external) = self.externals.get_mut(&cell.server) else { return Ok(None) };
         if !reusable {
-            external.recreate_database(&origin(cell).1)?;
+            external.recreate_database(&origin(cell).1, self.progress)?;
         }
         external.set(&cell.settings.values)?;
         let commits = external.commits(None)?;

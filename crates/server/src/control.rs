@@ -1,12 +1,13 @@
 //! pgdyno's own sessions with a server, outside the load: in the database `postgres`, unless stated otherwise.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use model::secret::{mask, mask_sql};
 use model::version::Major;
 use model::workload::Statement;
-use wire::blocking::{Session, SessionError};
+use wire::blocking::{Canceller, Session, SessionError};
 use wire::{ConnectParams, TargetSessionAttrs};
 
 use crate::error::{Error, outage_of, sql_text};
@@ -18,6 +19,9 @@ pub(crate) const INSUFFICIENT_PRIVILEGE: &str = "42501";
 /// Time limit of a server to accept a connection; of one that pgdyno does not own, unless its connection string sets one.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// The canceller of the session that was opened last.
+pub(crate) type Newest = Arc<Mutex<Option<Arc<Canceller>>>>;
+
 /// Connection parameters of a server, and its names in messages.
 #[derive(Clone)]
 pub(crate) struct Control {
@@ -27,6 +31,8 @@ pub(crate) struct Control {
     /// The server in steps of progress.
     pub(crate) title: String,
     pub(crate) major: Major,
+    /// Cancels the statements of the session that was opened last; none if nobody asks for that.
+    newest: Option<Newest>,
 }
 
 impl std::fmt::Debug for Control {
@@ -49,7 +55,12 @@ impl Control {
         params.client_encoding = Some("UTF8".to_owned());
         // The host is given. Querying its kind of session would add a transaction.
         params.target_session_attrs = TargetSessionAttrs::Any;
-        Self { params, display_name, title, major }
+        Self { params, display_name, title, major, newest: None }
+    }
+
+    /// The same, which keeps the canceller of the session that it opened last there.
+    pub(crate) fn keeping(&self, newest: Newest) -> Self {
+        Self { newest: Some(newest), ..self.clone() }
     }
 
     /// The role.
@@ -65,8 +76,12 @@ impl Control {
     pub(crate) fn connect(&self, database: &str) -> Result<Session, Error> {
         let mut params = self.params.clone();
         database.clone_into(&mut params.database);
-        Session::connect(&params)
-            .map_err(|error| self.error(format!("connect to the database {database}"), &error))
+        let session = Session::connect(&params)
+            .map_err(|error| self.error(format!("connect to the database {database}"), &error))?;
+        if let Some(newest) = &self.newest {
+            *newest.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.canceller());
+        }
+        Ok(session)
     }
 
     pub(crate) fn execute(&self, session: &mut Session, statement: &str) -> Result<(), Error> {

@@ -6,6 +6,7 @@
 
 mod connect;
 mod databases;
+mod interrupt;
 mod journal;
 mod processes;
 mod restore;
@@ -206,7 +207,8 @@ impl ExternalServer {
     ///
     /// # Errors
     /// The role may not, the disk is full, or a database of that name is not pgdyno's; a scale that pgbench does not
-    /// have; `own` can't be restored or copied.
+    /// have; `own` can't be restored or copied; the user wants to stop: the running statement is cancelled then, and a
+    /// database that is not complete is dropped.
     pub fn prepare(
         &self,
         content: &Content,
@@ -221,8 +223,8 @@ impl ExternalServer {
     ///
     /// # Errors
     /// As [`ExternalServer::prepare`]; sessions stay connected; there is no such template.
-    pub fn recreate_database(&self, content: &Content) -> Result<(), Error> {
-        self.route.control.copy_template(content)
+    pub fn recreate_database(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        self.route.control.copy_template(content, progress)
     }
 
     /// Runs a checkpoint. False if the role may not (superusers may, and from 15 on members of `pg_checkpoint`).

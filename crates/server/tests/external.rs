@@ -9,13 +9,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
 
 use host::{Cache, Progress};
 use model::message::Endpoint;
 use model::server::Dsn;
-use model::workload::Transport;
+use model::workload::{Statement, Transport};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
-use server::{Cluster, Error, ExternalServer, Server, StopMode, restore_settings};
+use server::{Cluster, Content, Error, ExternalServer, Server, Setup, StopMode, restore_settings};
 use support::{Quiet, as_child, installed, role, settings, wait_until};
 
 const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
@@ -123,7 +126,7 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         let identity = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
                     where datname = 'pgdyno_scale_1'";
         let template = fixture.query(identity);
-        external.recreate_database(&1.into()).unwrap();
+        external.recreate_database(&1.into(), &Quiet).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert!(external.database_bytes().unwrap() > 10_000_000);
 
@@ -136,7 +139,7 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
         external.prepare(&1.into(), None, &Quiet).unwrap();
-        external.recreate_database(&1.into()).unwrap();
+        external.recreate_database(&1.into(), &Quiet).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert_eq!(fixture.query(identity), template, "the template is created once");
         assert!(!external.checkpoint().unwrap(), "the role may not");
@@ -165,16 +168,114 @@ fn an_incomplete_template_is_recreated() {
     let error = external.prepare(&1.into(), None, &Interrupting).unwrap_err();
     assert!(error.is_interrupted(), "{error}");
     external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into()).unwrap();
+    external.recreate_database(&1.into(), &Quiet).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
 
     // State after a crash within DROP DATABASE.
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into()).unwrap();
+    external.recreate_database(&1.into(), &Quiet).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     assert_eq!(external.drop_databases().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
+}
+
+/// Interrupts when it is told to, and keeps notices.
+#[derive(Default)]
+struct Interruptible {
+    interrupt: AtomicBool,
+    notices: Mutex<Vec<String>>,
+}
+
+impl Progress for Interruptible {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+
+    fn notice(&self, text: &str) {
+        self.notices.lock().unwrap().push(text.to_owned());
+    }
+}
+
+/// Interrupts `work` when the server runs a statement like this, after `then`; returns the error and the notices.
+fn interrupted_at(
+    fixture: &Fixture,
+    statement: &str,
+    then: impl FnOnce() + Send,
+    work: impl FnOnce(&dyn Progress) -> Result<(), Error>,
+) -> (Error, Vec<String>) {
+    let progress = Interruptible::default();
+    let running = format!(
+        "select count(*)::text from pg_stat_activity where state = 'active' and pid <> pg_backend_pid() \
+         and query like '{statement}'"
+    );
+    let outcome = thread::scope(|scope| {
+        scope.spawn(|| {
+            wait_until(statement, || fixture.query(&running) == "1");
+            then();
+            progress.interrupt.store(true, Ordering::Relaxed);
+        });
+        work(&progress)
+    });
+    assert_eq!(fixture.query(&running), "0", "{statement} still runs");
+    (outcome.unwrap_err(), progress.notices.into_inner().unwrap())
+}
+
+#[test]
+fn ctrl_c_cancels_the_running_statement_and_leaves_no_incomplete_database() {
+    for version in VERSIONS {
+        let fixture = Fixture::new(version);
+        let external = fixture.connect("bench");
+        external.prepare(&1.into(), None, &Quiet).unwrap();
+        external.recreate_database(&1.into(), &Quiet).unwrap();
+        let complete = fixture.databases();
+        let prepare = |progress: &dyn Progress| external.prepare(&sleeping(), None, progress);
+        let (error, notices) = interrupted_at(&fixture, "select pg_sleep%", || (), prepare);
+        assert!(error.is_interrupted() && notices.is_empty(), "{version}: {error} {notices:?}");
+        assert_eq!(fixture.databases(), complete, "{version}");
+
+        // Copying waits for a lock, as dropping does.
+        let mut locker = fixture.server.session("postgres").unwrap();
+        for (locked, statement) in [("pgdyno_scale_1", "CREATE DATABASE%"), ("pgdyno", "DROP DATABASE%")] {
+            external.recreate_database(&1.into(), &Quiet).unwrap();
+            locker.execute(&format!("begin; comment on database {locked} is null")).unwrap();
+            let recreate = |progress: &dyn Progress| external.recreate_database(&1.into(), progress);
+            let (error, notices) = interrupted_at(&fixture, statement, || (), recreate);
+            assert!(error.is_interrupted() && notices.is_empty(), "{version}: {error} {notices:?}");
+            locker.execute("rollback").unwrap();
+        }
+        external.recreate_database(&1.into(), &Quiet).unwrap();
+        assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
+    }
+}
+
+#[test]
+fn ctrl_c_reports_an_incomplete_database_that_it_has_to_leave() {
+    let fixture = Fixture::new("18");
+    let external = fixture.connect("bench");
+    let find = "select datname::text from pg_database where datname like 'pgdyno_scale_1_%'";
+    let mut staying = None;
+    // A session of somebody else, which keeps the database from being dropped.
+    let join = || staying = Some(fixture.server.session(&fixture.query(find)).unwrap());
+    let prepare = |progress: &dyn Progress| external.prepare(&sleeping(), None, progress);
+    let (error, notices) = interrupted_at(&fixture, "select pg_sleep%", join, prepare);
+    let name = fixture.query(find);
+    assert!(error.is_interrupted(), "{error}");
+    let [notice] = notices.as_slice() else { panic!("{notices:?}") };
+    assert!(notice.contains(&format!("the database {name}, which is not complete, may remain")), "{notice}");
+    assert!(notice.contains(&format!("DROP DATABASE {name} removes it")), "{notice}");
+    drop(staying);
+    assert_eq!(external.drop_databases().unwrap(), [name]);
+}
+
+/// A data set whose setup never ends.
+fn sleeping() -> Content {
+    let sql = "select pg_sleep(3600)".to_owned();
+    let statements = vec![Statement { place: "setup.sql:1".to_owned(), sql }];
+    let setup = Setup { workload: "sleeping".to_owned(), pgbench_tables: false, statements };
+    Content { setup: Some(Arc::new(setup)), ..1.into() }
 }
 
 #[test]
@@ -187,7 +288,7 @@ fn databases_of_others_are_refused_and_left_alone() {
     let external = fixture.connect("postgres");
     for (error, name) in [
         (external.prepare(&7.into(), None, &Quiet).unwrap_err(), "pgdyno_scale_7"),
-        (external.recreate_database(&1.into()).unwrap_err(), "pgdyno"),
+        (external.recreate_database(&1.into(), &Quiet).unwrap_err(), "pgdyno"),
     ] {
         let expected = format!("a database {name} that pgdyno did not create");
         assert!(error.to_string().contains(&expected), "{error}");
@@ -200,16 +301,16 @@ fn databases_of_others_are_refused_and_left_alone() {
 fn a_copy_that_fails_is_reported_with_its_cause() {
     let fixture = Fixture::new("18");
     let external = fixture.connect("bench");
-    let error = external.recreate_database(&3.into()).unwrap_err().to_string();
+    let error = external.recreate_database(&3.into(), &Quiet).unwrap_err().to_string();
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
     external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into()).unwrap();
+    external.recreate_database(&1.into(), &Quiet).unwrap();
     let staying = fixture.server.session("pgdyno").unwrap();
-    let error = external.recreate_database(&1.into()).unwrap_err().to_string();
+    let error = external.recreate_database(&1.into(), &Quiet).unwrap_err().to_string();
     assert!(error.contains("the database pgdyno is in use by process"), "{error}");
     assert!(error.contains("of role postgres"), "{error}");
     drop(staying);
-    external.recreate_database(&1.into()).unwrap();
+    external.recreate_database(&1.into(), &Quiet).unwrap();
     drop(external);
 
     let plain = fixture.connect("plain");

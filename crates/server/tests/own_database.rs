@@ -489,7 +489,7 @@ fn a_template_is_copied_on_its_own_server_and_left_as_it_is() {
     let mut theirs = source.server.session("shop").unwrap();
     theirs.execute("delete from orders; delete from customers").unwrap();
     for _ in 0..2 {
-        external.recreate_database(&content(&own)).unwrap();
+        external.recreate_database(&content(&own), &Quiet).unwrap();
         let count = "select count(*)::text from customers";
         assert_eq!(query(&source.server, "pgdyno", count), "5003");
         source.server.session("pgdyno").unwrap().execute("truncate customers cascade").unwrap();
@@ -504,7 +504,7 @@ fn a_template_is_copied_on_its_own_server_and_left_as_it_is() {
     assert!(error.contains("CREATE ROLE \"nonesuch\" NOLOGIN") && error.contains("--no-owner"), "{error}");
     let dump = DatasetSource::Dump(source.dump("shop.sql", &[]));
     external.prepare(&content(&dump), Some(&dump), &Quiet).unwrap();
-    external.recreate_database(&content(&dump)).unwrap();
+    external.recreate_database(&content(&dump), &Quiet).unwrap();
     assert_eq!(query(&source.server, "pgdyno", "select count(*)::text from customers"), "0");
 
     let dropped = external.drop_databases().unwrap();

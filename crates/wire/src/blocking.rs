@@ -4,21 +4,24 @@
 //! The only module of this crate with sockets; the protocol is implemented by the state machines around it.
 
 mod attempt;
+mod cancel;
 mod prepared;
 mod row;
 mod stream;
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::{
-    ConnectParams, CopyKind, Event, ProtocolError, Reader, ResultKind, ResultSet, ServerError, Tls,
-    TlsContext, TlsError, TlsFlow, encode,
+    ConnectParams, CopyKind, Encryption, Event, ProtocolError, Reader, ResultKind, ResultSet, ServerError,
+    Tls, TlsContext, TlsError, TlsFlow, encode,
 };
 
 use attempt::Connected;
 pub use attempt::FailedAttempt;
+pub use cancel::Canceller;
 pub use prepared::Prepared;
 pub use row::{FromRow, FromText, RowError};
 use stream::Stream;
@@ -158,7 +161,7 @@ type OnNotice = Box<dyn FnMut(&ServerError) + Send>;
 pub struct Session {
     stream: Stream,
     tls: Option<Box<Tls>>,
-    info: crate::SessionInfo,
+    canceller: Arc<Canceller>,
     reader: Reader,
     /// Received and decrypted bytes, read up to `read_to`.
     input: Vec<u8>,
@@ -176,7 +179,7 @@ pub struct Session {
 
 impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Session").field("info", &self.info).field("tls", &self.tls).finish_non_exhaustive()
+        f.debug_struct("Session").field("info", self.info()).field("tls", &self.tls).finish_non_exhaustive()
     }
 }
 
@@ -187,13 +190,15 @@ impl Session {
     ///
     /// If there is none; the error lists all attempts.
     pub fn connect(params: &ConnectParams) -> Result<Self, SessionError> {
-        let tls = TlsContext::new(params).map_err(SessionError::Tls)?;
-        let Connected { stream, tls, info, input } =
-            attempt::connect(params, tls.as_ref()).map_err(SessionError::Connect)?;
+        let context = TlsContext::new(params).map_err(SessionError::Tls)?;
+        let Connected { stream, tls, info, place, input } =
+            attempt::connect(params, context.as_ref()).map_err(SessionError::Connect)?;
+        let encryption = if tls.is_some() { Encryption::Tls } else { Encryption::Plain };
+        let canceller = Canceller { params: params.clone(), place, context, encryption, info };
         Ok(Self {
             stream,
             tls,
-            info,
+            canceller: Arc::new(canceller),
             reader: Reader::default(),
             input,
             read_to: 0,
@@ -226,7 +231,12 @@ impl Session {
 
     /// Returns the server's report on the new session.
     pub fn info(&self) -> &crate::SessionInfo {
-        &self.info
+        &self.canceller.info
+    }
+
+    /// Cancels the session's statements, from any thread.
+    pub fn canceller(&self) -> Arc<Canceller> {
+        Arc::clone(&self.canceller)
     }
 
     /// The TLS of the session, if it has any.
@@ -236,7 +246,7 @@ impl Session {
 
     /// The server's version as it reports it, such as `18.1`.
     pub fn server_version(&self) -> Option<&str> {
-        self.info.server_version()
+        self.info().server_version()
     }
 
     /// Executes statements, in one transaction unless they control transactions themselves. Rows are dropped.

@@ -96,6 +96,26 @@ impl Handshake {
         Self::begin(params, host, tls, encryption, None, out)
     }
 
+    /// Starts a request to cancel the running statement of a session, on another connection to the same address, encrypted
+    /// as the session is. The server closes the connection once it has processed the request: [`LoginError::Closed`] is
+    /// success.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Handshake::start`].
+    pub fn cancel(
+        params: &ConnectParams,
+        host: usize,
+        tls: Option<&TlsContext>,
+        encryption: Encryption,
+        session: &SessionInfo,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, LoginError> {
+        let mut request = Vec::new();
+        encode::cancel_request(session.process_id, &session.secret_key, &mut request);
+        Self::begin_with(request, params, (host, tls), encryption, None, out)
+    }
+
     fn begin(
         params: &ConnectParams,
         host: usize,
@@ -104,10 +124,22 @@ impl Handshake {
         fallback: Option<Encryption>,
         out: &mut Vec<u8>,
     ) -> Result<Self, LoginError> {
-        let host = params.hosts.get(host).ok_or(LoginError::NoSuchHost(host))?.clone();
-        check_texts(params, &host)?;
         let mut startup = Vec::new();
         login::write_startup(params, &mut startup);
+        Self::begin_with(startup, params, (host, tls), encryption, fallback, out)
+    }
+
+    /// `startup` is the first message, once the connection is encrypted.
+    fn begin_with(
+        startup: Vec<u8>,
+        params: &ConnectParams,
+        (host, tls): (usize, Option<&TlsContext>),
+        encryption: Encryption,
+        fallback: Option<Encryption>,
+        out: &mut Vec<u8>,
+    ) -> Result<Self, LoginError> {
+        let host = params.hosts.get(host).ok_or(LoginError::NoSuchHost(host))?.clone();
+        check_texts(params, &host)?;
         let identity = Identity {
             user: params.user.clone(),
             password: host.password.clone(),

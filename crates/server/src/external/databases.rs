@@ -30,6 +30,8 @@ const DUPLICATE_DATABASE: &str = "42P04";
 const UNIQUE_VIOLATION: &str = "23505";
 /// Time limit for ending sessions to leave a database.
 const SESSIONS_END_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time limit for dropping a database that is not complete. The server waits 5 s for other sessions to leave it.
+const DROP_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Comment on a database of pgdyno's, once it is complete.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -92,24 +94,26 @@ impl Control {
             None => ("template0", None),
         };
         check_unchanged(content, own)?;
-        self.create(&mut session, &name, template)?;
-        fill(self, &name, content, dump, progress).inspect_err(|_| {
-            // What remains if this fails, too, is dropped by the next attempt.
-            let _ = self.drop_database(&mut session, &name);
-        })?;
+        self.while_wanted(progress, |control| {
+            control.create(&mut control.session()?, &name, template)?;
+            fill(control, &name, content, dump, progress)
+        })
+        .inspect_err(|_| self.drop_incomplete(&name, progress))?;
         self.comment(&mut session, &name, scale)?;
         // No session can change it, or prevent it from being copied.
         self.execute(&mut session, &format!("ALTER DATABASE {name} ALLOW_CONNECTIONS false"))
     }
 
     /// Makes the tested database a fresh copy of the template of a content.
-    pub(super) fn copy_template(&self, content: &Content) -> Result<(), Error> {
-        let mut session = self.session()?;
-        if self.own_database(&mut session, DATABASE)?.is_some() {
-            self.drop_database(&mut session, DATABASE)?;
-        }
-        self.create(&mut session, DATABASE, &template(content))?;
-        self.comment(&mut session, DATABASE, content.scale)
+    pub(super) fn copy_template(&self, content: &Content, progress: &dyn Progress) -> Result<(), Error> {
+        self.while_wanted(progress, |control| {
+            let mut session = control.session()?;
+            if control.own_database(&mut session, DATABASE)?.is_some() {
+                control.drop_database(&mut session, DATABASE)?;
+            }
+            control.create(&mut session, DATABASE, &template(content))?;
+            control.comment(&mut session, DATABASE, content.scale)
+        })
     }
 
     /// Drops every database of pgdyno's; returns their names.
@@ -187,6 +191,25 @@ impl Control {
                 None => Ok(()),
             }
         })
+    }
+
+    /// Drops a database of pgdyno's that is not complete, if it exists; reports one that remains.
+    fn drop_incomplete(&self, name: &str, progress: &dyn Progress) {
+        let dropped = self.session().and_then(|mut session| {
+            // The user may be waiting. The server goes on without the session.
+            let limited = session.set_timeout(DROP_TIMEOUT);
+            limited.map_err(|error| self.error("set a time limit", &error))?;
+            match self.own_database(&mut session, name)? {
+                Some(_) => self.execute(&mut session, &format!("DROP DATABASE {name}")),
+                None => Ok(()),
+            }
+        });
+        if let Err(error) = dropped {
+            progress.notice(&format!(
+                "{}: the database {name}, which is not complete, may remain: {error}; the next run replaces it, and                  DROP DATABASE {name} removes it",
+                self.title
+            ));
+        }
     }
 
     fn drop_database(&self, session: &mut Session, name: &str) -> Result<(), Error> {

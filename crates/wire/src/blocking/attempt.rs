@@ -8,7 +8,10 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::SocketAddr as UnixAddr;
 use std::time::Instant;
 
-use crate::{ConnectParams, Encryption, Established, Handshake, Host, LoginError, Tls, TlsContext};
+use crate::{
+    ConnectParams, Encryption, Established, Handshake, Host, LoginError, SessionInfo, Tls, TlsContext,
+    TlsError,
+};
 use rustix::net::sockopt;
 
 use super::RECEIVE_BUFFER;
@@ -17,11 +20,18 @@ use super::stream::{Address, Stream};
 /// SQLSTATE of a wrong password.
 const INVALID_PASSWORD: &str = "28P01";
 
+/// Where a session is: the number of its host, and the address.
+pub(super) struct Place {
+    host: usize,
+    endpoint: Endpoint,
+}
+
 /// An established session.
 pub(super) struct Connected {
     pub(super) stream: Stream,
     pub(super) tls: Option<Box<Tls>>,
-    pub(super) info: crate::SessionInfo,
+    pub(super) info: SessionInfo,
+    pub(super) place: Place,
     /// Bytes received already, decrypted.
     pub(super) input: Vec<u8>,
 }
@@ -72,7 +82,7 @@ fn connect_to(
     let mut fallback = None;
     loop {
         let attempt = Attempt::new(params, host, endpoint, tls);
-        match attempt.and_then(|attempt| attempt.run(fallback)) {
+        match attempt.and_then(|attempt| attempt.log_in(fallback)) {
             Err(AttemptError::Login(LoginError::Retry { encryption, cause })) => {
                 let cause = AttemptError::Login(*cause);
                 failed.push(FailedAttempt { server: endpoint.to_string(), cause });
@@ -87,6 +97,21 @@ fn connect_to(
             }
             done => return done,
         }
+    }
+}
+
+/// Sends a cancel request, and waits until the server has processed it.
+pub(super) fn cancel(
+    params: &ConnectParams,
+    Place { host, endpoint }: &Place,
+    tls: Option<&TlsContext>,
+    encryption: Encryption,
+    session: &SessionInfo,
+) -> Result<(), FailedAttempt> {
+    let attempt = Attempt::new(params, *host, endpoint, tls);
+    match attempt.and_then(|attempt| attempt.cancel(encryption, session)) {
+        Err(cause) => Err(FailedAttempt { server: endpoint.to_string(), cause }),
+        Ok(()) => Ok(()),
     }
 }
 
@@ -173,6 +198,7 @@ impl FailedAttempt {
 }
 
 /// An address of a host, with its name in messages.
+#[derive(Clone)]
 struct Endpoint {
     name: String,
     address: Address,
@@ -228,6 +254,7 @@ fn endpoints(host: &Host) -> Result<Vec<Endpoint>, FailedAttempt> {
 struct Attempt<'a> {
     params: &'a ConnectParams,
     host: usize,
+    endpoint: &'a Endpoint,
     tls: Option<&'a TlsContext>,
     stream: Stream,
     deadline: Option<Instant>,
@@ -237,7 +264,7 @@ impl<'a> Attempt<'a> {
     fn new(
         params: &'a ConnectParams,
         host: usize,
-        endpoint: &Endpoint,
+        endpoint: &'a Endpoint,
         tls: Option<&'a TlsContext>,
     ) -> Result<Self, AttemptError> {
         let deadline = params.connect_timeout.map(|timeout| Instant::now() + timeout);
@@ -252,18 +279,36 @@ impl<'a> Attempt<'a> {
                 sockopt::socket_peercred(stream).map_err(|error| AttemptError::Connect(error.into()))?;
             params.check_peer(peer.uid.as_raw()).map_err(AttemptError::Login)?;
         }
-        Ok(Self { params, host, tls, stream, deadline })
+        Ok(Self { params, host, endpoint, tls, stream, deadline })
     }
 
-    /// Performs the handshake. `fallback` is the encryption of a second attempt.
-    fn run(mut self, fallback: Option<Encryption>) -> Result<Connected, AttemptError> {
+    /// Starts a session. `fallback` is the encryption of a second attempt.
+    fn log_in(self, fallback: Option<Encryption>) -> Result<Connected, AttemptError> {
         let Self { params, host, tls, .. } = self;
         let mut output = Vec::new();
         let handshake = match fallback {
             None => Handshake::start(params, host, self.stream.transport(), tls, &mut output),
             Some(encryption) => Handshake::start_over(params, host, tls, encryption, &mut output),
         };
-        let mut handshake = handshake.map_err(AttemptError::Login)?;
+        self.run(handshake.map_err(AttemptError::Login)?, output)
+    }
+
+    /// Sends a cancel request.
+    fn cancel(self, encryption: Encryption, session: &SessionInfo) -> Result<(), AttemptError> {
+        let mut output = Vec::new();
+        let handshake = Handshake::cancel(self.params, self.host, self.tls, encryption, session, &mut output);
+        match self.run(handshake.map_err(AttemptError::Login)?, output) {
+            Err(AttemptError::Login(LoginError::Closed | LoginError::Tls(TlsError::Closed))) => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => {
+                let problem = "a session in response to a cancel request".to_owned();
+                Err(AttemptError::Login(LoginError::Protocol(problem)))
+            }
+        }
+    }
+
+    /// Performs the handshake, whose first bytes are `output`.
+    fn run(mut self, mut handshake: Handshake, mut output: Vec<u8>) -> Result<Connected, AttemptError> {
         let mut buffer = vec![0; RECEIVE_BUFFER];
         loop {
             self.send(&mut output)?;
@@ -284,7 +329,8 @@ impl<'a> Attempt<'a> {
                 tls.decrypt(&[], &mut input).map_err(|error| AttemptError::Login(error.into()))?;
             }
             self.stream.set_timeout(None).map_err(AttemptError::Connect)?;
-            return Ok(Connected { stream: self.stream, tls, info: session, input });
+            let place = Place { host: self.host, endpoint: self.endpoint.clone() };
+            return Ok(Connected { stream: self.stream, tls, info: session, place, input });
         }
     }
 

@@ -10,6 +10,7 @@ use crate::{ConnectParams, Transport};
 use rustix::net::sockopt;
 
 /// Address of a server.
+#[derive(Clone)]
 pub(super) enum Address {
     Unix(UnixAddr),
     Tcp(SocketAddr),
