@@ -8,13 +8,17 @@ pub type Levels = Vec<(Factor, String)>;
 
 /// Key for matching cells. Two campaigns may use one name for different things: the key includes their content.
 pub fn key(cell: &RecordedCell, free: &[Factor]) -> Levels {
-    let identity = |factor: Factor| cell.identity(factor).unwrap_or_else(|| UNKNOWN.to_owned());
+    // The identity of its workload has the content of a database of the user's own.
+    let identity = |factor: Factor| match factor {
+        Factor::Scale => factor.shown_level(cell),
+        factor => cell.identity(factor).unwrap_or_else(|| UNKNOWN.to_owned()),
+    };
     free.iter().map(|factor| (*factor, identity(*factor))).collect()
 }
 
 /// Levels of a cell for display: names without their content.
 pub fn shown(cell: &RecordedCell, free: &[Factor]) -> Levels {
-    free.iter().map(|factor| (*factor, factor.level(cell))).collect()
+    free.iter().map(|factor| (*factor, factor.shown_level(cell))).collect()
 }
 
 /// Whether texts leave out a level: it is unknown, or the default.
@@ -24,6 +28,11 @@ pub(crate) fn is_left_out(factor: Factor, level: &str) -> bool {
     factor == Factor::Warmup || level == UNKNOWN || is_default
 }
 
+/// Whether the level of [`Factor::Scale`] is a scale, and not the name of a database of the user's own.
+fn is_scale(level: &str) -> bool {
+    level.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// Levels of a cell as text, without defaults and unknown levels.
 pub fn in_words(levels: &[(Factor, String)]) -> String {
     let shown: Vec<String> = levels
@@ -31,6 +40,7 @@ pub fn in_words(levels: &[(Factor, String)]) -> String {
         .filter(|(factor, level)| !is_left_out(*factor, level))
         .map(|(factor, level)| match factor {
             Factor::Workload | Factor::Protocol | Factor::Transport => level.clone(),
+            Factor::Scale if !is_scale(level) => level.clone(),
             factor => format!("{} {level}", factor.name()),
         })
         .collect();

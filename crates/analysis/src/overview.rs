@@ -15,7 +15,7 @@ pub mod view;
 use std::collections::{BTreeMap, HashMap};
 
 use diagnose::{Confound, Facts};
-use model::cell::RecordedCell;
+use model::cell::{Levels as _, RecordedCell};
 use model::factor::{Factor, Place};
 use model::merit::Merit;
 use model::metrics::Better;
@@ -248,9 +248,11 @@ fn panel(
         _ => None,
     };
     let presentation = presentation(figures.merit);
+    let own = key.0.own_database();
     view::Panel {
         workload: Factor::Workload.known_level(&key.0),
-        scale: key.0.scale.into_known(),
+        scale: key.0.scale.into_known().filter(|_| own.is_none()),
+        dataset: own.map(|own| own.name.clone()),
         protocol: Factor::Protocol.known_level(&key.0),
         transport: Factor::Transport.known_level(&key.0),
         conditions: key.conditions(&layout.panels),

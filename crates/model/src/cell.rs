@@ -5,6 +5,7 @@ use std::fmt;
 use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 
+use crate::dataset::OwnDatabase;
 use crate::factor::pin::cpu_list;
 use crate::factor::threads::default_threads;
 use crate::factor::{self, Axis, Factor, Figure, LevelError, Place};
@@ -70,6 +71,9 @@ pub trait Levels {
 
     /// Whether two cells have different levels. One name may have different definitions in two campaigns.
     fn differs(&self, other: &Self, factor: Factor) -> bool;
+
+    /// The database of the user's own that the cell runs on, which has no scale.
+    fn own_database(&self) -> Option<&OwnDatabase>;
 }
 
 impl<T: Levels> Levels for &T {
@@ -83,6 +87,10 @@ impl<T: Levels> Levels for &T {
 
     fn differs(&self, other: &Self, factor: Factor) -> bool {
         (**self).differs(*other, factor)
+    }
+
+    fn own_database(&self) -> Option<&OwnDatabase> {
+        (**self).own_database()
     }
 }
 
@@ -136,6 +144,10 @@ macro_rules! cells {
                     $(Factor::$name => self.$key != other.$key,)*
                 }
             }
+
+            fn own_database(&self) -> Option<&OwnDatabase> {
+                self.workload.own_database()
+            }
         }
 
         impl Levels for RecordedCell {
@@ -155,6 +167,10 @@ macro_rules! cells {
                 match factor {
                     $(Factor::$name => self.$key != other.$key,)*
                 }
+            }
+
+            fn own_database(&self) -> Option<&OwnDatabase> {
+                self.workload.known()?.own_database()
             }
         }
 
@@ -308,6 +324,13 @@ impl Factor {
         cell.known_level(self)
     }
 
+    /// The level in sentences and tables: like [`Factor::level`], but a database of the user's own has its name instead of a
+    /// scale.
+    pub fn shown_level(self, cell: &impl Levels) -> String {
+        let own = cell.own_database().filter(|_| self == Self::Scale);
+        own.map_or_else(|| self.level(cell), OwnDatabase::in_words)
+    }
+
     /// The distinct levels of some cells, in their order.
     pub fn levels<'a, C: Levels + 'a>(self, cells: impl IntoIterator<Item = &'a C>) -> Vec<String> {
         let mut levels: Vec<String> = Vec::new();
@@ -334,15 +357,18 @@ pub const UNKNOWN: &str = "unknown";
 
 impl fmt::Display for Cell {
     /// `18 default tpcb-like scale 1 clients 8 prepared unix 10s`, followed by other levels that are not the default,
-    /// except the warm-up.
+    /// except the warm-up. On a database of the user's own, `data set shop` instead of the scale.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let data = match self.workload.own_database() {
+            Some(own) => own.in_words(),
+            None => format!("scale {}", self.scale),
+        };
         write!(
             f,
-            "{} {} {} scale {} clients {} {} {} {}",
+            "{} {} {} {data} clients {} {} {} {}",
             self.server,
             self.settings.name,
             self.workload.name(),
-            self.scale,
             self.clients,
             self.protocol.as_str(),
             self.transport.as_str(),

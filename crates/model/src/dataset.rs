@@ -19,6 +19,13 @@ pub struct OwnDatabase {
     pub bytes: Option<u64>,
 }
 
+impl OwnDatabase {
+    /// Its name in sentences and tables: `data set shop`.
+    pub fn in_words(&self) -> String {
+        format!("data set {}", self.name)
+    }
+}
+
 /// What a database is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -84,7 +84,10 @@ fn every_trial_begins_with_the_content_of_the_dump() {
         let workload = trial.cell.workload.known().unwrap();
         let own = workload.own_database().unwrap();
         assert_eq!((own.name.as_str(), own.kind), ("notes", DatabaseKind::Dump), "{context}");
-        assert_eq!(own.content, Some(Contents::read(&bench.path().join("notes.sql")).unwrap().sha256));
+        assert_eq!(
+            own.content,
+            Some(Contents::read(&bench.path().join("notes.sql")).unwrap().sha256)
+        );
         let relations = record.environment.server.relations.iter().flatten();
         assert_eq!(relations.map(|table| table.name.as_str()).collect::<Vec<_>>(), ["notes"], "{context}");
         if workload.name() == "append" {
@@ -96,6 +99,21 @@ fn every_trial_begins_with_the_content_of_the_dump() {
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
     let hash = &Contents::read(&bench.path().join("notes.sql")).unwrap().sha256[..12];
     assert!(planned.contains(&format!("look: on the dump notes ({hash}, ")), "{planned}");
+
+    // Its cells have the name of the data set, and where there is a title the size, in place of a scale.
+    let shown = |args: &[&str]| {
+        let shown = text(&bench.pgdyno(args));
+        assert!(shown.contains("data set notes") && !shown.contains("scale 1"), "{args:?}: {shown}");
+        shown
+    };
+    assert!(planned.contains("data set notes"), "{planned}");
+    shown(&["compare", "server=15", "server=18"]);
+    shown(&["show", "workload=look"]);
+    shown(&["show", &trials[0].id]);
+    shown(&["store", "list"]);
+    let report = shown(&["report", "--format", "table"]);
+    let sized = report.lines().any(|line| line.contains("data set notes (") && line.contains("iB)"));
+    assert!(sized, "{report}");
 
     // The dump is restored once per server and setup.
     let before = restored(&bench);

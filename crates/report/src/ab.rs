@@ -147,7 +147,7 @@ fn counted_cell(view: &View) -> Option<String> {
     let panel = view.panels.first()?;
     let parts = [
         panel.workload.clone(),
-        panel.scale.map(|scale| format!("scale {scale}")),
+        panel.data(),
         panel.rows.first().and_then(|row| row.clients).map(|clients| format!("clients {clients}")),
     ];
     Some(parts.into_iter().flatten().collect::<Vec<_>>().join(", "))

@@ -10,11 +10,9 @@ use model::factor::Factor;
 use model::plan::{Order, Plan, PlannedTrial, RunSettings};
 use model::server::ServerSpec;
 use model::workload::Custom;
-use plaintext::figures::{counted, duration};
+use plaintext::figures::{bytes, counted, duration};
 use plaintext::table::{Format, Table};
 use serde::Serialize;
-
-use crate::datasets::size;
 
 /// Factors that the table shows even if all cells have the same level.
 const ALWAYS_SHOWN: [Factor; 5] =
@@ -142,7 +140,7 @@ fn durations(plan: &Plan) -> String {
 /// `on the dump shop (1a2b3c4d5e6f, 34 MB)`.
 fn on_database(own: &OwnDatabase) -> String {
     let hash = own.content.iter().map(|hash| hash.chars().take(HASH_DIGITS).collect());
-    let facts: Vec<String> = hash.chain(own.bytes.map(size)).collect();
+    let facts: Vec<String> = hash.chain(own.bytes.map(bytes)).collect();
     let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join(", ")) };
     format!("on the {} {}{facts}", own.kind.in_words(), own.name)
 }
@@ -180,7 +178,7 @@ fn table(plan: &Plan) -> Table {
     for trial in &plan.trials {
         let cell = plan.cell(trial);
         let mut row = vec![trial.position.to_string(), trial.repeat.to_string()];
-        row.extend(shown.iter().map(|factor| factor.level(cell)));
+        row.extend(shown.iter().map(|factor| factor.shown_level(cell)));
         table.push(row);
     }
     table

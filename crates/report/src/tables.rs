@@ -150,8 +150,8 @@ pub(crate) fn run_line(run: &Run) -> String {
 pub(crate) fn title(panel: &Panel) -> String {
     let database =
         panel.database_bytes.map(|bytes| format!(" ({})", figures::bytes(bytes))).unwrap_or_default();
-    let scale = panel.scale.map(|scale| format!("scale {scale}{database}"));
-    let known = [panel.workload.clone(), scale, panel.protocol.clone(), panel.transport.clone()];
+    let data = panel.data().map(|data| data + &database);
+    let known = [panel.workload.clone(), data, panel.protocol.clone(), panel.transport.clone()];
     let mut parts: Vec<String> = known.into_iter().flatten().collect();
     parts.extend(panel.conditions.iter().cloned());
     parts.push(panel.figure.label.to_owned());

@@ -46,10 +46,15 @@ export function clientsOf({ clients }: Placed): string {
   return clients === null ? '' : `${counted(clients, 'client')}, `;
 }
 
-/** Title of a panel: its workload and scale, if known. */
+/** `scale 300`, or `data set shop` of the user's own; null if unknown. */
+export function dataOf({ scale, dataset }: Panel): string | null {
+  if (dataset !== null) return `data set ${dataset}`;
+  return scale === null ? null : `scale ${count(scale)}`;
+}
+
+/** Title of a panel: its workload and data, if known. */
 export function title(panel: Panel): string {
-  const scale = panel.scale === null ? null : `scale ${count(panel.scale)}`;
-  return [panel.workload, scale].filter((part) => part !== null).join(', ') || 'imported';
+  return [panel.workload, dataOf(panel)].filter((part) => part !== null).join(', ') || 'imported';
 }
 
 /** Levels that distinguish a panel from others with its title: those that not all of them have. */

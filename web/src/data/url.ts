@@ -153,6 +153,7 @@ function round(seconds: number): number {
 }
 
 function levelOf(factor: Factor, panel: Panel): string {
+  if (factor === 'scale' && panel.dataset !== null) return panel.dataset;
   return String(panel[factor] ?? 'unknown');
 }
 

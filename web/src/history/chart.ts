@@ -29,7 +29,9 @@ export function cellTitle(cell: HistoryCell, all: HistoryCell[]): string {
   const place = (factor: string) => (FIRST.includes(factor) ? FIRST.indexOf(factor) : FIRST.length);
   const levels = Object.entries(cell.cell).toSorted(([a], [b]) => place(a) - place(b));
   const varying = levels.filter(([factor]) => varies(factor));
-  const named = (varying.length > 0 ? varying : levels).map(([factor, level]) => (factor === 'workload' ? level : `${factor} ${level}`));
+  // A database of the user's own has its name instead of a scale.
+  const speaks = (factor: string, level: string) => factor === 'workload' || (factor === 'scale' && !/^\d+$/.test(level));
+  const named = (varying.length > 0 ? varying : levels).map(([factor, level]) => (speaks(factor, level) ? level : `${factor} ${level}`));
   return named.join(', ') || 'the one cell';
 }
 

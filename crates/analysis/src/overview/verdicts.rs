@@ -173,7 +173,7 @@ fn judged(cells: Vec<(CellPair, At)>) -> impl Iterator<Item = (Row, Metric, At)>
 fn levels(cell: &RecordedCell, clients: Option<u32>) -> Levels {
     let level = |factor: Factor| match factor {
         Factor::Clients => clients.map_or_else(|| UNKNOWN.to_owned(), |clients| clients.to_string()),
-        factor => factor.level(cell),
+        factor => factor.shown_level(cell),
     };
     Factor::ALL
         .into_iter()

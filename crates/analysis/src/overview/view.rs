@@ -204,8 +204,10 @@ pub struct Column {
 pub struct Panel {
     /// Name of the workload.
     pub workload: Option<String>,
-    /// pgbench's scale factor.
+    /// pgbench's scale factor; null on a database of the user's own, too.
     pub scale: Option<u32>,
+    /// Name of the database of the user's own that it runs on; null for generated tables.
+    pub dataset: Option<String>,
     /// Protocol of the statements.
     pub protocol: Option<String>,
     /// Transport of the connections.
@@ -276,6 +278,12 @@ pub struct Step {
 }
 
 impl Panel {
+    /// Its data in titles: `scale 300`, or `data set shop` of the user's own; none if unknown.
+    pub fn data(&self) -> Option<String> {
+        let own = self.dataset.as_ref().map(|name| format!("data set {name}"));
+        own.or_else(|| self.scale.map(|scale| format!("scale {scale}")))
+    }
+
     /// All findings, each with its trial's id.
     pub(super) fn findings(&self) -> impl Iterator<Item = (&str, &Finding)> {
         self.trials().flat_map(|(.., trial)| trial.findings())

@@ -32,8 +32,10 @@ pub struct CellLine {
     pub server: String,
     /// The workload.
     pub workload: Option<String>,
-    /// pgbench's scale factor.
+    /// pgbench's scale factor; null on a database of the user's own, too.
     pub scale: Option<u32>,
+    /// Name of the database of the user's own that it runs on; null for generated tables.
+    pub dataset: Option<String>,
     /// How statements are sent.
     pub protocol: Option<String>,
     /// How clients connect.
@@ -116,6 +118,7 @@ impl CellsReport {
                         server: column.label.clone(),
                         workload: panel.workload.clone(),
                         scale: panel.scale,
+                        dataset: panel.dataset.clone(),
                         protocol: panel.protocol.clone(),
                         transport: panel.transport.clone(),
                         conditions: panel.conditions.clone(),

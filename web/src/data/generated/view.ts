@@ -777,9 +777,13 @@ export type Panel = {
  */
 workload: string | null, 
 /**
- * pgbench's scale factor.
+ * pgbench's scale factor; null on a database of the user's own, too.
  */
 scale: number | null, 
+/**
+ * Name of the database of the user's own that it runs on; null for generated tables.
+ */
+dataset: string | null, 
 /**
  * Protocol of the statements.
  */
