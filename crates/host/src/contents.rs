@@ -7,10 +7,13 @@ use std::time::{Duration, SystemTime};
 
 use crate::cache::Cache;
 use crate::error::{Error, IoContext};
-use crate::hash::{Fingerprint, sha256};
+use crate::hash::{Fingerprint, OnRead, sha256_with};
+use crate::progress::{Progress, check_interrupted};
 
-/// Smaller ones are hashed at once.
+/// Smaller ones are hashed at once, without progress.
 const REMEMBERED_BYTES: u64 = 64 << 20;
+/// Interval of progress, in bytes.
+const PROGRESS_BYTES: u64 = 16 << 20;
 /// A file that changed later may change again without another time of change.
 const SETTLED_AFTER: Duration = Duration::from_secs(2);
 
@@ -28,8 +31,8 @@ impl Contents {
     /// large one is remembered in the cache, by its files' inodes, sizes, and times of modification and change.
     ///
     /// # Errors
-    /// It does not exist, or can't be read.
-    pub fn read(path: &Path) -> Result<Self, Error> {
+    /// It does not exist, or can't be read; the user wants to stop.
+    pub fn read(path: &Path, progress: &dyn Progress) -> Result<Self, Error> {
         let path = &fs::canonicalize(path).doing("find", path)?;
         let mut files = Vec::new();
         list(path, &mut files)?;
@@ -40,7 +43,17 @@ impl Contents {
         if let Some(sha256) = known.filter(|known| known.len() == 64) {
             return Ok(Self { sha256, bytes });
         }
-        let sha256 = hash(path, &files)?;
+        let what = format!("reading {} to identify its content", path.display());
+        let (mut done, mut reported) = (0, 0);
+        let sha256 = hash(path, &files, &mut |read| {
+            check_interrupted(progress)?;
+            if bytes >= REMEMBERED_BYTES && (done == 0 || done >= reported + PROGRESS_BYTES) {
+                progress.step(&what, done, Some(bytes));
+                reported = done;
+            }
+            done += read;
+            Ok(())
+        })?;
         if let Some(place) = remembered {
             // Without it, the files are read again.
             let _ = fs::write(place, &sha256);
@@ -64,9 +77,9 @@ fn list(path: &Path, files: &mut Vec<(PathBuf, Metadata)>) -> Result<(), Error> 
     below.iter().try_for_each(|path| list(path, files))
 }
 
-fn hash(path: &Path, files: &[(PathBuf, Metadata)]) -> Result<String, Error> {
+fn hash(path: &Path, files: &[(PathBuf, Metadata)], on_read: &mut OnRead<'_>) -> Result<String, Error> {
     if path.is_file() {
-        return sha256(path);
+        return sha256_with(path, on_read);
     }
     let mut hash = Fingerprint::new();
     for (file, meta) in files {
@@ -74,7 +87,7 @@ fn hash(path: &Path, files: &[(PathBuf, Metadata)]) -> Result<String, Error> {
         if meta.is_symlink() {
             hash.add(fs::read_link(file).doing("read the link", file)?.as_os_str().as_encoded_bytes());
         } else {
-            hash.add_file(file)?;
+            hash.add_file_with(file, on_read)?;
         }
     }
     Ok(hash.finish())
@@ -99,18 +112,22 @@ fn memory(path: &Path, files: &[(PathBuf, Metadata)], now: SystemTime) -> Option
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
+    use crate::progress::NoProgress;
 
     #[test]
     fn a_file_has_the_sum_of_sha256sum_and_a_directory_those_of_its_names_and_files() {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("a");
         fs::write(&file, "abc").unwrap();
-        let contents = Contents::read(&file).unwrap();
+        let contents = Contents::read(&file, &NoProgress).unwrap();
         assert_eq!(contents.bytes, 3);
         assert_eq!(contents.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 
-        let directory = || Contents::read(place.path()).unwrap();
+        let directory = || Contents::read(place.path(), &NoProgress).unwrap();
         let first = directory();
         fs::rename(&file, place.path().join("b")).unwrap();
         let renamed = directory();
@@ -122,7 +139,7 @@ mod tests {
         );
         fs::write(place.path().join("b"), "abc").unwrap();
         assert_eq!(directory(), renamed, "by content, not by time");
-        assert!(Contents::read(&file).unwrap_err().to_string().contains("/a"));
+        assert!(Contents::read(&file, &NoProgress).unwrap_err().to_string().contains("/a"));
     }
 
     #[test]
@@ -147,5 +164,41 @@ mod tests {
         fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
         fs::remove_file(place.path().join("former")).unwrap();
         assert_ne!(state(later), before);
+    }
+
+    /// Keeps steps, and interrupts after the first.
+    #[derive(Default)]
+    struct Recorder {
+        steps: Mutex<Vec<(u64, Option<u64>)>>,
+        interrupts: bool,
+        has_begun: AtomicBool,
+    }
+
+    impl Progress for Recorder {
+        fn step(&self, what: &str, done: u64, total: Option<u64>) {
+            assert!(what.starts_with("reading ") && what.contains("/dump"), "{what}");
+            self.steps.lock().unwrap().push((done, total));
+            self.has_begun.store(true, Ordering::Relaxed);
+        }
+
+        fn interrupted(&self) -> bool {
+            self.interrupts && self.has_begun.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn reading_a_large_file_has_progress_and_can_be_interrupted() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("dump");
+        fs::File::create(&file).unwrap().set_len(REMEMBERED_BYTES).unwrap();
+        let interrupting = Recorder { interrupts: true, ..Recorder::default() };
+        let read = Contents::read(&file, &interrupting);
+        assert!(matches!(read, Err(Error::Interrupted)), "{read:?}");
+        assert_eq!(*interrupting.steps.lock().unwrap(), [(0, Some(REMEMBERED_BYTES))]);
+
+        let recorder = Recorder::default();
+        Contents::read(&file, &recorder).unwrap();
+        let expected = (0..4).map(|step| (step * PROGRESS_BYTES, Some(REMEMBERED_BYTES)));
+        assert_eq!(*recorder.steps.lock().unwrap(), expected.collect::<Vec<_>>());
     }
 }

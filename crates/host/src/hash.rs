@@ -27,7 +27,12 @@ impl Fingerprint {
 
     /// Adds the content of a file.
     pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
-        let length = add_content(&mut self.0, path)?;
+        self.add_file_with(path, &mut |_| Ok(()))
+    }
+
+    /// As [`Fingerprint::add_file`], reporting what is read.
+    pub(crate) fn add_file_with(&mut self, path: &Path, on_read: &mut OnRead<'_>) -> Result<(), Error> {
+        let length = add_content(&mut self.0, path, on_read)?;
         self.0.update(length.to_le_bytes());
         Ok(())
     }
@@ -47,13 +52,21 @@ impl Fingerprint {
 
 /// The SHA-256 of a file in hexadecimal, as `sha256sum` prints it.
 pub fn sha256(path: &Path) -> Result<String, Error> {
+    sha256_with(path, &mut |_| Ok(()))
+}
+
+/// As [`sha256`], reporting what is read.
+pub(crate) fn sha256_with(path: &Path, on_read: &mut OnRead<'_>) -> Result<String, Error> {
     let mut hash = Sha256::new();
-    add_content(&mut hash, path)?;
+    add_content(&mut hash, path, on_read)?;
     Ok(hexadecimal(hash))
 }
 
+/// Called with the number of bytes of each read; an error ends the reading.
+pub(crate) type OnRead<'a> = dyn FnMut(u64) -> Result<(), Error> + 'a;
+
 /// Hashes a file and returns its length in bytes.
-fn add_content(hash: &mut Sha256, path: &Path) -> Result<u64, Error> {
+fn add_content(hash: &mut Sha256, path: &Path, on_read: &mut OnRead<'_>) -> Result<u64, Error> {
     let mut file = File::open(path).doing("read", path)?;
     let mut buffer = vec![0; 1 << 16];
     let mut length = 0_u64;
@@ -63,6 +76,7 @@ fn add_content(hash: &mut Sha256, path: &Path) -> Result<u64, Error> {
             n => {
                 length += n as u64;
                 hash.update(&buffer[..n]);
+                on_read(n as u64)?;
             }
         }
     }

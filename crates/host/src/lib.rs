@@ -26,7 +26,7 @@ pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256};
 pub use kernel_settings::{ChangedKernel, KernelSetting, Restored, kernel_settings, restore_kernel_settings};
 pub use lock::Lock;
-pub use progress::{Progress, check_interrupted};
+pub use progress::{NoProgress, Progress, check_interrupted};
 pub use scratch::Scratch;
 pub use turn::{Measuring, Turn};
 pub use user::{ServerUser, current_user_name};

@@ -18,6 +18,14 @@ pub trait Progress: Sync {
     }
 }
 
+/// Ignores progress, and never ends a step.
+#[derive(Clone, Copy, Debug)]
+pub struct NoProgress;
+
+impl Progress for NoProgress {
+    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+}
+
 /// Ends a long step if the user wants to stop.
 pub fn check_interrupted(progress: &dyn Progress) -> Result<(), Error> {
     if progress.interrupted() { Err(Error::Interrupted) } else { Ok(()) }

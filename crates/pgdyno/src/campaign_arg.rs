@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use model::secret::{MASK, campaign_secrets};
 use model::spec::deprecated_keys;
+use model::workload::Workloads;
 use runner::campaign_file::{self, CampaignFile, CampaignFileError, overrides};
 
 use crate::completion;
@@ -44,8 +45,11 @@ impl CampaignArg {
 
     /// Plans the campaign; secrets in scripts are noted on standard error.
     fn parse(&self, text: String) -> Result<CampaignFile, CampaignFileError> {
-        let file = CampaignFile::parse(&self.path, text, None)?;
-        file.check_datasets(&PreparationProgress::new())?;
+        let progress = PreparationProgress::new();
+        let file = CampaignFile::parse_with(&self.path, text, None, &Workloads::default(), &progress);
+        progress.clear();
+        let file = file?;
+        file.check_datasets(&progress)?;
         for workload in file.plan.custom_workloads() {
             for place in workload.secret_places() {
                 note_secret(&format!("{}: workload {}: {place}", self.path.display(), workload.name));

@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::fs;
 
-use host::{Cache, Contents};
+use host::{Cache, Contents, NoProgress};
 use model::dataset::DatabaseKind;
 use model::record::Status;
 use support::{Bench, text};
@@ -54,7 +54,7 @@ fn bench(campaign: &str) -> Bench {
 
 /// Names of the data sets that were restored from the dump of a bench.
 fn restored(bench: &Bench) -> BTreeSet<String> {
-    let content = Contents::read(&bench.path().join("notes.sql")).unwrap().sha256;
+    let content = Contents::read(&bench.path().join("notes.sql"), &NoProgress).unwrap().sha256;
     let templates = server::templates(&Cache::open().unwrap()).unwrap().into_iter();
     let of_dump = templates.filter(|one| one.own().is_some_and(|own| own.content.as_ref() == Some(&content)));
     of_dump.map(|template| format!("{} {}", template.name(), template.made())).collect()
@@ -86,7 +86,7 @@ fn every_trial_begins_with_the_content_of_the_dump() {
         assert_eq!((own.name.as_str(), own.kind), ("notes", DatabaseKind::Dump), "{context}");
         assert_eq!(
             own.content,
-            Some(Contents::read(&bench.path().join("notes.sql")).unwrap().sha256)
+            Some(Contents::read(&bench.path().join("notes.sql"), &NoProgress).unwrap().sha256)
         );
         let relations = record.environment.server.relations.iter().flatten();
         assert_eq!(relations.map(|table| table.name.as_str()).collect::<Vec<_>>(), ["notes"], "{context}");
@@ -97,7 +97,7 @@ fn every_trial_begins_with_the_content_of_the_dump() {
     }
 
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
-    let hash = &Contents::read(&bench.path().join("notes.sql")).unwrap().sha256[..12];
+    let hash = &Contents::read(&bench.path().join("notes.sql"), &NoProgress).unwrap().sha256[..12];
     assert!(planned.contains(&format!("look: on the dump notes ({hash}, ")), "{planned}");
 
     // Its cells have the name of the data set, and where there is a title the size, in place of a scale.

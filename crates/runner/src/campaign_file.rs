@@ -13,7 +13,7 @@ mod transport;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use host::{Cache, Progress, usable_cpus};
+use host::{Cache, NoProgress, Progress, usable_cpus};
 use model::factor::Factor;
 use model::plan::{Basis, Plan};
 use model::record::{Run, Trial};
@@ -44,10 +44,11 @@ impl CampaignFile {
     /// # Errors
     /// The text is not a campaign.
     pub fn parse(path: &Path, text: String, basis: Option<Basis>) -> Result<Self, CampaignFileError> {
-        Self::parse_with(path, text, basis, &Workloads::default())
+        Self::parse_with(path, text, basis, &Workloads::default(), &NoProgress)
     }
 
-    /// As [`CampaignFile::parse`], with workloads whose files need not be read.
+    /// As [`CampaignFile::parse`], with workloads whose files need not be read, and with progress while those of a large data
+    /// set are.
     ///
     /// # Errors
     /// As [`CampaignFile::parse`].
@@ -56,6 +57,7 @@ impl CampaignFile {
         text: String,
         basis: Option<Basis>,
         known: &Workloads,
+        progress: &dyn Progress,
     ) -> Result<Self, CampaignFileError> {
         let text = match commits::with_commits(text.clone(), directory(path)) {
             Ok(text) => pin::with_table(text),
@@ -68,7 +70,7 @@ impl CampaignFile {
             }
         };
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
-            let workloads = workload::workloads(&campaign, directory(path), known)?;
+            let workloads = workload::workloads(&campaign, directory(path), known, progress)?;
             let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;
             workload::check(&plan.cells)?;
             Ok((campaign, plan))
@@ -188,7 +190,7 @@ impl CampaignFile {
         known: &Workloads,
     ) -> Result<Self, CampaignFileError> {
         let text = overrides::with_levels(&self.text, name, factor, levels)?;
-        Self::parse_with(&self.path, text, Some(basis), known)
+        Self::parse_with(&self.path, text, Some(basis), known, &NoProgress)
     }
 
     /// The campaign with one override, and the same basis.

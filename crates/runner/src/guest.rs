@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use collect::{Host, Perf};
-use host::Cache;
+use host::{Cache, NoProgress};
 use machine::vm::Frame;
 use machine::vm::guest::{Guest, PROGRAM};
 use model::cell::Cell;
@@ -52,7 +52,8 @@ pub fn run_job(guest: &Guest, id: &str, cache: &Cache) -> Result<(), JobError> {
     let trial = jobs.head(id)?;
     let known = workloads_of(jobs.trials()?.iter());
     let text = trial.run.campaign_toml.clone();
-    let file = CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.basis(), &known)?;
+    let file =
+        CampaignFile::parse_with(Path::new("campaign.toml"), text, trial.run.basis(), &known, &NoProgress)?;
     let cell = trial.cell.to_cell().ok_or(JobError::UnknownLevel)?;
     let job = TrialJob { trial: &trial, cell, plan: file.plan, cache, program: Path::new(PROGRAM) };
     let record = job.run(&|| guest.send_frame(&Frame::Ready), |interval| {
@@ -112,16 +113,5 @@ impl TrialJob<'_> {
         let next = NextTrial { trial, attempt: *attempt, reason: reason.clone() };
         trial::run(&context, &mut servers, &next, |interval, _| on_interval(interval))
             .map(|ended| ended.record)
-    }
-}
-
-/// Ignores progress: a guest has nothing to prepare.
-struct NoProgress;
-
-impl host::Progress for NoProgress {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-
-    fn interrupted(&self) -> bool {
-        false
     }
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use host::Progress;
 use model::cell::Cell;
 use model::changes::Changes;
 use model::record::{Run, Trial};
@@ -12,7 +13,7 @@ use store::{Store, StoreError};
 use crate::campaign_file::{CampaignFile, CampaignFileError, overrides, pin, workloads_of};
 
 /// Request to resume a run.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// The campaign file, if one is named, with its text.
     pub file: Option<(&'a Path, &'a str)>,
@@ -22,6 +23,8 @@ pub struct Request<'a> {
     pub accepts_edits: bool,
     /// Overrides of the stored campaign, which continue with it as they say; only without a file.
     pub overrides: &'a [String],
+    /// Receives progress while a large data set is read.
+    pub progress: &'a dyn Progress,
 }
 
 /// A run that can be continued.
@@ -122,7 +125,10 @@ impl ResumeError {
 pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeError> {
     let all = store.trials()?;
     let name = match request.file {
-        Some((path, text)) => Some(CampaignFile::parse(path, text.to_owned(), None)?.plan.campaign),
+        Some((path, text)) => {
+            let (text, none) = (text.to_owned(), Workloads::default());
+            Some(CampaignFile::parse_with(path, text, None, &none, request.progress)?.plan.campaign)
+        }
         None => None,
     };
     let mut run = newest(&all, name.as_deref(), request.run, store.root())?.clone();
@@ -142,6 +148,7 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         run.campaign_toml.clone(),
         run.basis(),
         &workloads_of(trials.iter()),
+        request.progress,
     )?;
     let file = match request.file {
         None if request.overrides.is_empty() => {
@@ -150,10 +157,17 @@ pub fn resume(store: &Store, request: Request<'_>) -> Result<Resumption, ResumeE
         None => {
             let text =
                 overrides::apply(&run.campaign_toml, request.overrides).map_err(CampaignFileError::from)?;
-            CampaignFile::parse_with(&path, text, run.basis(), &workloads_of(trials.iter()))?
+            CampaignFile::parse_with(
+                &path,
+                text,
+                run.basis(),
+                &workloads_of(trials.iter()),
+                request.progress,
+            )?
         }
         Some((_, text)) => {
-            CampaignFile::parse(&path, pin::with_table_of(text, &run.campaign_toml), run.basis())?
+            let text = pin::with_table_of(text, &run.campaign_toml);
+            CampaignFile::parse_with(&path, text, run.basis(), &Workloads::default(), request.progress)?
         }
     };
     let changes = Changes::between(&original.plan, &file.plan);

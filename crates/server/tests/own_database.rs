@@ -137,7 +137,7 @@ impl Source {
 }
 
 fn content(source: &DatasetSource) -> Content {
-    let contents = source.path().map(|path| Contents::read(path).unwrap());
+    let contents = source.path().map(|path| Contents::read(path, &Quiet).unwrap());
     let own = OwnDatabase {
         name: "shop".to_owned(),
         kind: source.kind(),

@@ -5,15 +5,16 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use host::{NoProgress, Progress};
 use model::dataset::OwnDatabase;
 use model::merit::NamedFigure;
 use model::spec::Spanned;
-use model::spec::{Background, Campaign, Dataset, Files, SpecError, Tables, Workload as Table};
+use model::spec::{Background, Campaign, Files, SpecError, Tables, Workload as Table};
 use model::units::{Rate, Span};
 use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
 
-use crate::datasets::own_database;
+use crate::datasets::{Datasets, own_database};
 use crate::error::WorkloadError;
 use crate::read::Location;
 use crate::{parameters, setup, shipped, teardown};
@@ -30,7 +31,7 @@ const SQL_FILE: &str = ".sql";
 
 /// Workloads that a campaign can name in addition to pgbench's: those of its tables, the files that are levels
 /// themselves, and those bundled with pgdyno. Relative paths are relative to `directory`. Workloads in `known` are
-/// taken from there, and their files are not read.
+/// taken from there, and their files are not read. Reading a large data set is reported to `progress`.
 ///
 /// # Errors
 /// A file can't be read, a table has too many or too few keys, or a script has an error.
@@ -38,7 +39,9 @@ pub fn workloads(
     campaign: &Campaign,
     directory: &Path,
     known: &Workloads,
+    progress: &dyn Progress,
 ) -> Result<Workloads, WorkloadError> {
+    let datasets = Datasets { tables: &campaign.datasets, progress };
     let mut found = known.clone();
     let location = Location::Directory(directory.to_owned());
     for (name, table) in &campaign.workloads {
@@ -49,7 +52,7 @@ pub fn workloads(
             name: name.get_ref(),
             at: name.span(),
             location: &location,
-            datasets: &campaign.datasets,
+            datasets,
             file: None,
             overridden_by: None,
         };
@@ -68,7 +71,7 @@ pub fn workloads(
                 name,
                 at: level.span(),
                 location: &location,
-                datasets: &campaign.datasets,
+                datasets,
                 file: None,
                 overridden_by: None,
             };
@@ -91,7 +94,7 @@ pub fn workloads(
                 name: name.get_ref(),
                 at: name.span(),
                 location: &location,
-                datasets: &campaign.datasets,
+                datasets,
                 file: None,
                 overridden_by: None,
             };
@@ -113,7 +116,7 @@ fn read_shipped(
 ) -> Result<Option<Custom>, WorkloadError> {
     let Some(location) = shipped::location(name) else { return Ok(None) };
     // A bundled workload has none.
-    let datasets = &Tables::new();
+    let datasets = Datasets { tables: &Tables::new(), progress: &NoProgress };
     TableReader { name, at: 0..0, location: &location, datasets, file: None, overridden_by }
         .read_directory(0..0)
         .map(Some)
@@ -128,7 +131,7 @@ struct TableReader<'a> {
     /// Location of the files.
     location: &'a Location,
     /// The campaign's `[datasets.…]`.
-    datasets: &'a Tables<Spanned<Dataset>>,
+    datasets: Datasets<'a>,
     /// Text of the `workload.toml` with the table; none for a table of the campaign.
     file: Option<&'a str>,
     /// The campaign's table that names the workload being read, and overrides parts of it.

@@ -3,6 +3,7 @@
 
 use std::fs;
 
+use host::NoProgress;
 use model::spec::Campaign;
 use model::workload::Workloads;
 use tempfile::TempDir;
@@ -18,10 +19,14 @@ fn read(tables: &str, files: &[(&str, &str)]) -> Result<Workloads, (String, Stri
     }
     let text = format!("name = 'n'\n{tables}");
     let campaign = Campaign::parse(&text).unwrap();
-    workload::workloads(&campaign, directory.path(), &Workloads::default()).map_err(|error| match error {
-        WorkloadError::Campaign(error) => (error.message, text[error.at.unwrap()].to_owned()),
-        WorkloadError::Directory { text, error, .. } => (error.message, text[error.at.unwrap()].to_owned()),
-        WorkloadError::Script(message) => (message, String::new()),
+    workload::workloads(&campaign, directory.path(), &Workloads::default(), &NoProgress).map_err(|error| {
+        match error {
+            WorkloadError::Campaign(error) => (error.message, text[error.at.unwrap()].to_owned()),
+            WorkloadError::Directory { text, error, .. } => {
+                (error.message, text[error.at.unwrap()].to_owned())
+            }
+            WorkloadError::Script(message) => (message, String::new()),
+        }
     })
 }
 
@@ -229,8 +234,13 @@ fn the_former_name_of_background_is_read_and_noted() {
     };
     let read = |key: &str| {
         let campaign = Campaign::parse(&text(key)).unwrap();
-        workload::workloads(&campaign, std::path::Path::new("/"), &model::workload::Workloads::default())
-            .unwrap()
+        workload::workloads(
+            &campaign,
+            std::path::Path::new("/"),
+            &model::workload::Workloads::default(),
+            &NoProgress,
+        )
+        .unwrap()
     };
     assert_eq!(read("beside"), read("background"));
     assert_eq!(

@@ -12,6 +12,7 @@ use anyhow::Context;
 use clap::Args;
 use host::usable_cpus;
 use model::units::{Share, Span};
+use model::workload::Workloads;
 use report::plan::headline;
 use runner::campaign_file::draft::{Draft, DraftMachine, DraftWorkload};
 use runner::campaign_file::{CampaignFile, directory, pin};
@@ -19,6 +20,7 @@ use runner::campaign_file::{CampaignFile, directory, pin};
 use crate::completion;
 use crate::exit::{Exit, Usage};
 use crate::output::{note, print};
+use crate::progress::PreparationProgress;
 use questions::{ask, list};
 
 /// Time over which the CPU time of other processes is measured.
@@ -86,7 +88,11 @@ impl InitArgs {
         let draft = self.draft(if is_stdout { Path::new("campaign.toml") } else { &self.file })?;
         let text = draft.to_toml();
         let path = if is_stdout { Path::new("campaign.toml") } else { &self.file };
-        let campaign = CampaignFile::parse(path, text.clone(), None)?;
+        let progress = PreparationProgress::new();
+        let none = Workloads::default();
+        let campaign = CampaignFile::parse_with(path, text.clone(), None, &none, &progress);
+        progress.clear();
+        let campaign = campaign?;
         if is_stdout {
             print(&text)?;
             return Ok(Exit::Ok);

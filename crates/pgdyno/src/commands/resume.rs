@@ -15,6 +15,7 @@ use crate::campaign_run::CampaignRun;
 use crate::completion;
 use crate::exit::Exit;
 use crate::output::{FormatArg, note};
+use crate::progress::PreparationProgress;
 use crate::reboot_args::{RebootArgs, continue_after_boot};
 use crate::run_and_print::run_and_print;
 use crate::store_arg::StoreArg;
@@ -90,6 +91,7 @@ impl ResumeArgs {
         // A trial that can't be read is missing, and runs again.
         note(&left_out_lines(&store.list()?.rejected));
         let text = self.text()?;
+        let progress = PreparationProgress::new();
         let resumption = resume(
             &store,
             Request {
@@ -97,9 +99,11 @@ impl ResumeArgs {
                 run: self.run.as_deref(),
                 accepts_edits: self.edited,
                 overrides: if self.campaign.is_none() { &self.set } else { &[] },
+                progress: &progress,
             },
-        )?;
-        let Resumption { file, path, run, trials, changes } = &resumption;
+        );
+        progress.clear();
+        let Resumption { file, path, run, trials, changes } = &resumption?;
         if !changes.is_empty() {
             note(&summary(changes));
         }

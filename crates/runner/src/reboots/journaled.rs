@@ -37,7 +37,13 @@ impl JournaledRun {
         // Those that are stored without their secrets are read from their files again.
         known.0.retain(|_, workload| workload.custom().is_none_or(|custom| custom.masked_parts().is_empty()));
         let text = self.run.campaign_toml.clone();
-        CampaignFile::parse_with(&self.journal.campaign.file, text, self.run.basis(), &known)
+        CampaignFile::parse_with(
+            &self.journal.campaign.file,
+            text,
+            self.run.basis(),
+            &known,
+            &host::NoProgress,
+        )
     }
 }
 

@@ -85,7 +85,7 @@ fn make(
     place: &Path,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
-    check_unchanged(content, own)?;
+    check_unchanged(content, own, progress)?;
     let mut server = if let Some(DatasetSource::BaseBackup { directory, database }) = own {
         let what = format!("PostgreSQL {}, {content}", installation.version());
         let cluster = base_backup::cluster(cache, installation, (directory, database), &what, progress)?;

@@ -1,6 +1,6 @@
 //! Databases of the user's own: whether they can be used, and whether they are still those that were planned.
 
-use host::Contents;
+use host::{Contents, Progress};
 use model::dataset::DatasetSource;
 use model::version::Major;
 
@@ -29,8 +29,12 @@ pub fn check_source(
 /// Checks that what a database is made from is what the trials are to run on.
 ///
 /// # Errors
-/// It is another database, or its files have changed or can't be read.
-pub(crate) fn check_unchanged(content: &Content, source: Option<&DatasetSource>) -> Result<(), Error> {
+/// It is another database, or its files have changed or can't be read; the user wants to stop.
+pub(crate) fn check_unchanged(
+    content: &Content,
+    source: Option<&DatasetSource>,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
     let Some(own) = &content.own else { return Ok(()) };
     let changed = |what: String, why: String| Err(Error::Changed { what, why });
     let source =
@@ -43,9 +47,10 @@ pub(crate) fn check_unchanged(content: &Content, source: Option<&DatasetSource>)
     };
     let Some(path) = source.path() else { return Ok(()) };
     let what = format!("{} {}", own.kind.in_words(), path.display());
-    match Contents::read(path) {
+    match Contents::read(path, progress) {
         Ok(contents) if own.content.as_ref() == Some(&contents.sha256) => Ok(()),
         Ok(_) => changed(what, "it has changed since the run began".to_owned()),
+        Err(error @ host::Error::Interrupted) => Err(error.into()),
         Err(error) => changed(what, error.to_string()),
     }
 }

@@ -93,7 +93,7 @@ impl Control {
             }
             None => ("template0", None),
         };
-        check_unchanged(content, own)?;
+        check_unchanged(content, own, progress)?;
         self.while_wanted(progress, |control| {
             control.create(&mut control.session()?, &name, template)?;
             fill(control, &name, content, dump, progress)
