@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::de::{self, Deserialize, Deserializer};
 use serde::{Serialize, Serializer};
 
-/// A duration in a campaign; whole microseconds, never negative.
+/// A duration in a campaign; whole microseconds, never negative. `m` is read as `min`, as by `pgdyno bench` and k6: sizes and
+/// PostgreSQL's own settings are other types.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {
     us: u64,
@@ -16,11 +17,12 @@ pub struct Span {
 
 /// Units of a [`Span`], largest first, in microseconds.
 const UNITS: [(&str, u64); 5] =
-    [("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
+    [("h", 3_600_000_000), ("min", MINUTE_US), ("s", 1_000_000), ("ms", 1_000), ("us", 1)];
+const MINUTE_US: u64 = 60_000_000;
 
 impl Span {
     /// Regular expression of a duration in a campaign.
-    pub(crate) const PATTERN: &'static str = "^[0-9]+(\\.[0-9]+)? ?(us|ms|s|min|h)$";
+    pub(crate) const PATTERN: &'static str = "^[0-9]+(\\.[0-9]+)? ?(us|ms|s|min|m|h)$";
 
     /// A span of `us` microseconds.
     pub const fn from_us(us: u64) -> Self {
@@ -51,7 +53,7 @@ impl Span {
 /// A text that is not a duration; the message describes the format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{0}` is not a duration: expected a number and a unit (us, ms, s, min or h), such as \"500ms\", \"2s\" or \"5min\""
+    "`{0}` is not a duration: expected a number and a unit (us, ms, s, min, m or h), such as \"500ms\", \"2s\" or \"5min\""
 )]
 pub struct ParseSpanError(String);
 
@@ -62,8 +64,10 @@ impl FromStr for Span {
         let invalid = || ParseSpanError(text.to_owned());
         let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(invalid)?;
         let (number, unit) = text.split_at(digits);
-        let unit_us =
-            UNITS.iter().find(|(name, _)| *name == unit.trim()).map(|(_, us)| *us).ok_or_else(invalid)?;
+        let unit_us = match unit.trim() {
+            "m" => MINUTE_US,
+            unit => UNITS.iter().find(|(name, _)| *name == unit).map(|(_, us)| *us).ok_or_else(invalid)?,
+        };
         let number: f64 = number.parse().map_err(|_| invalid())?;
         let us = number * unit_us as f64;
         if us > 1e15 {
@@ -323,6 +327,17 @@ mod tests {
             assert_eq!(span.to_string().parse::<Span>(), Ok(span), "{span}");
         }
         assert_eq!("1.5s".parse::<Span>().unwrap().us(), 1_500_000);
+    }
+
+    #[test]
+    fn minutes_are_min_or_m() {
+        let minutes = ["4min", "4m", "4 m", "240s"].map(|text| text.parse::<Span>().unwrap());
+        assert_eq!(minutes, [Span::from_us(240_000_000); 4]);
+        assert_eq!(minutes[1].to_string(), "4min");
+        for wrong in ["4", "m", "4M", "4mi", "4mn", "4h30m", "4d"] {
+            let error = wrong.parse::<Span>().unwrap_err().to_string();
+            assert!(error.contains("a unit (us, ms, s, min, m or h)"), "{error}");
+        }
     }
 
     #[test]

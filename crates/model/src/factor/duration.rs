@@ -21,7 +21,7 @@ impl Axis for Duration {
 
     const KEY: &'static str = "duration";
     const DESCRIPTION: &'static str =
-        "lengths of the measured window: a number and `us`, `ms`, `s`, `min` or `h`";
+        "lengths of the measured window: a number and `us`, `ms`, `s`, `min` (or `m`) or `h`";
     const EXAMPLE: &'static str = "90s";
     const DEFAULT_RULE: Option<&'static str> = Some("`run.duration`");
     const PLACE: Place = Place::Condition;
