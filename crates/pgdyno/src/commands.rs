@@ -33,6 +33,7 @@ mod store;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::exit::Exit;
+use crate::help;
 
 /// A dynamometer for PostgreSQL
 ///
@@ -119,7 +120,7 @@ impl Cli {
             Command::Doctor(args) => args.run(),
             Command::Pgbench(args) => args.run(),
             Command::Completions(args) => args.run(),
-            Command::ManPages(args) => args.run(Self::command()),
+            Command::ManPages(args) => args.run(help::fitted(Self::command())),
             Command::Guest(args) => args.run(),
             Command::Driver(args) => args.run(),
             Command::ReadFiles(args) => args.run(),

@@ -8,6 +8,7 @@ mod comparison;
 mod completion;
 mod connection;
 mod exit;
+mod help;
 mod interrupt;
 mod output;
 mod process_limits;
@@ -21,7 +22,7 @@ mod store_arg;
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 fn main() -> ExitCode {
     if let Err(error) = process_limits::prepare() {
@@ -31,5 +32,7 @@ fn main() -> ExitCode {
         return code;
     }
     completion::answer_shell(commands::Cli::command);
-    exit::report(commands::Cli::parse().run())
+    let matches = help::fitted(commands::Cli::command()).get_matches();
+    let cli = commands::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    exit::report(cli.run())
 }

@@ -8,6 +8,8 @@ use machine::{KernelBuild, KernelOrigin, StoredKernel};
 use plaintext::table::Table;
 use serde::Serialize;
 
+use crate::cache_paths;
+
 /// Every kernel that was fetched or built.
 #[derive(Debug, Serialize)]
 pub struct List {
@@ -65,6 +67,11 @@ impl List {
             cache: cache.directory().display().to_string(),
             kernels: machine::kernels(cache)?.into_iter().map(KernelEntry::new).collect(),
         })
+    }
+
+    /// The table for a terminal of this width.
+    pub fn fitted(&self, width: usize) -> String {
+        cache_paths::fitted(self.table(), &self.cache, width)
     }
 
     /// One row per kernel.

@@ -6,6 +6,7 @@ mod answers;
 mod background;
 pub mod bisect;
 pub mod bundles;
+mod cache_paths;
 mod chart;
 mod ci;
 pub mod compare;

@@ -9,6 +9,8 @@ use serde::Serialize;
 use server::instance::{self, Instance};
 use server::{Installation, Template};
 
+use crate::cache_paths;
+
 /// Everything in the cache.
 #[derive(Debug, Serialize)]
 pub struct List {
@@ -87,6 +89,11 @@ impl List {
             templates: server::templates(cache)?.iter().map(TemplateEntry::new).collect(),
             servers: instance::list(cache)?.iter().map(ServerEntry::new).collect(),
         })
+    }
+
+    /// The table for a terminal of this width.
+    pub fn fitted(&self, width: usize) -> String {
+        cache_paths::fitted(self.table(), &self.cache, width)
     }
 
     /// One row per entry, so that every format has one table.

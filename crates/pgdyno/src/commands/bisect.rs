@@ -43,7 +43,7 @@ Examples:
   pgdyno bisect 13 18 my-query.sql                     which major
   pgdyno bisect 18 --good-conf old.conf --bad-conf new.conf
                                                        which setting of two configurations
-  pgdyno bisect --kernels 6.1 6.12 --server 18 -S -c 1 which kernel, in virtual machines
+  pgdyno bisect --kernels 6.1 6.12 --server 18 -S -c 1  which kernel, in virtual machines
   pgdyno bisect --kernels v6.6 v6.7 --repo ./linux -S  which commit of Linux: kernels are built
   pgdyno bisect 18 --kernel 6.12 --bad-args 'mitigations=off nosmt' -S
                                                        which argument on a kernel's command line

@@ -36,7 +36,7 @@ Examples:
                                                     a flame graph of a cell's backends
   pgdyno profile --function ExecScan                a function, its callers and callees
   pgdyno profile server=17 server=18                where transactions of the second take more CPU time
-  pgdyno profile server=17 server=18 --svg diff.svg as a flame graph: red is more, blue is less
+  pgdyno profile server=17 server=18 --svg diff.svg  as a flame graph: red is more, blue is less
   pgdyno profile --off-cpu --svg waits.svg          where threads waited, in trials with profile.off_cpu
   pgdyno profile --measure server=18,workload=select-only,clients=8,duration=20s --set profile.hz=299
                                                     measures it first, as a campaign of one trial

@@ -6,7 +6,7 @@ use plaintext::table::Format;
 use report::servers::List;
 
 use crate::exit::Exit;
-use crate::output::{FormatArg, print_json, print_table};
+use crate::output::{FormatArg, print, print_json, print_table, terminal};
 
 /// List installed and built versions, templates and servers
 ///
@@ -23,9 +23,10 @@ pub(super) struct ListArgs {
 impl ListArgs {
     pub(super) fn run(self, cache: &Cache) -> anyhow::Result<Exit> {
         let document = List::read(cache)?;
-        match self.format.get() {
-            Format::Json => print_json(&document)?,
-            format => print_table(&document.table(), format)?,
+        match (self.format.get(), terminal()) {
+            (Format::Json, _) => print_json(&document)?,
+            (Format::Table, Some(terminal)) => print(&document.fitted(terminal.width))?,
+            (format, _) => print_table(&document.table(), format)?,
         }
         Ok(Exit::Ok)
     }
