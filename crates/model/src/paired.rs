@@ -3,7 +3,7 @@
 //! A *session* is one start of both servers; it leaves two trials, one per *side*. A *pair* is two slices next to each other,
 //! one on each side, in an order drawn for each pair.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr, VariantArray};
 
 use crate::merit::Merit;
@@ -27,7 +27,9 @@ pub(crate) const DEFAULT_DURATION: Span = Span::from_us(750_000);
 pub(crate) const DEFAULT_WARMUP: Span = Span::from_us(300_000);
 
 /// Side of a comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr, VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
 pub enum Side {

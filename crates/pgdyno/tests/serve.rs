@@ -14,7 +14,7 @@ use serde_json::Value;
 use store::Store;
 use store::format::live::Line;
 use support::serve::Server;
-use support::{Bench, signal, text, wait_until_gone};
+use support::{Bench, signal, text, wait_until, wait_until_gone};
 
 struct Listener(BufReader<TcpStream>);
 
@@ -212,6 +212,38 @@ fn metrics_of_a_running_campaign_count_what_its_bundles_have() {
     assert_eq!(measured.latency_counts.iter().sum::<u64>(), stored);
     let (_, after) = server.get("/metrics", "");
     assert_eq!(sample(&after, "pgdyno_running_runs ", ""), Some(0.0), "{after}");
+}
+
+#[test]
+fn metrics_of_a_campaign_in_pairs_have_both_sides() {
+    let bench = Bench::new(
+        "name = 'pairs'\n[factors]\nserver = ['18']\nsettings = ['a', 'b']\nworkload = ['select-only']\nclients = [2]\n\
+         [settings.a]\nwork_mem = '4MB'\n[settings.b]\nwork_mem = '8MB'\n\
+         [run]\norder = 'paired'\ncompare = 'settings'\nduration = '3s'\nwarmup = '100ms'\nrepeats = { min = 3, max = 3 }\n",
+    );
+    Store::open(&bench.path().join(".pgdyno")).unwrap();
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
+    let running = bench.start();
+    let of_side = |document: &str, name: &str, side: &str| {
+        let mut lines = document.lines().filter(|line| line.starts_with(&format!("{name}{{")));
+        lines
+            .find(|line| line.contains(&format!("side=\"{side}\"")) && !line.contains("phase=\"warmup\""))
+            .map(str::to_owned)
+    };
+    let mut document = String::new();
+    wait_until("both sides have a load", || {
+        document = server.get("/metrics", "").1;
+        ["a", "b"].iter().all(|side| of_side(&document, "pgdyno_interval_tps", side).is_some())
+    });
+    check_by_promtool(&document);
+    for side in ["a", "b"] {
+        let transactions = of_side(&document, "pgdyno_load_transactions_total", side).unwrap();
+        assert!(transactions.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() > 0.0, "{transactions}");
+        let info = of_side(&document, "pgdyno_trial_info", side).unwrap();
+        assert!(info.contains(&format!("settings=\"{side}\"")), "{info}");
+    }
+    let (code, stderr) = running.end();
+    assert_eq!(code, Some(0), "{stderr}");
 }
 
 /// `promtool check metrics` reads a document and knows the conventions of names.

@@ -14,7 +14,7 @@ use model::commit_log::COMMITS_LOG;
 use model::factor::Factor;
 use model::machine::KernelSpec;
 use model::outage::Outage;
-use model::paired::PAIRS;
+use model::paired::{PAIRS, Side};
 use model::plan::{Order, Plan, PlannedTrial};
 use model::record::{Log, Run, Trial, TrialRecord};
 use model::secret::MaskSecrets;
@@ -28,7 +28,7 @@ use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
 use crate::machines::Machines;
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, OtherTrial};
 use crate::outage::{MAX_WAIT, MAX_WAIT_TEXT, TrialOutage, outlast};
 use crate::provision::Provision;
 use crate::rig::LiveRig;
@@ -205,13 +205,17 @@ impl Campaign<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            self.report_begin(schedule, next, &pace);
-            let on_interval =
-                |interval: &_, waits: Option<&_>| self.observer.on_event(&Event::Load { interval, waits });
+            self.report_begin(schedule, &trials, 0, &pace);
+            let on_interval = |interval: &_, waits: Option<&_>| {
+                self.observer.on_event(&Event::Load { interval, side: None, waits });
+            };
+            let on_side = |side: Side, interval: &_, waits: Option<&_>| {
+                self.observer.on_event(&Event::Load { interval, side: Some(side), waits });
+            };
             let (ended, others) = turn.watch(|| match (&machines, &mut second, trials.as_slice()) {
                 (_, Some(second), [a, b]) => {
                     let pairs = schedule.comparison(b.trial.cell).map_or(PAIRS, |state| state.pairs);
-                    session::run(&context, [&mut servers, second], [a, b], pairs).map(Vec::from)
+                    session::run(&context, [&mut servers, second], [a, b], pairs, &on_side).map(Vec::from)
                 }
                 (Some(machines), ..) if cell.acceleration.is_virtual() => {
                     machines.run(&context, self.cache, &servers, next, on_interval).map(|ended| vec![ended])
@@ -244,7 +248,7 @@ impl Campaign<'_> {
                 schedule.record(&ended.record.trial);
                 pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             }
-            for (ended, next) in ended.into_iter().zip(&trials) {
+            for (at, (ended, next)) in ended.into_iter().zip(&trials).enumerate() {
                 let cell = self.plan.cell(&next.trial);
                 let shown_cell = || cell.clone().masked().to_string();
                 if let Some(reason) = ended.refusal.as_deref().filter(|_| !self.interrupted()) {
@@ -255,8 +259,8 @@ impl Campaign<'_> {
                     });
                 }
                 let validity = &ended.record.trial.validity;
-                if next != &trials[0] {
-                    self.report_begin(schedule, next, &pace);
+                if at > 0 {
+                    self.report_begin(schedule, &trials, at, &pace);
                 }
                 self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
                 if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {
@@ -340,9 +344,13 @@ impl Campaign<'_> {
         Some((repository, names.map(|(_, name)| *name).collect()))
     }
 
-    /// Reports the begin of a trial.
-    fn report_begin(&self, schedule: &dyn Schedule, next: &NextTrial, pace: &Pace) {
-        let cell = self.plan.cell(&next.trial).clone().masked();
+    /// Reports the begin of the trial at this place, among those that run at the same time.
+    fn report_begin(&self, schedule: &dyn Schedule, trials: &[NextTrial], at: usize, pace: &Pace) {
+        let next = &trials[at];
+        let cell_of = |next: &NextTrial| self.plan.cell(&next.trial).clone().masked();
+        let cell = cell_of(next);
+        let other = if at == 0 { trials.get(1) } else { None };
+        let other = other.map(|other| (other, cell_of(other)));
         let of = self.plan.trials.len().max(next.trial.position as usize);
         let (remaining, extra) = (schedule.remaining(), schedule.possible());
         let estimate = |trials: &[PlannedTrial]| pace.remaining(self.plan.estimate_of(trials));
@@ -355,6 +363,12 @@ impl Campaign<'_> {
             of_at_most: of.max(self.plan.cells.len() * self.plan.run.repeats.max as usize),
             remaining: estimate(&remaining),
             remaining_at_most: estimate(&[remaining, extra].concat()),
+            side: (trials.len() > 1).then_some([Side::A, Side::B][at.min(1)]),
+            other: other.as_ref().map(|(other, cell)| OtherTrial {
+                trial: &other.trial,
+                cell,
+                attempt: other.attempt,
+            }),
         });
     }
 

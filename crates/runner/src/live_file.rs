@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use jiff::Timestamp;
 use model::cell::{Cell as PlannedCell, Levels as _};
 use model::factor::Factor;
+use model::paired::Side;
 use model::plan::Plan;
 use model::record::{Run, Status, Trial};
 use model::secret::mask;
@@ -17,7 +18,7 @@ use store::{LiveWriter, Store, StoreError, Totals};
 
 use crate::RunError;
 use crate::campaign::RunOutcome;
-use crate::observer::{Event, Observer};
+use crate::observer::{Event, Observer, OtherTrial};
 
 /// Shortest time between two reported steps of a preparation.
 const MIN_STEP_INTERVAL: Duration = Duration::from_millis(500);
@@ -40,8 +41,8 @@ struct State {
     trial: Option<TrialBegins>,
     /// Time of the last reported step of a preparation.
     last_step: Option<Instant>,
-    /// Of all trials of this execution of the run.
-    totals: Totals,
+    /// Of all trials of this execution of the run; of campaigns in pairs, those of each side.
+    totals: [Totals; 2],
     reported: bool,
 }
 
@@ -67,7 +68,7 @@ impl<'a> LiveFile<'a> {
                 count(&mut cells[at], trial);
             }
         }
-        let totals = Totals::default();
+        let totals = <[Totals; 2]>::default();
         let state = State { writer: None, cells, trial: None, last_step: None, totals, reported: false };
         let live = Self { store, plan, run, begun: Timestamp::now(), next, state: Mutex::new(state) };
         live.begin_run();
@@ -106,8 +107,8 @@ impl<'a> LiveFile<'a> {
         let state = &mut *self.state();
         let at = Timestamp::now();
         let line = match event {
-            Event::TrialBegins { trial, cell, attempt, reason, of, remaining, .. } => {
-                let begins = TrialBegins {
+            Event::TrialBegins { trial, cell, attempt, reason, of, remaining, side, other, .. } => {
+                let mut begins = TrialBegins {
                     at,
                     position: trial.position,
                     of: *of,
@@ -120,7 +121,24 @@ impl<'a> LiveFile<'a> {
                     warmup_us: cell.warmup.us(),
                     duration_us: cell.duration.us(),
                     levels: levels(cell),
+                    side: *side,
+                    other: None,
                 };
+                begins.other = other.as_ref().map(|OtherTrial { trial, cell, attempt }| {
+                    let side = side.map(Side::other);
+                    Box::new(TrialBegins {
+                        position: trial.position,
+                        cell: cell.to_string(),
+                        cell_index: trial.cell,
+                        repeat: trial.repeat,
+                        attempt: *attempt,
+                        warmup_us: cell.warmup.us(),
+                        duration_us: cell.duration.us(),
+                        levels: levels(cell),
+                        side,
+                        ..begins.clone()
+                    })
+                });
                 state.trial = Some(begins.clone());
                 let begun = self.begin_trial(state, begins);
                 return self.report(state, begun);
@@ -134,8 +152,9 @@ impl<'a> LiveFile<'a> {
                 Line::Preparing(Preparing { at, what: (*what).to_owned(), done: *done, total: *total })
             }
             Event::Notice(text) => Line::Notice(Notice { at, text: (*text).to_owned() }),
-            Event::Load { interval, waits } => {
-                Line::Interval(Interval::new(interval, *waits, &mut state.totals))
+            Event::Load { interval, side, waits } => {
+                let totals = &mut state.totals[side.map_or(0, Side::index)];
+                Line::Interval(Interval::new(interval, *side, *waits, totals))
             }
             Event::SessionEnded(_) => return,
             Event::TrialEnded(trial) => {
@@ -267,6 +286,8 @@ mod tests {
             of_at_most: 6,
             remaining: model::units::Span::from_us(1),
             remaining_at_most: model::units::Span::from_us(1),
+            side: None,
+            other: None,
         });
         live.end(&Ok(RunOutcome::default()));
         let notices = notices.0.into_inner().unwrap();

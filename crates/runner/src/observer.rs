@@ -2,6 +2,7 @@
 
 use model::cell::Cell;
 use model::message::Interval;
+use model::paired::Side;
 use model::plan::PlannedTrial;
 use model::record::Trial;
 use model::units::Span;
@@ -41,11 +42,17 @@ pub enum Event<'a> {
         remaining: Span,
         /// The same if each cell needs all of its repeats.
         remaining_at_most: Span,
+        /// Its side, if it is measured in pairs.
+        side: Option<Side>,
+        /// The trial of the other side, which runs at the same time and is about to begin, too.
+        other: Option<OtherTrial<'a>>,
     },
     /// An interval of the load has ended.
     Load {
         /// The interval.
         interval: &'a Interval,
+        /// The side of its load, if it is measured in pairs.
+        side: Option<Side>,
         /// Activity of the server's sessions in its second; none if it was not sampled.
         waits: Option<&'a [Waits]>,
     },
@@ -55,7 +62,18 @@ pub enum Event<'a> {
     SessionEnded(&'a ComparisonState<'a>),
 }
 
-/// A receiver of events. Called from several threads while servers are prepared.
+/// The second trial of a session.
+#[derive(Debug)]
+pub struct OtherTrial<'a> {
+    /// Its place in the plan.
+    pub trial: &'a PlannedTrial,
+    /// Its cell.
+    pub cell: &'a Cell,
+    /// Number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+/// A receiver of events. Called from several threads, while servers are prepared and by the sides of a session.
 pub trait Observer: Sync {
     /// Handles an event.
     fn on_event(&self, event: &Event);

@@ -2,7 +2,9 @@
 
 use std::thread;
 
+use model::message::Interval;
 use model::paired::{PAIRS, Side};
+use model::waits::Waits;
 
 use crate::alternation::Alternation;
 use crate::error::RunError;
@@ -11,8 +13,11 @@ use crate::schedule::NextTrial;
 use crate::servers::Servers;
 use crate::trial::{self, FinishedTrial, RunContext};
 
+/// Receives an interval of a side's load, with the waits of the server's sessions in its second.
+type OnInterval<'a> = dyn Fn(Side, &Interval, Option<&[Waits]>) + Sync + 'a;
+
 /// Runs both trials of a session, with the load of one or the other in turns, in so many pairs of slices. If one fails, so does
-/// the other.
+/// the other. `on_interval` receives the intervals of each side's load.
 ///
 /// # Errors
 /// As [`trial::run`].
@@ -21,6 +26,7 @@ pub(crate) fn run(
     servers: [&mut Servers<'_>; 2],
     next: [&NextTrial; 2],
     pairs: u32,
+    on_interval: &OnInterval<'_>,
 ) -> Result<[FinishedTrial; 2], RunError> {
     let RunContext { run, plan, host, perf, program, interrupt, .. } = *context;
     let cell = plan.cell(&next[0].trial);
@@ -40,7 +46,9 @@ pub(crate) fn run(
             interrupt,
             on_ready: &|| (),
         };
-        trial::run(&context, servers, next[side.index()], |_, _| ())
+        trial::run(&context, servers, next[side.index()], |interval, waits| {
+            on_interval(side, interval, waits)
+        })
     };
     let [a, b] = servers;
     thread::scope(|scope| {

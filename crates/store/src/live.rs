@@ -253,6 +253,8 @@ mod tests {
             warmup_us: 0,
             duration_us: 1,
             levels: [("server".to_owned(), "18".to_owned())].into(),
+            side: None,
+            other: None,
         }
     }
 

@@ -191,6 +191,8 @@ fn a_live_file_contains_no_secret() {
         warmup_us: 0,
         duration_us: 1,
         levels: [("settings".to_owned(), secret.clone())].into(),
+        side: None,
+        other: None,
     };
     writer.trial(head, begins).unwrap();
     writer.append(&Line::Notice(Notice { at, text: secret.clone() })).unwrap();

@@ -120,6 +120,8 @@ export interface TrialBegins {
   duration_us: number;
   /** Levels of the cell by factor, as campaigns write them. */
   levels: Record<string, string>;
+  /** Its side, if it is measured in pairs. */
+  side?: 'a' | 'b';
 }
 
 /** About a second of the load. */
@@ -139,6 +141,8 @@ export interface Interval {
   max_us: number | null;
   /** Activity of sessions in the interval; null without a sample. */
   waits: LiveWait[] | null;
+  /** The side of the load, if it is measured in pairs. */
+  side?: 'a' | 'b';
 }
 
 /** Same terms as in `Detail.waits`. */

@@ -48,6 +48,8 @@ function changed(state: RunState, event: Exclude<Message['event'], { kind: 'hell
     case 'trial_begins':
       return { trial: event, intervals: [], preparing: null };
     case 'interval':
+      // Loads in slices have no course over time to draw.
+      if (event.side !== undefined) return { preparing: null };
       return { intervals: [...state.intervals, event], preparing: null };
     case 'trial_ended':
       return { ended: [...state.ended, event] };

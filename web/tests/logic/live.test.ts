@@ -33,6 +33,11 @@ test('the state has the events since the head', () => {
   expect(run && done(run)).toBe(1);
 });
 
+test('loads of campaigns in pairs, which are in slices, are not drawn', () => {
+  const run = stateOf([head, begins(3), { ...interval(0), side: 'a' }, { ...interval(0), side: 'b' }]).get('R');
+  expect(run?.intervals).toEqual([]);
+});
+
 test('an ended trial is counted if it is usable, and the next one begins empty', () => {
   const run = stateOf([head, begins(3), interval(0), ended, begins(4)]).get('R');
   expect(run && done(run)).toBe(2);

@@ -107,6 +107,7 @@ impl Observer for CampaignProgress {
                 of_at_most,
                 remaining,
                 remaining_at_most,
+                ..
             } => {
                 self.measuring.store(true, Ordering::Relaxed);
                 self.preparation.clear();
@@ -144,6 +145,8 @@ impl Observer for CampaignProgress {
                     self.line(&format!("  {cell}, repeat {}{attempt}: {reason}", trial.repeat));
                 }
             }
+            // A session is over before a figure could be read.
+            Event::Load { side: Some(_), .. } => {}
             Event::Load { interval, .. } => self.load(interval),
             Event::TrialEnded(trial) => {
                 let is_shown = !self.paired || self.one_by_one || trial.validity.status != Status::Valid;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use model::factor::Factor;
+use model::paired::Side;
 use store::format::live::{Interval, Line, Run, TrialBegins};
 use store::{LiveReader, Totals};
 
@@ -24,9 +25,16 @@ pub struct LiveRun {
     id: String,
     reader: LiveReader,
     run: Option<Run>,
-    trial: Option<TrialBegins>,
     /// Trials that have ended since [`Self::run`] was written, by validity.
     ended: Vec<String>,
+    /// The running load; of a campaign in pairs, those of both sides.
+    loads: [Load; 2],
+}
+
+/// The load of the running trials of a run, or of a side.
+#[derive(Default)]
+struct Load {
+    trial: Option<TrialBegins>,
     /// The latest interval; none while there is no load.
     interval: Option<Interval>,
     loaded_us: u64,
@@ -36,8 +44,7 @@ pub struct LiveRun {
 impl LiveRun {
     /// A run that nothing was read of.
     pub fn new(id: String, reader: LiveReader) -> Self {
-        let (run, trial, interval) = (None, None, None);
-        Self { id, reader, run, trial, ended: Vec::new(), interval, loaded_us: 0, totals: Totals::default() }
+        Self { id, reader, run: None, ended: Vec::new(), loads: <[Load; 2]>::default() }
     }
 
     /// Reads what is new. False if the run is over, or its process was killed.
@@ -58,20 +65,20 @@ impl LiveRun {
                 self.run = Some(run);
                 self.ended.clear();
             }
-            Line::TrialBegins(trial) => {
-                self.trial = Some(trial);
-                self.loaded_us = 0;
-            }
-            Line::Interval(interval) => {
-                self.loaded_us = interval.start_us.saturating_add(interval.width_us);
-                if !interval.totals.is_empty() {
-                    self.totals = interval.totals.clone();
+            // The first side's line had it.
+            Line::TrialBegins(TrialBegins { side: Some(Side::B), .. }) => {}
+            Line::TrialBegins(mut trial) => {
+                let other = trial.other.take().map(|other| *other);
+                for (load, trial) in self.loads.iter_mut().zip([Some(trial), other]) {
+                    load.trial = trial;
+                    load.loaded_us = 0;
                 }
-                self.interval = Some(interval);
             }
+            Line::Interval(interval) => self.loads[interval.side.map_or(0, Side::index)].add(interval),
             Line::TrialEnded(trial) => {
                 self.ended.push(trial.validity);
-                self.interval = None;
+                // Both loads of a session have ended.
+                self.loads.iter_mut().for_each(|load| load.interval = None);
             }
             Line::Preparing(_) | Line::Notice(_) | Line::Ended(_) => {}
         }
@@ -86,13 +93,7 @@ impl LiveRun {
         if let Some(run) = &self.run {
             self.run_values(run, now, add);
         }
-        if let Some(trial) = &self.trial {
-            self.trial_values(trial, add);
-        }
-        load_values(&self.totals, None, add);
-        if let Some(interval) = &self.interval {
-            interval_values(interval, add);
-        }
+        self.loads.iter().for_each(|load| load.values(add));
     }
 
     fn run_values<'a>(&'a self, run: &'a Run, now: Timestamp, add: Add<'_, 'a>) {
@@ -111,14 +112,41 @@ impl LiveRun {
             let since = self.ended.iter().filter(|ended| *ended == validity).count();
             add(&RUN_TRIALS, Stream::now(vec![("validity", validity.into())], (before + since) as f64));
         }
-        if let Some(trial) = &self.trial {
+        if let Some(trial) = &self.loads[0].trial {
             let since_us = now.as_microsecond().saturating_sub(trial.at.as_microsecond());
             add(&RUN_REMAINING, one((trial.remaining_us as f64 - since_us as f64).max(0.0)));
         }
-        let current = self.interval.as_ref().map_or("prepare", |interval| interval.phase.as_str());
+        let interval = self.loads.iter().find_map(|load| load.interval.as_ref());
+        let current = interval.map_or("prepare", |interval| interval.phase.as_str());
         for phase in PHASES {
             let is_current = f64::from(u8::from(phase == current));
             add(&RUN_PHASE, Stream::now(vec![("phase", phase.into())], is_current));
+        }
+    }
+}
+
+impl Load {
+    fn add(&mut self, interval: Interval) {
+        self.loaded_us = interval.start_us.saturating_add(interval.width_us);
+        if !interval.totals.is_empty() {
+            self.totals = interval.totals.clone();
+        }
+        self.interval = Some(interval);
+    }
+
+    /// Passes on its values, with the side as a label if it has one.
+    fn values<'a>(&'a self, add: Add<'_, 'a>) {
+        let side = self.trial.as_ref().and_then(|trial| trial.side);
+        let add: Add<'_, 'a> = &mut |family, mut stream: Stream<'a>| {
+            stream.labels.extend(side.map(|side| ("side", side.as_str().into())));
+            add(family, stream);
+        };
+        if let Some(trial) = &self.trial {
+            self.trial_values(trial, add);
+        }
+        load_values(&self.totals, None, add);
+        if let Some(interval) = &self.interval {
+            interval_values(interval, add);
         }
     }
 

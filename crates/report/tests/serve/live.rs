@@ -78,6 +78,8 @@ pub(crate) fn begins() -> TrialBegins {
         warmup_us: 0,
         duration_us: 1_000_000,
         levels: [("clients".to_owned(), "8".to_owned())].into(),
+        side: None,
+        other: None,
     }
 }
 
@@ -98,6 +100,7 @@ fn interval(start_us: u64) -> Line {
             event: None,
             sessions: 3.5,
         }]),
+        side: None,
         totals: Totals::default(),
     })
 }

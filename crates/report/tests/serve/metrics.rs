@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING, AUTHORIZATION, HOST};
 use axum::http::{HeaderName, Method, StatusCode};
 use model::message::Phase;
+use model::paired::Side;
 use report::monitoring::{Kind, all_live};
 use store::format::live::{self, Line, TrialBegins, TrialEnded};
 use store::{LATENCY_BOUNDS_US, LiveWriter, PhaseTotals, Totals};
@@ -75,6 +76,7 @@ fn interval(phase: Phase, totals: Vec<PhaseTotals>) -> Line {
             wait("load", "CPU", None, 0.5),
             wait("load", "LWLock", Some("WALWrite"), 2.0),
         ]),
+        side: None,
         totals: Totals(totals),
     })
 }
@@ -253,6 +255,69 @@ async fn counters_continue_over_the_trials_of_a_run_and_the_rest_is_of_the_curre
     drop(writer);
     assert_eq!(server.samples().await["pgdyno_running_runs"], 0.0);
     assert_eq!(server.samples().await.len(), 2, "a run that is over is forgotten");
+}
+
+/// Both sides of a session have their load at the same time, in turns.
+#[tokio::test]
+async fn campaigns_in_pairs_have_the_loads_of_both_sides() {
+    let server = TestServer::new();
+    let run = store::new_id();
+    let mut writer = server.store().begin_live(&run, run_head("pairs", 0)).unwrap();
+    let side = |position, side, level: &str| TrialBegins {
+        side: Some(side),
+        levels: [("server".to_owned(), level.to_owned())].into(),
+        ..trial(position)
+    };
+    let (a, b) = (side(1, Side::A, "17"), side(2, Side::B, "18"));
+    let both = TrialBegins { other: Some(Box::new(b.clone())), ..a };
+    writer.trial(run_head("pairs", 0), both).unwrap();
+    for (side, transactions) in [(Side::A, 10), (Side::B, 20)] {
+        let Line::Interval(interval) =
+            interval(Phase::Measure, vec![totals(Phase::Measure, transactions, Some(0))])
+        else {
+            panic!()
+        };
+        writer.append(&Line::Interval(live::Interval { side: Some(side), ..interval })).unwrap();
+    }
+    let text = server.metrics("text/plain").await.body;
+    check_by_promtool(&text);
+    let during = samples(&text);
+    let value = |samples: &BTreeMap<String, f64>, name: &str| {
+        ["a", "b"].map(|side| {
+            let is_side = |sample: &&String| {
+                sample.starts_with(&format!("{name}{{")) && sample.contains(&format!("side=\"{side}\""))
+            };
+            samples.iter().find(|(sample, _)| is_side(sample)).map(|(_, value)| *value)
+        })
+    };
+    assert_eq!(value(&during, "pgdyno_load_transactions_total"), [Some(10.0), Some(20.0)]);
+    assert_eq!(value(&during, "pgdyno_load_latency_seconds_count"), [Some(10.0), Some(20.0)]);
+    assert_eq!(value(&during, "pgdyno_interval_tps"), [Some(1234.5); 2]);
+    assert_eq!(value(&during, "pgdyno_trial_loaded_seconds"), [Some(1.5); 2]);
+    let info = |side: &str, server: &str| {
+        let is_info = |sample: &&String| {
+            sample.starts_with("pgdyno_trial_info") && sample.contains(&format!("side=\"{side}\""))
+        };
+        during.keys().find(is_info).is_some_and(|sample| sample.contains(&format!("server=\"{server}\"")))
+    };
+    assert!(info("a", "17") && info("b", "18"), "{text}");
+    for family in all_live().iter().filter(|family| !family.labels.contains(&"phase")) {
+        let name = family.metric_name() + family.ending();
+        let of_trial =
+            ["pgdyno_trial_", "pgdyno_interval_", "pgdyno_load_"].iter().any(|of| name.starts_with(of));
+        let without_side = during.keys().any(|sample| sample.starts_with(&name) && !sample.contains("side="));
+        assert!(!of_trial || !without_side, "{name}: {text}");
+    }
+
+    // Each has a line of its own when both have ended; the counters go on, and there is no load.
+    writer.append(&ended("valid")).unwrap();
+    writer.trial(run_head("pairs", 1), b).unwrap();
+    writer.append(&ended("valid")).unwrap();
+    let after = server.samples().await;
+    assert_eq!(value(&after, "pgdyno_load_transactions_total"), [Some(10.0), Some(20.0)]);
+    assert_eq!(value(&after, "pgdyno_interval_tps"), [None; 2]);
+    let infos = after.keys().filter(|name| name.starts_with("pgdyno_trial_info")).count();
+    assert_eq!(infos, 2, "{after:?}");
 }
 
 /// A live file of an earlier release has no totals, and one of another has other buckets.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use model::paired::Side;
 use model::secret::MaskSecrets;
 use model::{message, waits};
 use serde::{Deserialize, Serialize};
@@ -117,6 +118,13 @@ pub struct TrialBegins {
     /// Levels of the cell by factor; empty if an earlier release writes the file.
     #[serde(default)]
     pub levels: BTreeMap<String, String>,
+    /// Its side in a campaign in pairs; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// The trial of the other side, which runs at the same time; it has a line of its own when both have ended. Absent in that
+    /// line, and in campaigns that are not in pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other: Option<Box<TrialBegins>>,
 }
 
 /// Results of an interval of the load.
@@ -142,7 +150,11 @@ pub struct Interval {
     pub max_us: Option<f64>,
     /// Waits of the sessions in this second; null if they were not sampled.
     pub waits: Option<Vec<Wait>>,
-    /// Transactions of all trials since the run began or was resumed, by phase; empty if an earlier release writes the file.
+    /// The side of the load in a campaign in pairs; absent otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub side: Option<Side>,
+    /// Transactions of all trials since the run began or was resumed, of this side in pairs, by phase; empty if an earlier release
+    /// writes the file.
     #[serde(default, skip_serializing_if = "Totals::is_empty")]
     pub totals: Totals,
 }
@@ -210,8 +222,13 @@ pub enum How {
 }
 
 impl Interval {
-    /// Results of an interval, with the waits of the sessions in its second. Adds it to the totals of the run.
-    pub fn new(interval: &message::Interval, waits: Option<&[waits::Waits]>, totals: &mut Totals) -> Self {
+    /// Results of an interval, with the waits of the sessions in its second. Adds it to the totals of the run, or of a side.
+    pub fn new(
+        interval: &message::Interval,
+        side: Option<Side>,
+        waits: Option<&[waits::Waits]>,
+        totals: &mut Totals,
+    ) -> Self {
         let done: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
         let by_phase = hlog::latencies_by_phase(interval).unwrap_or_default();
         totals.add(interval, &by_phase);
@@ -230,6 +247,7 @@ impl Interval {
             p99_us: quantile(0.99),
             max_us: quantile(1.0),
             waits: waits.map(|waits| waits.iter().map(Wait::new).collect()),
+            side,
             totals: totals.clone(),
         }
     }
@@ -265,13 +283,20 @@ impl MaskSecrets for Line {
             Self::Run(run) => run.cells.iter_mut().for_each(|cell| cell.cell.mask_secrets()),
             Self::Preparing(preparing) => preparing.what.mask_secrets(),
             Self::Notice(notice) => notice.text.mask_secrets(),
-            Self::TrialBegins(begins) => {
-                begins.cell.mask_secrets();
-                begins.levels.values_mut().for_each(MaskSecrets::mask_secrets);
-            }
+            Self::TrialBegins(begins) => begins.mask_secrets(),
             Self::TrialEnded(ended) => ended.reasons.mask_secrets(),
             Self::Ended(ended) => ended.why.mask_secrets(),
             Self::Interval(_) => {}
+        }
+    }
+}
+
+impl MaskSecrets for TrialBegins {
+    fn mask_secrets(&mut self) {
+        self.cell.mask_secrets();
+        self.levels.values_mut().for_each(MaskSecrets::mask_secrets);
+        if let Some(other) = &mut self.other {
+            other.mask_secrets();
         }
     }
 }
