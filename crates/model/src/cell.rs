@@ -1,5 +1,8 @@
 //! Cells: combinations of factor levels. A trial measures one; cells identify trials and are compared.
 
+#[cfg(feature = "schema")]
+mod schema;
+
 use std::fmt;
 
 use serde::ser::{SerializeMap, Serializer};

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A database of the user's own, identified by its content. Two are equal if all of this is, wherever their files are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OwnDatabase {
     /// Its name in the campaign.
     pub name: String,
@@ -29,6 +30,7 @@ impl OwnDatabase {
 /// What a database is made from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum DatabaseKind {
     /// Output of `pg_dump`, in any of its formats.
     Dump,

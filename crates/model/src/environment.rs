@@ -80,6 +80,7 @@ pub struct Environment {
 
 /// Facts about the running kernel in addition to its release.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelFacts {
     /// Its configuration, whose text is the bundle's log `kernel-config`.
     pub config: Option<KernelConfig>,
@@ -98,6 +99,7 @@ pub struct KernelFacts {
 
 /// The configuration that a kernel was built with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KernelConfig {
     /// Its source, such as `/boot/config-6.1.0-37-amd64`.
     pub source: String,
@@ -107,6 +109,7 @@ pub struct KernelConfig {
 
 /// The virtual machine that pgdyno booted a kernel in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VirtualMachine {
     /// Its acceleration: `kvm`, `tcg` or `icount`.
     pub acceleration: String,
@@ -138,6 +141,7 @@ pub struct VirtualMachine {
 
 /// The CPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Cpu {
     /// CPU packages.
     pub sockets: Option<u32>,
@@ -165,6 +169,7 @@ pub struct Cpu {
 
 /// A NUMA node.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NumaNode {
     /// Its number.
     pub id: u32,
@@ -176,6 +181,7 @@ pub struct NumaNode {
 
 /// A block device with the facts that affect its speed.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BlockDevice {
     /// Its name, such as `nvme0n1`.
     pub name: String,
@@ -186,6 +192,7 @@ pub struct BlockDevice {
 
 /// A mounted filesystem.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mount {
     /// Mount point.
     pub point: String,
@@ -199,6 +206,7 @@ pub struct Mount {
 
 /// Facts that a server reports in addition to its version and settings; none if not queried or not reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerFacts {
     /// Build configuration: the view `pg_config`.
     pub pg_config: Option<BTreeMap<String, String>>,
@@ -217,6 +225,7 @@ pub const RELATIONS: u32 = 50;
 
 /// A table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Relation {
     /// Its name, with its schema unless that is on the search path.
     pub name: String,

@@ -25,7 +25,7 @@ use crate::metrics::Better;
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(any(test, feature = "schema"), derive(schemars::JsonSchema))]
 pub enum Merit {
     /// Transactions per second.
     Throughput,
@@ -58,6 +58,7 @@ impl Merit {
 /// The figure that a workload names; none for the default. It is no part of what clients do: workloads that differ only
 /// in it are equal.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedFigure(pub Option<Merit>);
 
 impl PartialEq for NamedFigure {

@@ -213,6 +213,7 @@ pub struct Slice {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, EnumString, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Phase {
     /// Before the measured window.
     Warmup,
@@ -235,6 +236,7 @@ impl Phase {
 /// an interval are those of the slices diluted by the pauses in it; each transaction is in exactly one interval, also
 /// those of the guard.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Interval {
     /// Start, in microseconds after the load's start.
     pub start_us: u64,
@@ -272,6 +274,7 @@ impl Interval {
 
 /// The transactions of one script that ended in an interval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScriptInterval {
     /// The script's name.
     pub script: String,
@@ -302,6 +305,7 @@ impl ScriptInterval {
 /// Latencies of those transactions of a script in an interval that count in the same phase: in an open loop the one in
 /// which they were to start, else the one in which they ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PhaseLatencies {
     /// The phase.
     pub phase: Phase,
@@ -314,6 +318,7 @@ pub struct PhaseLatencies {
 
 /// Start and end of a transaction.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TransactionSpan {
     /// The script's name, as in intervals.
     pub script: String,

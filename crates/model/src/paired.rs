@@ -159,6 +159,7 @@ impl MeasuredSlice {
 )]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum PairedFigure {
     /// Transactions per second, of a closed loop.
     Throughput,

@@ -56,6 +56,7 @@ pub struct Plan {
 
 /// One trial to be run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PlannedTrial {
     /// Its place in the order, from 1.
     pub position: u32,

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 /// CPU time that the processes of a name used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessShare {
     /// Their name; none for all others together, named or not known.
     pub name: Option<String>,

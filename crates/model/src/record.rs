@@ -184,6 +184,7 @@ impl Trial {
 /// Sequential read of a relation's files from disk, bypassing the server and the page cache, within the server's
 /// limits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RawRead {
     /// The relation.
     pub relation: String,

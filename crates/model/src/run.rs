@@ -26,6 +26,7 @@ pub struct Basis {
 
 /// Run settings of a plan's trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunSettings {
     /// Trials of each cell.
     pub repeats: Repeats,
@@ -37,10 +38,12 @@ pub struct RunSettings {
     #[serde(skip)]
     pub processors: Option<u32>,
     /// The factor whose levels are compared with its first; none if there is nothing to compare.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub compare: Option<Factor>,
     /// The change of throughput that the comparison should detect, as a share.
     pub effect: f64,
     /// Time for the sessions of paired trials: after it none begins; none without a limit.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub max_time: Option<Span>,
     /// Whether the server's CPU time per transaction decides paired trials next to the figure of merit.
     pub cpu_decides: bool,
@@ -60,6 +63,7 @@ pub struct RunSettings {
     /// Whether each trial begins with a checkpoint.
     pub checkpoint: bool,
     /// Pause between the preparation of a trial and its load.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub settle: Span,
 }
 
@@ -85,6 +89,7 @@ pub struct Collect {
 
 /// Trials of each cell: `min` are planned, and up to `max` run if the results require it.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Repeats {
     /// Planned trials.
     pub min: u32,
@@ -108,6 +113,7 @@ impl fmt::Display for Repeats {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Order {
     /// One block per repeat, each with every cell once, in random order: slow drift of the machine then affects all
     /// cells alike.
@@ -133,6 +139,7 @@ impl Order {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, EnumString, IntoStaticStr, VariantArray)]
 #[serde(rename_all = "kebab-case")]
 #[strum(serialize_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Vacuum {
     /// None: the data set was vacuumed and analyzed when it was filled.
     None,

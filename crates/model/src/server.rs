@@ -11,6 +11,7 @@ use crate::version::{Version, VersionRequest};
 /// name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ServerSpec {
     /// Its name: level of the factor `server`.
     pub name: String,
@@ -23,6 +24,7 @@ pub struct ServerSpec {
 /// Source of a server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Source {
     /// A downloaded build: a major (`18`) or a full version (`16.4`).
     Embedded(String),
@@ -39,6 +41,7 @@ pub enum Source {
 /// Build of a server from source.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Build {
     /// A source directory or a tarball.
     pub location: PathBuf,
@@ -76,6 +79,7 @@ pub struct Build {
 )]
 #[strum(serialize_all = "kebab-case")]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum BuildSystem {
     /// `meson setup` and ninja; PostgreSQL 16 and later.
     Meson,
@@ -93,6 +97,7 @@ impl BuildSystem {
 /// A running server.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Dsn {
     /// A libpq connection string; never stored with a password.
     pub conninfo: String,

@@ -7,6 +7,7 @@ use serde::Serialize;
 /// Statistics of one measured window. Figures that it is too short or too unsteady for are none, with reasons in
 /// `missing`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Statistics {
     /// Full seconds of the window, the basis of all figures except percentiles.
     pub seconds: u64,
@@ -48,6 +49,7 @@ pub struct Stall {
 
 /// A percentile of the window's latencies.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Percentile {
     /// Its rank: 0.99 for the 99th.
     pub share: f64,

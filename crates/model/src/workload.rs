@@ -18,6 +18,7 @@ use crate::units::{Rate, Span};
 /// Source: PostgreSQL manual, pgbench, "What is the 'Transaction' Actually Performed in pgbench?".
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Workload {
     /// Five statements in a transaction, three of them updates ("TPC-B (sort of)").
     TpcbLike,
@@ -34,6 +35,7 @@ pub enum Workload {
 
 /// Scripts in pgbench's language, and the data that they use. Two are equal if all of this is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Custom {
     /// Its name in the campaign.
     pub name: String,
@@ -59,6 +61,7 @@ pub struct Custom {
     /// The relation whose files are read directly before each trial with cold caches; none for no raw read.
     pub raw_read: Option<String>,
     /// Delay between the first transactions of successive clients.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub stagger: Span,
     /// Transactions of each client; the load ends when all have run. None: as many as fit the duration.
     pub iterations: Option<u32>,
@@ -74,14 +77,17 @@ pub struct Custom {
 
 /// A workload that runs at the same time as the measured one, with its own clients.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct BackgroundWorkload {
     /// Workload of its clients, without background workloads.
     pub workload: Workload,
     /// Number of clients.
     pub clients: u32,
     /// Transactions started per second by these clients together.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
     pub rate: Rate,
     /// Delay of their start after that of the load.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub start: Span,
 }
 
@@ -95,6 +101,7 @@ impl BackgroundWorkload {
 
 /// A script with its weight.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WeightedScript {
     /// Its name in latencies and messages.
     pub name: String,
@@ -106,6 +113,7 @@ pub struct WeightedScript {
 
 /// A script.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ScriptText {
     /// Its name in messages.
     pub name: String,

@@ -23,6 +23,7 @@ const HASH_DIGITS: usize = 12;
 
 /// `plan --format json`, schema 2.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Document<'a> {
     schema: u32,
     campaign: &'a str,
@@ -41,7 +42,9 @@ pub struct Document<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ConfoundDocument<'a> {
+    #[cfg_attr(test, schemars(with = "String"))]
     factor: Factor,
     baseline: &'a str,
     level: &'a str,

@@ -12,7 +12,25 @@ fn schema<T: JsonSchema>(command: &str) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
     schema.insert("title".to_owned(), format!("pgdyno {command} --format json").into());
-    schema.to_value()
+    let mut schema = schema.to_value();
+    join_lines(&mut schema);
+    schema
+}
+
+/// Descriptions without the line ends of the source.
+fn join_lines(schema: &mut Value) {
+    match schema {
+        Value::Object(keys) => {
+            if let Some(Value::String(text)) = keys.get_mut("description") {
+                let paragraphs: Vec<String> =
+                    text.split("\n\n").map(|paragraph| paragraph.replace('\n', " ")).collect();
+                *text = paragraphs.join("\n\n");
+            }
+            keys.values_mut().for_each(join_lines);
+        }
+        Value::Array(items) => items.iter_mut().for_each(join_lines),
+        _ => {}
+    }
 }
 
 /// `BLESS=1` writes the files instead.
@@ -29,6 +47,11 @@ fn generated_schemas_are_those_of_the_documents() {
         ("bisect", schema::<crate::bisect::Document>("bisect")),
         ("bisect-run", schema::<crate::bisect::tested::TestBisection>("bisect --run")),
         ("doctor", schema::<crate::doctor::DoctorDocument<'static>>("doctor")),
+        ("plan", schema::<crate::plan::Document<'static>>("plan")),
+        ("store-list", schema::<crate::bundles::ListDocument<'static>>("store list")),
+        ("store-show", schema::<crate::bundles::ShowDocument<'static>>("store show")),
+        ("store-check", schema::<crate::bundles::CheckDocument<'static>>("store check")),
+        ("store-reindex", schema::<crate::bundles::ReindexDocument<'static>>("store reindex")),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         let path = directory.join(format!("{command}.schema.json"));

@@ -16,6 +16,7 @@ pub const POWER: f64 = 0.95;
 
 /// Power of a plan's comparisons in its noisiest cell that is not unstable.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PowerCheck {
     /// The effect that the campaign is meant to detect, as a share.
     pub effect: f64,

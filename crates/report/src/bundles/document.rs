@@ -20,6 +20,7 @@ const SCHEMA: u32 = 1;
 
 /// `store list --format json`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ListDocument<'a> {
     schema: u32,
     trials: Vec<TrialLine<'a>>,
@@ -27,6 +28,7 @@ pub struct ListDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TrialLine<'a> {
     id: &'a str,
     run: &'a str,
@@ -41,6 +43,7 @@ struct TrialLine<'a> {
 
 /// `store show --format json`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ShowDocument<'a> {
     schema: u32,
     trial: TrialDocument<'a>,
@@ -53,6 +56,7 @@ pub struct ShowDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct TrialDocument<'a> {
     id: &'a str,
     run: RunDocument<'a>,
@@ -79,6 +83,7 @@ struct TrialDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ImportedDocument<'a> {
     format: &'a str,
     files: Vec<ImportedFileDocument<'a>>,
@@ -88,12 +93,14 @@ struct ImportedDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ImportedFileDocument<'a> {
     name: &'a str,
     sha256: &'a str,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LimitsDocument<'a> {
     cgroup: &'a str,
     groups: &'a [String],
@@ -125,6 +132,7 @@ impl<'a> LimitsDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct RunDocument<'a> {
     id: &'a str,
     campaign: &'a str,
@@ -137,12 +145,14 @@ struct RunDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ValidityDocument<'a> {
     status: &'static str,
     findings: Vec<FindingDocument<'a>>,
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct FindingDocument<'a> {
     gate: &'a str,
     status: &'static str,
@@ -154,6 +164,7 @@ struct FindingDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SummaryDocument<'a> {
     window_us: Option<u64>,
     transactions: Option<u64>,
@@ -170,6 +181,7 @@ struct SummaryDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct AccountingDocument {
     driver_transactions: Option<u64>,
     driver_commits: Option<u64>,
@@ -180,6 +192,7 @@ struct AccountingDocument {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EnvironmentDocument<'a> {
     hostname: Option<&'a str>,
     kernel: Option<&'a str>,
@@ -217,6 +230,7 @@ struct EnvironmentDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct SettingDocument<'a> {
     name: &'a str,
     value: &'a str,
@@ -227,6 +241,7 @@ struct SettingDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EventDocument<'a> {
     at: String,
     kind: &'a str,
@@ -236,6 +251,7 @@ struct EventDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct LogDocument<'a> {
     name: &'a str,
     text: &'a str,
@@ -243,6 +259,7 @@ struct LogDocument<'a> {
 
 /// `store check --format json`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct CheckDocument<'a> {
     schema: u32,
     bundles: usize,
@@ -251,6 +268,7 @@ pub struct CheckDocument<'a> {
 
 /// `store reindex --format json`.
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReindexDocument<'a> {
     schema: u32,
     bundles: usize,
@@ -258,6 +276,7 @@ pub struct ReindexDocument<'a> {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct ProblemDocument<'a> {
     bundle: Option<&'a str>,
     file: Option<&'a str>,

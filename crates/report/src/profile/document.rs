@@ -37,6 +37,7 @@ struct ProfileDocument {
 
 /// How a trial's profile was taken.
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ProfiledDocument {
     event: Option<String>,
     hz: u32,
@@ -56,6 +57,7 @@ pub struct ProfiledDocument {
 }
 
 #[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 struct OffCpuDocument {
     from_us: i64,
     to_us: i64,
