@@ -339,7 +339,7 @@ fn from_a_merge_a_test_goes_on_to_its_commits() {
 /// A repository that is built like PostgreSQL's, in no time: into an embedded server, which looks nothing up by an index if
 /// `src/backend/main.c` says so.
 fn quick_source(bench: &Bench) -> std::path::PathBuf {
-    let server = server::install(&host::Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let server = server::install(&host::Cache::open().unwrap(), "18", &host::NoProgress).unwrap();
     let repository = bench.path().join("postgres");
     let write = |file: &str, text: &str| {
         let path = repository.join(file);
@@ -380,13 +380,6 @@ fn quick_source(bench: &Bench) -> std::path::PathBuf {
     git(&repository, &["add", "-A"]);
     git(&repository, &["commit", "-qm", "Base"]);
     repository
-}
-
-/// Prints nothing.
-struct Quiet;
-
-impl host::Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `pgdyno bisect`: the commit, release, setting or kernel that changed the performance.
 
 mod axis;
+mod candidates;
 mod kernels;
 mod run_test;
 mod settings;

@@ -5,15 +5,14 @@ use std::path::Path;
 use host::git::RangeCommit;
 use model::server::{Build, ServerSpec, Source};
 use model::version::Version;
-use plaintext::figures::counted;
 use runner::campaign_file::ab::Sides;
 use runner::campaign_file::commits::repository_name;
 
+use super::candidates::without_others;
 use super::kernels::KernelsArgs;
 use super::settings::SettingsArgs;
 use crate::commands::ab::servers::{absolute, servers};
 use crate::exit::Usage;
-use crate::output::note;
 
 /// What is searched.
 pub(super) struct Axis {
@@ -67,21 +66,8 @@ fn sides(ends: &[&str], repository: Option<&Path>, settings: &SettingsArgs) -> R
 
 /// The commits from the good one to the bad one, of first parents.
 fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<ServerSpec>, Usage> {
-    let mut commits = server::commits_between(repository, good, bad).map_err(Usage::from_error)?;
-    let all = commits.len();
-    commits.retain(|commit| commit.can_change_programs);
-    if commits.len() == 1 {
-        return Err(Usage(format!(
-            "error: no commit from {good} to {bad} can have changed a server: they change documentation, tests or translations"
-        )));
-    }
-    if let left_out @ 1.. = all - commits.len() {
-        note(&format!(
-            "{} left out that change{} only documentation, tests or translations\n",
-            counted(left_out, "commit"),
-            if left_out == 1 { "s" } else { "" }
-        ));
-    }
+    let commits = server::commits_between(repository, good, bad).map_err(Usage::from_error)?;
+    let commits = without_others(commits, [good, bad], "server", "documentation, tests or translations")?;
     let name = repository_name(repository);
     let server = |RangeCommit { id: commit, .. }: RangeCommit| {
         let git_ref = Some(commit.clone());

@@ -8,9 +8,9 @@ use host::git::RangeCommit;
 use machine::KernelRange;
 use model::machine::kernel_commit;
 use model::server::ServerSpec;
-use plaintext::figures::counted;
 use runner::campaign_file::ab::Sides;
 
+use super::candidates::without_others;
 use super::settings::{Settings, one_after_the_other};
 use crate::commands::ab::count::default_kernel;
 use crate::commands::ab::servers::{self, servers};
@@ -129,22 +129,9 @@ fn server(name: &str) -> Result<ServerSpec, Usage> {
 /// Labels of the commits from the good one to the bad one, of first parents.
 fn commits(repository: &Path, good: &str, bad: &str) -> Result<Vec<String>, Usage> {
     let repository = servers::absolute(repository)?;
-    let mut commits = machine::commits_between(&repository, good, bad).map_err(Usage::from_error)?;
-    let all = commits.len();
-    commits.retain(|commit| commit.can_change_programs);
-    if commits.len() == 1 {
-        return Err(Usage(format!(
-            "error: no commit from {good} to {bad} can have changed a kernel: they change documentation, tools or other \
-             architectures"
-        )));
-    }
-    if let left_out @ 1.. = all - commits.len() {
-        note(&format!(
-            "{} left out that change{} only documentation, tools or other architectures\n",
-            counted(left_out, "commit"),
-            if left_out == 1 { "s" } else { "" }
-        ));
-    }
+    let commits = machine::commits_between(&repository, good, bad).map_err(Usage::from_error)?;
+    let only = "documentation, tools or other architectures";
+    let commits = without_others(commits, [good, bad], "kernel", only)?;
     let label = |commit: RangeCommit| format!("{}@{}", repository.display(), commit.id);
     Ok(commits.into_iter().map(label).collect())
 }
