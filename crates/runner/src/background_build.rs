@@ -55,13 +55,8 @@ impl<'scope, 'env> BackgroundBuild<'scope, 'env> {
         }
     }
 
-    /// Begins to build the server of a cell, if nothing is built; without one, what is built is no longer needed, and cancelled. Returns
-    /// the server's name if it begins.
-    pub(crate) fn proceed(&mut self, cell: Option<usize>) -> Option<&'env str> {
-        let Some(cell) = cell else {
-            self.cancel();
-            return None;
-        };
+    /// Begins to build the server of a cell, if nothing is built. Returns the server's name if it begins.
+    pub(crate) fn begin(&mut self, cell: usize) -> Option<&'env str> {
         let server = self.plan.server(&self.plan.cells[cell]).filter(|_| self.running.is_none())?;
         let cancelled = Arc::new(AtomicBool::new(false));
         let progress = Silent { interrupt: self.interrupt, cancelled: Arc::clone(&cancelled) };
@@ -94,7 +89,8 @@ impl<'scope, 'env> BackgroundBuild<'scope, 'env> {
         true
     }
 
-    fn cancel(&mut self) {
+    /// Ends what is built, as it is not needed now.
+    pub(crate) fn cancel(&mut self) {
         if let Some(running) = self.running.take() {
             running.cancelled.store(true, Ordering::Relaxed);
             // A panic of the thread concerns nothing but its build.

@@ -167,7 +167,7 @@ impl Campaign<'_> {
         loop {
             if let Some(builds) = &mut builds {
                 schedule.set_built(builds.ended());
-                if let Some(name) = builds.proceed(schedule.next_build()) {
+                if let Some(name) = schedule.next_build().and_then(|cell| builds.begin(cell)) {
                     self.notice(&format!("building {name} while sessions of others run"));
                 }
                 if schedule.waits_for_build() && builds.wait() && !self.interrupted() {
@@ -177,6 +177,15 @@ impl Campaign<'_> {
             let trials = schedule.next();
             let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);
+            if let Some(builds) = &mut builds {
+                let is_there = |next: &NextTrial| {
+                    servers.has(self.plan.cell(&next.trial)) || builds.ended().contains(&next.trial.cell)
+                };
+                // One that is needed now does not wait for another one.
+                if !trials.iter().all(is_there) {
+                    builds.cancel();
+                }
+            }
             if self.plan.run.order == Order::Bisect {
                 // Both trials, also if they run one after the other.
                 let session = match is_in_slices {
