@@ -11,6 +11,7 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Output;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use host::Cache;
 use support::{Quiet, as_child, role};
@@ -59,6 +60,26 @@ fn two_concurrent_installers_download_once() {
         fs::metadata(path).unwrap().permissions().mode() & 0o777
     };
     assert_eq!((mode(""), mode("bin"), mode("bin/postgres")), (0o755, 0o755, 0o755));
+}
+
+#[test]
+fn the_newest_release_is_not_waited_for_while_others_use_it() {
+    let mirror = Mirror::new(&["18.90.0"]);
+    let directory = open_directory();
+    mirror.install(&directory, "18");
+    let cache = Cache::at(directory.path()).unwrap();
+    let _in_use = server::find(&cache, "18.90").unwrap().unwrap().in_use(&cache).unwrap();
+    let mut child = mirror.start_install(&directory, "18");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() {
+        if Instant::now() > deadline {
+            child.kill().unwrap();
+            panic!("it waits");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let printed = printed(&child.wait_with_output().unwrap());
+    assert!(printed.contains("INSTALLED 18.90 "), "{printed}");
 }
 
 #[test]

@@ -76,6 +76,10 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
     };
     let version = version_of(&release);
     let identity = version.to_string();
+    // Before the lock, which others share while they use it.
+    if let Some(installation) = find(cache, &identity)? {
+        return Ok(installation);
+    }
     let _lock =
         Lock::exclusive_for(&lock_file(cache, &identity), &format!("PostgreSQL {identity}"), progress)?;
     if let Some(installation) = find(cache, &identity)? {
