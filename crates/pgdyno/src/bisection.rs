@@ -29,9 +29,16 @@ const MERGE_TAG: &str = "merge-of-";
 pub(crate) const MERGE_ITSELF: &str = "\nThe change is one of the merge itself: of its branch together with the commits that it was \
                                        merged into.\n";
 
-/// Announces the search among the commits of a merge.
-pub(crate) fn entering_merge(merge: &str, commits: usize) -> String {
-    format!("\n{merge} is a merge: searching its {}\n", counted(commits, "commit"))
+/// Announces the search among the commits of a merge, between both answers if they are text.
+pub(crate) fn announce_merge(merge: &str, commits: usize, format: BisectionFormat) -> anyhow::Result<()> {
+    let commits = counted(commits, "commit");
+    match format {
+        BisectionFormat::Table => print(&format!("\n{merge} is a merge of {commits}. Among these:\n\n")),
+        BisectionFormat::Json => {
+            note(&format!("{merge} is a merge of {commits}: searching these\n"));
+            Ok(())
+        }
+    }
 }
 
 /// A format of the answer.
@@ -90,7 +97,7 @@ fn search_levels(
         }
     };
     for merge in merges(&run.file.plan, &answer) {
-        note(&entering_merge(&merge.commit, merge.levels.len() - 1));
+        announce_merge(&merge.commit, merge.levels.len() - 1, format)?;
         let mut merged = Vec::new();
         let inner = search_merge(run, &merge, store, format, &mut merged);
         let is_of_merge = merged.last().is_some_and(Document::has_nothing_to_find);

@@ -309,7 +309,7 @@ fn from_a_merge_a_test_goes_on_to_its_commits() {
     let shown = joined(&text(&output));
     assert_eq!(output.status.code(), Some(0), "{shown}");
     assert!(shown.contains(&format!("The change is at {merge}, \"Merge the topic\"")), "{shown}");
-    assert!(shown.contains(&format!("{merge} is a merge: searching its 3 commits")), "{shown}");
+    assert!(shown.contains(&format!("{merge} is a merge of 3 commits")), "{shown}");
     assert!(shown.contains(&format!("The change is at {culprit}, \"Topic 1\"")), "{shown}");
     let json = bench.pgdyno(&[&arguments[..], &["--format", "json"]].concat());
     let document: Value = serde_json::from_slice(&json.stdout).unwrap();
@@ -410,7 +410,7 @@ fn from_a_merge_the_search_goes_on_to_its_commits() {
     let built = format!("building postgres@{merge} while sessions of others run");
     assert!(result.contains(&built), "{shown}");
     let of_merge = result.find(&format!("The change is at {merge}, \"Merge the topic\"")).unwrap();
-    let search = result.find(&format!("{merge} is a merge: searching its 3 commits")).unwrap();
+    let search = result.find(&format!("{merge} is a merge of 3 commits")).unwrap();
     let answer = result.find(&format!("The change is at {culprit}, \"Topic 1\"")).unwrap();
     assert!(of_merge < answer && of_merge < search, "{shown}");
 

@@ -26,7 +26,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use stats::OutcomeSearch;
 
-use crate::bisection::{BisectionFormat, MERGE_ITSELF, entering_merge};
+use crate::bisection::{BisectionFormat, MERGE_ITSELF, announce_merge};
 use crate::exit::{Exit, Usage};
 use crate::interrupt;
 use crate::output::{command_line, note, print, print_json};
@@ -108,7 +108,7 @@ impl TestRun<'_> {
         let Some(merged) = server::commits_of_merge(&self.repository, found)? else {
             return Ok((ended, Some(document)));
         };
-        note(&entering_merge(found, merged.len() - 1));
+        announce_merge(found, merged.len() - 1, self.format)?;
         let (ended, inner) = self.search(&merged)?;
         let is_of_merge =
             inner.as_ref().is_some_and(|inner| inner.state == TestBisectionState::NothingToFind);
