@@ -152,7 +152,8 @@ fn merges(plan: &Plan, answer: &Bisection) -> Vec<Merge> {
 fn commits_of_merge(plan: &Plan, level: &str) -> anyhow::Result<Option<(Factor, Vec<RangeCommit>)>> {
     let server = plan.servers.iter().find(|server| server.name == level);
     let kernel = plan.kernels.iter().find(|kernel| kernel.name == level);
-    let commits = match (server.map(|server| &server.source), kernel.and_then(KernelSpec::commit)) {
+    let source = server.map(|server| &server.source);
+    let (factor, commits) = match (source, kernel.and_then(KernelSpec::commit)) {
         // Other servers of commits have names and tables of their own.
         (Some(Source::Build(Build { location, git_ref: Some(commit), .. })), _)
             if commit_of(level).is_some() =>
@@ -162,7 +163,6 @@ fn commits_of_merge(plan: &Plan, level: &str) -> anyhow::Result<Option<(Factor, 
         (_, Some((repository, commit))) => (Factor::Kernel, machine::commits_of_merge(repository, commit)?),
         _ => return Ok(None),
     };
-    let (factor, commits) = commits;
     Ok(commits.map(|commits| (factor, commits)))
 }
 
