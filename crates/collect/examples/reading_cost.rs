@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use collect::{Machine, Processes, Reading, Source, Watched};
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use rustix::time::{ClockId, clock_gettime};
@@ -19,17 +19,11 @@ use server::{Cluster, Server};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 fn main() {
     let mut numbers = std::env::args().skip(1).map(|number| number.parse::<usize>().unwrap());
     let (backends, readings) = (numbers.next().unwrap_or(64), numbers.next().unwrap_or(500));
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &NoProgress).unwrap();
     let connections = ("max_connections".to_owned(), (backends + 10).to_string());
     let server =
         Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::from([connections])).unwrap();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use collect::{Backends, Processes, Reading, Source, Value, Watched};
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::metrics::Kind;
 use model::workload::Transport;
@@ -23,15 +23,9 @@ const OTHERS_US: f64 = 50_000.0;
 /// Long enough to differ from that.
 const CPU_QUERY: &str = "select count(*) from generate_series(1, 1500000) where random() < 2";
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 fn start(major: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, major, &Quiet).unwrap();
+    let installation = server::install(&cache, major, &NoProgress).unwrap();
     let settings: BTreeMap<String, String> =
         settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     Cluster::empty(&cache, &installation, &[]).unwrap().start(&settings).unwrap()

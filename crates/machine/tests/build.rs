@@ -15,7 +15,7 @@ use std::time::SystemTime;
 
 use host::{Cache, Progress};
 use machine::{Error, Kernel};
-use support::{Quiet, as_child, role};
+use support::{as_child, role};
 use tempfile::TempDir;
 
 const RELEASE: &str = "6.99.0-fake";
@@ -91,7 +91,7 @@ modules_install:\n\tmkdir -p $(INSTALL_MOD_PATH)/lib/modules/RELEASE/kernel\n\
     }
 
     fn build(&self, label: &str) -> Result<Kernel, Error> {
-        machine::kernel(&self.cache, label, self.place.path(), &Quiet)
+        machine::kernel(&self.cache, label, self.place.path(), &host::NoProgress)
     }
 
     fn refused(&self, label: &str) -> String {
@@ -306,7 +306,7 @@ fn a_missing_tool_is_named_with_its_package() {
     if role().is_some() {
         let place = std::env::var("PGDYNO_TEST_PLACE").unwrap();
         let cache = Cache::at(&Path::new(&place).join("cache")).unwrap();
-        let built = machine::kernel(&cache, "./linux@first", Path::new(&place), &Quiet);
+        let built = machine::kernel(&cache, "./linux@first", Path::new(&place), &host::NoProgress);
         return println!("ENDED {}", built.map(drop).unwrap_err());
     }
     let linux = Linux::new();

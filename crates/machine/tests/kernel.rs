@@ -12,11 +12,11 @@ use std::path::Path;
 use host::{Cache, Progress};
 use machine::Error;
 use machine::Kernel;
-use support::{Quiet, as_child, cache, role, wait_until};
+use support::{as_child, cache, role, wait_until};
 
 /// A kernel of the ordinary cache, into which it is fetched once.
 fn debian(label: &str) -> Kernel {
-    machine::kernel(&cache(), label, Path::new("/"), &Quiet).unwrap()
+    machine::kernel(&cache(), label, Path::new("/"), &host::NoProgress).unwrap()
 }
 
 fn names(kernel: &Kernel, drivers: &[&str]) -> Vec<String> {
@@ -37,7 +37,8 @@ fn a_version_is_a_debian_kernel_for_virtual_machines() {
 
         // Its image by its path is the same kernel, and has the same modules.
         let by_path =
-            machine::kernel(&cache(), kernel.image.to_str().unwrap(), Path::new("/"), &Quiet).unwrap();
+            machine::kernel(&cache(), kernel.image.to_str().unwrap(), Path::new("/"), &host::NoProgress)
+                .unwrap();
         assert_eq!((&by_path.release, &by_path.identity), (&kernel.release, &kernel.identity));
         assert_eq!((&by_path.modules, &by_path.config), (&kernel.modules, &kernel.config));
     }

@@ -85,7 +85,7 @@ fn too_short_a_time_tells_what_a_decision_takes() {
 #[test]
 fn identical_programs_are_not_measured() {
     let bench = Bench::new("");
-    let installed = server::install(&host::Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let installed = server::install(&host::Cache::open().unwrap(), "18", &host::NoProgress).unwrap();
     for name in ["one", "two"] {
         copy(installed.directory(), &bench.path().join(name));
     }
@@ -164,12 +164,6 @@ fn alone_cpu_time_decides_next_to_other_processes() {
     assert!(!same.contains("REGRESSION") && !same.contains("IMPROVEMENT"), "{same}");
     let row = same.lines().find(|line| line.starts_with("server CPU time per transaction")).unwrap();
     assert!(row.ends_with("EQUIVALENT"), "{same}");
-}
-
-struct Quiet;
-
-impl host::Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
 /// Copies a directory, readable for the user that servers run as.

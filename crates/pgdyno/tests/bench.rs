@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, Weak};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use serde_json::Value;
@@ -37,23 +37,18 @@ struct RunOutput {
     stderr: String,
 }
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 impl Bench {
     fn new() -> Self {
         static SERVER: Mutex<Weak<Server>> = Mutex::new(Weak::new());
         let mut shared = SERVER.lock().unwrap();
         let server = shared.upgrade().unwrap_or_else(|| {
             let cache = Cache::open().unwrap();
-            let installation = server::install(&cache, "18", &Quiet).unwrap();
-            let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
+            let installation = server::install(&cache, "18", &NoProgress).unwrap();
+            let template =
+                server::template(&cache, &installation, &[], &1.into(), None, &NoProgress).unwrap();
             let settings = [("fsync", "off"), ("autovacuum", "off")];
             let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned()));
-            let cluster = template.clone_cluster(&cache, &Quiet).unwrap();
+            let cluster = template.clone_cluster(&cache, &NoProgress).unwrap();
             let server = Arc::new(cluster.start(&BTreeMap::from(settings)).unwrap());
             *shared = Arc::downgrade(&server);
             server

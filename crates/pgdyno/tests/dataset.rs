@@ -6,24 +6,18 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Output};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use serde_json::Value;
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
 
 #[test]
 fn data_sets_are_listed_and_removed_by_name_server_and_scale() {
     let directory = tempfile::Builder::new().prefix("pgdyno-test-").tempdir().unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let cache = Cache::at(directory.path()).unwrap();
-    let installation = server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let installation = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
     let make = |initdb: &[&str], scale: u32| {
         let initdb: Vec<String> = initdb.iter().map(|&option| option.to_owned()).collect();
-        server::template(&cache, &installation, &initdb, &scale.into(), None, &Quiet).unwrap()
+        server::template(&cache, &installation, &initdb, &scale.into(), None, &NoProgress).unwrap()
     };
     let dataset = |args: &[&str]| -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));

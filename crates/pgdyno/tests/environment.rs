@@ -59,7 +59,7 @@ fn a_bundle_has_its_environment_and_no_secret() {
     fs::remove_file(machine.path().join("proc/config.gz")).unwrap();
     let host = collect::Host::read_from(machine.path());
     let cache = host::Cache::open().unwrap();
-    let installation = server::install_newest(&cache, "18", &Quiet).unwrap();
+    let installation = server::install_newest(&cache, "18", &host::NoProgress).unwrap();
     let settings = [
         ("primary_conninfo", format!("host=h password={SECRET}")),
         ("restore_command", format!("fetch {SECRET}")),
@@ -93,13 +93,6 @@ fn a_bundle_has_its_environment_and_no_secret() {
     assert!(record.environment.mounts.len() > 1 && record.environment.sysctl.len() > 50);
     let shown = bench.pgdyno(&["store", "show", &record.trial.id]);
     assert!(text(&shown).contains("% of shared_buffers"), "{}", text(&shown));
-}
-
-/// Discards progress.
-struct Quiet;
-
-impl host::Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
 #[test]

@@ -21,7 +21,7 @@ use std::thread;
 use std::time::Duration;
 
 use cases::{Amount, CASES, Case, FOREIGN, OF_CPU, Planted, WITHOUT_LIMITS};
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use serde_json::Value;
@@ -218,7 +218,7 @@ fn slow_programs(directory: &Path) -> Option<PathBuf> {
     if !compiler.status().is_ok_and(|status| status.success()) {
         return None;
     }
-    let installed = server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let installed = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
     for program in ["postgres", "initdb", "pg_ctl"] {
         let real = installed.directory().join("bin").join(program);
         let preload =
@@ -228,12 +228,6 @@ fn slow_programs(directory: &Path) -> Option<PathBuf> {
         fs::set_permissions(&wrapper, executable.clone()).unwrap();
     }
     Some(directory.to_owned())
-}
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
 /// Lets the hooks of a trial end, also if the test fails meanwhile.

@@ -9,15 +9,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::record::{Status, Trial};
 use support::{Bench, Process, Running, signal, text, wait_until, wait_until_gone};
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
 
 /// A campaign whose trials are long enough to interrupt, and short enough to wait for.
 fn bench(duration: &str) -> Bench {
@@ -156,7 +150,7 @@ fn what_a_kill_before_the_first_bundle_leaves_is_removed_by_later_commands() {
     let bench = bench("300ms");
     // A cache of its own, so deep that sockets are in the temporary directory.
     let cache = bench.path().join("d".repeat(100));
-    let installation = server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap();
+    let installation = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
     let installed = Cache::open().unwrap().installations().join(installation.identity());
     fs::set_permissions(bench.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let temporary = bench.path().join("tmp");

@@ -9,15 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use serde_json::Value;
 use tempfile::TempDir;
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
 
 /// A machine with a fake apt and a cache.
 struct Machine(TempDir);
@@ -208,13 +202,13 @@ fn a_label_keeps_its_kernel_until_it_is_fetched_again() {
 
     // The kernels as a campaign requests them.
     let cache = Cache::at(&machine.path("cache")).unwrap();
-    let kernel = machine::kernel(&cache, "6.12", Path::new("/"), &Quiet).unwrap();
+    let kernel = machine::kernel(&cache, "6.12", Path::new("/"), &NoProgress).unwrap();
     assert_eq!(
         (&*kernel.release, fs::read_to_string(&kernel.image).unwrap()),
         ("6.12.9", "6.12.9".to_owned())
     );
     assert_eq!(machine::modules(&kernel, &["ext4"]).unwrap(), []);
-    let by_name = machine::kernel(&cache, &cloud("6.12.9"), Path::new("/"), &Quiet).unwrap();
+    let by_name = machine::kernel(&cache, &cloud("6.12.9"), Path::new("/"), &NoProgress).unwrap();
     assert_eq!(by_name.identity, kernel.identity);
     assert_eq!(machine.log(), "", "apt was asked");
 

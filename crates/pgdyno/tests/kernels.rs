@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::machine::Acceleration;
 use model::message::Phase;
 use model::record::{Status, Trial};
@@ -374,13 +374,7 @@ fn a_kernel_that_panics_makes_its_trials_invalid_and_the_campaign_goes_on() {
 /// The images of two real kernels, an older and a newer one.
 fn images() -> [PathBuf; 2] {
     let cache = Cache::open().unwrap();
-    [KERNEL, NEWER].map(|label| machine::kernel(&cache, label, Path::new("/"), &Quiet).unwrap().image)
-}
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
+    [KERNEL, NEWER].map(|label| machine::kernel(&cache, label, Path::new("/"), &NoProgress).unwrap().image)
 }
 
 /// An image whose first instructions in protected mode are invalid, so that the processor is reset.

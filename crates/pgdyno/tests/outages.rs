@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::record::{Status, Trial};
 use server::instance::{self, Instance};
 use server::{Installation, StopMode};
@@ -19,14 +19,8 @@ use support::{Bench, signal, text, wait_until};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 fn installation() -> Installation {
-    server::install(&Cache::open().unwrap(), "18", &Quiet).unwrap()
+    server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap()
 }
 
 /// A server that pgdyno does not own, in a cache of its own; stopped when dropped.
@@ -89,7 +83,7 @@ fn start(cache: &Path, installation: &Installation, port: Option<u16>) -> Instan
         port,
         tcp: false,
     };
-    instance::start(&Cache::at(cache).unwrap(), &start, &Quiet).unwrap()
+    instance::start(&Cache::at(cache).unwrap(), &start, &NoProgress).unwrap()
 }
 
 /// Each trial's attempt, and whether it is usable.

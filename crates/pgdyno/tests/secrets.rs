@@ -87,7 +87,7 @@ after_campaign = "echo 'password: planted-after'; exit 1"
 /// A server with a password that pgdyno does not own.
 fn theirs() -> Server {
     let cache = Cache::open().unwrap();
-    let installation = server::install_newest(&cache, "18", &Quiet).unwrap();
+    let installation = server::install_newest(&cache, "18", &host::NoProgress).unwrap();
     let cluster = Cluster::empty(&cache, &installation, &[])
         .unwrap()
         .with_rules("local all all trust\nhost all all all scram-sha-256\n");
@@ -97,12 +97,6 @@ fn theirs() -> Server {
     session.execute("CREATE EXTENSION pg_stat_statements").unwrap();
     session.execute(&format!("CREATE ROLE bench SUPERUSER LOGIN PASSWORD '{PASSWORD}'")).unwrap();
     server
-}
-
-struct Quiet;
-
-impl host::Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
 
 /// What processes show of themselves, while they run.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use rustix::process::{Pid, Signal, kill_process};
@@ -30,12 +30,6 @@ const SETTINGS: [(&str, &str); 7] = [
 ];
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 fn main() {
     let mut args = std::env::args().skip(1);
     let directory = PathBuf::from(args.next().expect("a directory"));
@@ -54,7 +48,7 @@ fn main() {
 }
 
 fn log_of(cache: &Cache, major: &str) -> String {
-    let installation = server::install(cache, major, &Quiet).unwrap();
+    let installation = server::install(cache, major, &NoProgress).unwrap();
     let settings = SETTINGS.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let cluster = Cluster::empty(cache, &installation, &[]).unwrap();
     let server = cluster.start(&BTreeMap::from(settings)).unwrap();

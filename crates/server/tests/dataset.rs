@@ -16,7 +16,7 @@ use host::{Cache, Progress};
 use model::workload::Statement;
 use server::{Content, Dataset, Error, Server, Setup, StopMode, disk_need};
 use skip::skip;
-use support::{Quiet, as_child, cache, installed, role, settings, template};
+use support::{as_child, cache, installed, role, settings, template};
 use tempfile::TempDir;
 
 /// State that a load may have changed, as visible to the user.
@@ -32,7 +32,7 @@ fn every_repeat_starts_with_equal_tables_and_files() {
     for version in ["9.6", "13", "18"] {
         let template = template(version, 1);
         let original = files(template.directory());
-        let mut cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
+        let mut cluster = template.clone_cluster(&cache(), &host::NoProgress).unwrap();
         let mut states = Vec::new();
         for (round, end) in [StopMode::Immediate, StopMode::Fast, StopMode::Immediate].into_iter().enumerate()
         {
@@ -45,7 +45,7 @@ fn every_repeat_starts_with_equal_tables_and_files() {
             write(&server);
             assert_ne!(state(&server), states[0], "{version}: the load changes something");
             cluster = server.stop(end).unwrap();
-            template.restore(&mut cluster, &Quiet).unwrap();
+            template.restore(&mut cluster, &host::NoProgress).unwrap();
             let copied = cluster.copied();
             assert!(copied.kept_bytes > 0, "{version}: {copied:?}");
             assert_eq!(copied.kept_bytes + copied.copied_bytes + copied.reflinked_bytes, bytes(&original));
@@ -59,7 +59,8 @@ fn every_repeat_starts_with_equal_tables_and_files() {
 fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() {
     let options = ["--data-checksums".to_owned()];
     let plain = template("13", 1);
-    let checked = server::template(&cache(), &installed("13"), &options, &1.into(), None, &Quiet).unwrap();
+    let checked =
+        server::template(&cache(), &installed("13"), &options, &1.into(), None, &host::NoProgress).unwrap();
     assert_ne!(plain.directory(), checked.directory());
     assert_eq!((plain.initdb(), checked.initdb()), (&[][..], &options[..]));
     let facts = |template: &server::Template| template.facts().unwrap().clone();
@@ -68,7 +69,7 @@ fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() 
     assert!(facts(&plain).pg_config["CFLAGS"].contains("-O"), "{:?}", facts(&plain).pg_config);
     assert!(facts(&plain).prewarm && facts(&plain).bytes > 30_000_000, "{:?}", facts(&plain));
 
-    let server = checked.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let server = checked.clone_cluster(&cache(), &host::NoProgress).unwrap().start(&settings(&[])).unwrap();
     let blocks = "select pg_prewarm('pgbench_accounts')";
     assert!(server.session("pgdyno").unwrap().query_one::<i64>(blocks).unwrap() > 1600);
     drop(server);
@@ -78,8 +79,9 @@ fn initdb_options_make_separate_data_sets_and_the_server_reports_their_effect() 
 #[test]
 fn data_sets_can_have_large_wal_segments() {
     let options = ["--wal-segsize".to_owned(), "64".to_owned()];
-    let template = server::template(&cache(), &installed("18"), &options, &1.into(), None, &Quiet).unwrap();
-    let cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
+    let template =
+        server::template(&cache(), &installed("18"), &options, &1.into(), None, &host::NoProgress).unwrap();
+    let cluster = template.clone_cluster(&cache(), &host::NoProgress).unwrap();
     let wal = fs::read_dir(cluster.data_directory().join("pg_wal")).unwrap().flatten();
     assert!(wal.map(|entry| entry.metadata().unwrap().len()).any(|bytes| bytes == 64 << 20));
     template.remove(&cache()).unwrap();
@@ -88,9 +90,16 @@ fn data_sets_can_have_large_wal_segments() {
 #[test]
 fn an_invalid_initdb_option_is_reported_with_advice() {
     let error = |version, option: &str| {
-        server::template(&cache(), &installed(version), &[option.to_owned()], &1.into(), None, &Quiet)
-            .unwrap_err()
-            .to_string()
+        server::template(
+            &cache(),
+            &installed(version),
+            &[option.to_owned()],
+            &1.into(),
+            None,
+            &host::NoProgress,
+        )
+        .unwrap_err()
+        .to_string()
     };
     let message = error("9.6", "--allow-group-access");
     assert!(
@@ -145,7 +154,14 @@ fn an_interrupted_copy_leaves_nothing() {
 fn evicting() {
     let Some(directory) = role() else { return };
     let cache = Cache::at(Path::new(&directory)).unwrap();
-    match server::template(&cache, &installed("18"), &["--no-locale".to_owned()], &1.into(), None, &Quiet) {
+    match server::template(
+        &cache,
+        &installed("18"),
+        &["--no-locale".to_owned()],
+        &1.into(),
+        None,
+        &host::NoProgress,
+    ) {
         Ok(template) => println!("CREATED {}", template.name()),
         Err(error) => println!("ERROR {error}"),
     }
@@ -216,7 +232,8 @@ fn the_estimated_size_of_a_data_set_is_accurate() {
 fn a_full_disk_while_filling_is_reported_and_leaves_nothing() {
     let Some(small) = SmallDisk::mounted("130m") else { return };
     let place = TestCache::at(&small.directory);
-    let error = server::template(&place.cache, &installed("18"), &[], &10.into(), None, &Quiet).unwrap_err();
+    let error = server::template(&place.cache, &installed("18"), &[], &10.into(), None, &host::NoProgress)
+        .unwrap_err();
     let message = error.to_string();
     assert!(message.contains("No space left on device") && message.contains("pgdyno dataset"), "{message}");
     assert_eq!(place.clusters(), 0);
@@ -232,12 +249,12 @@ fn a_full_disk_while_copying_is_reported_and_leaves_nothing() {
     let free = stat.f_bavail * stat.f_frsize;
     fs::write(small.directory.join("others"), vec![1; usize::try_from(free - template.bytes() / 2).unwrap()])
         .unwrap();
-    let error = template.clone_cluster(&place.cache, &Quiet).unwrap_err();
+    let error = template.clone_cluster(&place.cache, &host::NoProgress).unwrap_err();
     let message = error.to_string();
     assert!(message.contains("No space left on device") && message.contains("pgdyno dataset"), "{message}");
     assert_eq!(place.clusters(), 0);
     fs::remove_file(small.directory.join("others")).unwrap();
-    template.clone_cluster(&place.cache, &Quiet).unwrap();
+    template.clone_cluster(&place.cache, &host::NoProgress).unwrap();
 }
 
 #[test]
@@ -246,7 +263,8 @@ fn a_full_disk_while_filling_is_reported_with_the_reason_from_the_log() {
     let Some(small) = SmallDisk::mounted("110m") else { return };
     let place = TestCache::at(&small.directory);
     let fill = |content: &Content| {
-        let error = server::template(&place.cache, &installed("18"), &[], content, None, &Quiet).unwrap_err();
+        let error = server::template(&place.cache, &installed("18"), &[], content, None, &host::NoProgress)
+            .unwrap_err();
         error.to_string()
     };
     let setup = Setup {
@@ -271,7 +289,7 @@ fn copies_share_blocks_if_the_file_system_supports_it() {
     let directory = cache().directory().to_owned();
     let file = || tempfile::tempfile_in(&directory).unwrap();
     let is_supported = rustix::fs::ioctl_ficlone(file(), file()).is_ok();
-    let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
     let copied = cluster.copied();
     if is_supported {
         assert!(copied.reflinked_bytes > 0 && copied.copied_bytes == 0, "{copied:?}");
@@ -299,7 +317,7 @@ impl TestCache {
     }
 
     fn template(&self, version: &str) -> server::Template {
-        server::template(&self.cache, &installed(version), &[], &1.into(), None, &Quiet).unwrap()
+        server::template(&self.cache, &installed(version), &[], &1.into(), None, &host::NoProgress).unwrap()
     }
 
     fn clusters(&self) -> usize {

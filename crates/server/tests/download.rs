@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use host::Cache;
-use support::{Quiet, as_child, role};
+use support::{as_child, role};
 use tempfile::TempDir;
 
 /// Runs in a process of its own, since the environment selects mirror and cache: installs, and prints the outcome.
@@ -110,7 +110,7 @@ fn a_newer_release_is_installed_on_request() {
     mirror.shut();
     let cache = Cache::at(cache.path()).unwrap();
     assert_eq!(server::resolve(&cache, "18").unwrap().version.to_string(), "18.91");
-    assert_eq!(server::install(&cache, "18.90", &Quiet).unwrap().version().to_string(), "18.90");
+    assert_eq!(server::install(&cache, "18.90", &host::NoProgress).unwrap().version().to_string(), "18.90");
 }
 
 #[test]

@@ -19,7 +19,7 @@ use model::server::Dsn;
 use model::workload::{Statement, Transport};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use server::{Cluster, Content, Error, ExternalServer, Server, Setup, StopMode, restore_settings};
-use support::{Quiet, as_child, installed, role, settings, wait_until};
+use support::{as_child, installed, role, settings, wait_until};
 
 const VERSIONS: [&str; 3] = ["9.6", "13", "18"];
 const PASSWORD: &str = "correct-horse-battery";
@@ -68,7 +68,7 @@ impl Fixture {
 
     fn try_connect(&self, conninfo: &str, can_change_settings: bool) -> Result<ExternalServer, Error> {
         let dsn = Dsn { conninfo: conninfo.to_owned(), can_change_settings };
-        ExternalServer::connect(&self.cache(), "theirs", &dsn, &Quiet)
+        ExternalServer::connect(&self.cache(), "theirs", &dsn, &host::NoProgress)
     }
 
     fn connect(&self, user: &str) -> ExternalServer {
@@ -122,11 +122,11 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         let before = fixture.databases();
         let external = fixture.connect("bench");
         assert!(external.version().unwrap().0.starts_with(version));
-        external.prepare(&1.into(), None, &Quiet).unwrap();
+        external.prepare(&1.into(), None, &host::NoProgress).unwrap();
         let identity = "select d.oid || shobj_description(d.oid, 'pg_database') from pg_database d \
                     where datname = 'pgdyno_scale_1'";
         let template = fixture.query(identity);
-        external.recreate_database(&1.into(), &Quiet).unwrap();
+        external.recreate_database(&1.into(), &host::NoProgress).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert!(external.database_bytes().unwrap() > 10_000_000);
 
@@ -138,8 +138,8 @@ fn every_copy_of_the_data_set_is_in_its_initial_state_and_databases_can_be_dropp
         // The transactions of two statements, and the connection's own.
         assert_eq!(external.commits(Some(commits + 3)).unwrap(), commits + 3, "{version}");
 
-        external.prepare(&1.into(), None, &Quiet).unwrap();
-        external.recreate_database(&1.into(), &Quiet).unwrap();
+        external.prepare(&1.into(), None, &host::NoProgress).unwrap();
+        external.recreate_database(&1.into(), &host::NoProgress).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
         assert_eq!(fixture.query(identity), template, "the template is created once");
         assert!(!external.checkpoint().unwrap(), "the role may not");
@@ -167,20 +167,20 @@ fn an_incomplete_template_is_recreated() {
     let external = fixture.connect("bench");
     let error = external.prepare(&1.into(), None, &Interrupting).unwrap_err();
     assert!(error.is_interrupted(), "{error}");
-    external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &host::NoProgress).unwrap();
+    external.recreate_database(&1.into(), &host::NoProgress).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
 
     // State after a crash within DROP DATABASE.
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
-    external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &host::NoProgress).unwrap();
+    external.recreate_database(&1.into(), &host::NoProgress).unwrap();
     assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0");
     fixture.execute("update pg_database set datconnlimit = -2 where datname like 'pgdyno%'");
     assert_eq!(external.drop_databases().unwrap(), ["pgdyno", "pgdyno_scale_1"]);
 }
 
-/// Interrupts when it is told to, and keeps notices.
+/// Interrupts on demand, and keeps notices.
 #[derive(Default)]
 struct Interruptible {
     interrupt: AtomicBool,
@@ -228,8 +228,8 @@ fn ctrl_c_cancels_the_running_statement_and_leaves_no_incomplete_database() {
     for version in VERSIONS {
         let fixture = Fixture::new(version);
         let external = fixture.connect("bench");
-        external.prepare(&1.into(), None, &Quiet).unwrap();
-        external.recreate_database(&1.into(), &Quiet).unwrap();
+        external.prepare(&1.into(), None, &host::NoProgress).unwrap();
+        external.recreate_database(&1.into(), &host::NoProgress).unwrap();
         let complete = fixture.databases();
         let prepare = |progress: &dyn Progress| external.prepare(&sleeping(), None, progress);
         let (error, notices) = interrupted_at(&fixture, "select pg_sleep%", || (), prepare);
@@ -239,14 +239,14 @@ fn ctrl_c_cancels_the_running_statement_and_leaves_no_incomplete_database() {
         // Copying waits for a lock, as dropping does.
         let mut locker = fixture.server.session("postgres").unwrap();
         for (locked, statement) in [("pgdyno_scale_1", "CREATE DATABASE%"), ("pgdyno", "DROP DATABASE%")] {
-            external.recreate_database(&1.into(), &Quiet).unwrap();
+            external.recreate_database(&1.into(), &host::NoProgress).unwrap();
             locker.execute(&format!("begin; comment on database {locked} is null")).unwrap();
             let recreate = |progress: &dyn Progress| external.recreate_database(&1.into(), progress);
             let (error, notices) = interrupted_at(&fixture, statement, || (), recreate);
             assert!(error.is_interrupted() && notices.is_empty(), "{version}: {error} {notices:?}");
             locker.execute("rollback").unwrap();
         }
-        external.recreate_database(&1.into(), &Quiet).unwrap();
+        external.recreate_database(&1.into(), &host::NoProgress).unwrap();
         assert_eq!(sums(&fixture.server), "100000 0 1 0 10 0 0", "{version}");
     }
 }
@@ -281,14 +281,15 @@ fn sleeping() -> Content {
 #[test]
 fn databases_of_others_are_refused_and_left_alone() {
     // It has a database pgdyno of another origin.
-    let fixture =
-        Fixture::from_cluster(support::template("18", 1).clone_cluster(&support::cache(), &Quiet).unwrap());
+    let fixture = Fixture::from_cluster(
+        support::template("18", 1).clone_cluster(&support::cache(), &host::NoProgress).unwrap(),
+    );
     fixture.execute("create database pgdyno_scale_7");
     let before = fixture.databases();
     let external = fixture.connect("postgres");
     for (error, name) in [
-        (external.prepare(&7.into(), None, &Quiet).unwrap_err(), "pgdyno_scale_7"),
-        (external.recreate_database(&1.into(), &Quiet).unwrap_err(), "pgdyno"),
+        (external.prepare(&7.into(), None, &host::NoProgress).unwrap_err(), "pgdyno_scale_7"),
+        (external.recreate_database(&1.into(), &host::NoProgress).unwrap_err(), "pgdyno"),
     ] {
         let expected = format!("a database {name} that pgdyno did not create");
         assert!(error.to_string().contains(&expected), "{error}");
@@ -301,20 +302,20 @@ fn databases_of_others_are_refused_and_left_alone() {
 fn a_copy_that_fails_is_reported_with_its_cause() {
     let fixture = Fixture::new("18");
     let external = fixture.connect("bench");
-    let error = external.recreate_database(&3.into(), &Quiet).unwrap_err().to_string();
+    let error = external.recreate_database(&3.into(), &host::NoProgress).unwrap_err().to_string();
     assert!(error.contains("template database \"pgdyno_scale_3\" does not exist"), "{error}");
-    external.prepare(&1.into(), None, &Quiet).unwrap();
-    external.recreate_database(&1.into(), &Quiet).unwrap();
+    external.prepare(&1.into(), None, &host::NoProgress).unwrap();
+    external.recreate_database(&1.into(), &host::NoProgress).unwrap();
     let staying = fixture.server.session("pgdyno").unwrap();
-    let error = external.recreate_database(&1.into(), &Quiet).unwrap_err().to_string();
+    let error = external.recreate_database(&1.into(), &host::NoProgress).unwrap_err().to_string();
     assert!(error.contains("the database pgdyno is in use by process"), "{error}");
     assert!(error.contains("of role postgres"), "{error}");
     drop(staying);
-    external.recreate_database(&1.into(), &Quiet).unwrap();
+    external.recreate_database(&1.into(), &host::NoProgress).unwrap();
     drop(external);
 
     let plain = fixture.connect("plain");
-    let error = plain.prepare(&2.into(), None, &Quiet).unwrap_err().to_string();
+    let error = plain.prepare(&2.into(), None, &host::NoProgress).unwrap_err().to_string();
     assert!(error.contains("ALTER ROLE \"plain\" CREATEDB"), "{error}");
 }
 
@@ -431,9 +432,13 @@ fn a_setting_that_others_have_changed_is_not_restored() {
 fn victim() {
     let Some(conninfo) = role() else { return };
     let cache = Cache::at(Path::new(&std::env::var("PGDYNO_TEST_CACHE").unwrap())).unwrap();
-    let mut external =
-        ExternalServer::connect(&cache, "theirs", &Dsn { conninfo, can_change_settings: true }, &Quiet)
-            .unwrap();
+    let mut external = ExternalServer::connect(
+        &cache,
+        "theirs",
+        &Dsn { conninfo, can_change_settings: true },
+        &host::NoProgress,
+    )
+    .unwrap();
     external.set(&settings(&[("work_mem", "7MB"), ("checkpoint_timeout", "30min")])).unwrap();
     println!("\nSET");
     let _ = std::io::stdin().read(&mut [0]);
@@ -459,11 +464,14 @@ fn settings_of_a_killed_pgdyno_are_restored_by_the_next() {
         let fixture = Fixture::new(version);
         let conninfo = fixture.conninfo("postgres");
         fixture.change_settings_and_die(&conninfo, || {
-            assert!(restore_settings(&fixture.cache(), &Quiet).unwrap().is_empty(), "its owner lives");
+            assert!(
+                restore_settings(&fixture.cache(), &host::NoProgress).unwrap().is_empty(),
+                "its owner lives"
+            );
             let error = fixture.try_connect(&conninfo, true).unwrap_err();
             assert!(matches!(error, Error::InUse { .. }), "{error}");
         });
-        let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
+        let restored = restore_settings(&fixture.cache(), &host::NoProgress).unwrap();
         let [restored] = restored.as_slice() else { panic!("{restored:?}") };
         assert!(
             restored.notice().ends_with(": restored checkpoint_timeout, work_mem"),
@@ -476,7 +484,7 @@ fn settings_of_a_killed_pgdyno_are_restored_by_the_next() {
             "{version}"
         );
         assert_eq!(fixture.journals(), Vec::<PathBuf>::new());
-        assert!(restore_settings(&fixture.cache(), &Quiet).unwrap().is_empty());
+        assert!(restore_settings(&fixture.cache(), &host::NoProgress).unwrap().is_empty());
 
         // Connecting to that server does the same.
         fixture.change_settings_and_die(&conninfo, || {});
@@ -493,7 +501,7 @@ fn a_journal_is_kept_until_its_server_runs() {
     let Fixture { server, directory: cache } = fixture;
     let cluster = server.stop(StopMode::Fast).unwrap();
     let down = Cache::at(cache.path()).unwrap();
-    let restored = restore_settings(&down, &Quiet).unwrap();
+    let restored = restore_settings(&down, &host::NoProgress).unwrap();
     let [restored] = restored.as_slice() else { panic!("{restored:?}") };
     assert!(restored.outcome.is_err());
     let notice = restored.notice();
@@ -509,7 +517,7 @@ fn a_journal_is_kept_until_its_server_runs() {
     let socket = |port| PathBuf::from(format!("{directory}/.s.PGSQL.{port}"));
     std::os::unix::fs::symlink(socket(fixture.port()), socket(port)).unwrap();
     assert_eq!((fixture.journals().len(), fixture.show("work_mem").as_str()), (1, "7MB"));
-    let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
+    let restored = restore_settings(&fixture.cache(), &host::NoProgress).unwrap();
     assert!(restored[0].outcome.is_ok(), "{}", restored[0].notice());
     assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()));
 }
@@ -526,7 +534,7 @@ fn a_journal_is_not_applied_to_another_server() {
     fs::rename(&socket, format!("{directory}/aside")).unwrap();
     std::os::unix::fs::symlink(format!("{others}/.s.PGSQL.{}", other.port()), &socket).unwrap();
 
-    let restored = restore_settings(&fixture.cache(), &Quiet).unwrap();
+    let restored = restore_settings(&fixture.cache(), &host::NoProgress).unwrap();
     assert!(
         restored[0].notice().contains("another server runs at this address now"),
         "{}",
@@ -542,7 +550,7 @@ fn a_password_is_used_and_not_written_to_disk() {
     let error = fixture.try_connect(&at(""), true).unwrap_err().to_string();
     assert!(error.contains("password"), "{error}");
     let external = fixture.try_connect(&at(&format!("password={PASSWORD}")), true).unwrap();
-    external.prepare(&1.into(), None, &Quiet).unwrap();
+    external.prepare(&1.into(), None, &host::NoProgress).unwrap();
     assert!(!external.display_name().contains(PASSWORD) && !format!("{external:?}").contains(PASSWORD));
     let connection = external.connection(Transport::Tcp).unwrap();
     assert_eq!((connection.password.as_deref(), connection.database.as_str()), (Some(PASSWORD), "pgdyno"));
@@ -572,7 +580,7 @@ fn a_password_is_used_and_not_written_to_disk() {
     }
     assert!(read >= 2, "the journal and its lock");
     // Without the password the journal can't be executed; with it, it is.
-    let notice = restore_settings(&fixture.cache(), &Quiet).unwrap()[0].notice();
+    let notice = restore_settings(&fixture.cache(), &host::NoProgress).unwrap()[0].notice();
     assert!(notice.contains("PGPASSWORD"), "{notice}");
     fixture.try_connect(&at(&format!("password={PASSWORD}")), false).unwrap();
     assert_eq!((fixture.auto_conf(), fixture.journals()), (String::new(), Vec::new()));

@@ -13,7 +13,7 @@ use model::units::Size;
 use model::workload::Transport;
 use server::{Error, Server, StopMode};
 use skip::skip;
-use support::{Quiet, as_child, cache, processes_in, role, settings, template, wait_until};
+use support::{as_child, cache, processes_in, role, settings, template, wait_until};
 
 const MB: u64 = 1 << 20;
 
@@ -38,7 +38,7 @@ fn can_limit(limits: &Limits) -> bool {
 }
 
 fn start(scale: u32, limits: &Limits, pairs: &[(&str, &str)]) -> Result<Server, Error> {
-    template("18", scale).clone_cluster(&cache(), &Quiet).unwrap().start_within(
+    template("18", scale).clone_cluster(&cache(), &host::NoProgress).unwrap().start_within(
         &settings(pairs),
         limits,
         Transport::Unix,

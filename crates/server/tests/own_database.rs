@@ -18,7 +18,7 @@ use model::server::Dsn;
 use model::workload::Transport;
 use server::{Cluster, Content, Dataset, Error, ExternalServer, Server, Template, check_source, disk_need};
 use skip::skip;
-use support::{Quiet, installed, settings};
+use support::{installed, settings};
 use tempfile::TempDir;
 use wire::blocking::Session;
 
@@ -116,14 +116,21 @@ impl Source {
     }
 
     fn template(&self, version: &str, source: &DatasetSource) -> Result<Template, Error> {
-        server::template(&self.cache(), &installed(version), &[], &content(source), Some(source), &Quiet)
+        server::template(
+            &self.cache(),
+            &installed(version),
+            &[],
+            &content(source),
+            Some(source),
+            &host::NoProgress,
+        )
     }
 
     /// A server on a copy of a template.
     fn started(&self, version: &str, source: &DatasetSource) -> Server {
         let template =
             self.template(version, source).unwrap_or_else(|error| panic!("{source:?} in {version}: {error}"));
-        template.clone_cluster(&self.cache(), &Quiet).unwrap().start(&settings(&[])).unwrap()
+        template.clone_cluster(&self.cache(), &host::NoProgress).unwrap().start(&settings(&[])).unwrap()
     }
 
     /// Why a dump with this text can't be restored in a major.
@@ -137,7 +144,7 @@ impl Source {
 }
 
 fn content(source: &DatasetSource) -> Content {
-    let contents = source.path().map(|path| Contents::read(path, &Quiet).unwrap());
+    let contents = source.path().map(|path| Contents::read(path, &host::NoProgress).unwrap());
     let own = OwnDatabase {
         name: "shop".to_owned(),
         kind: source.kind(),
@@ -223,9 +230,11 @@ fn an_unchanged_dump_is_restored_once_and_a_changed_one_is_another_data_set() {
     assert_eq!(former.own().map(|own| own.kind), Some(DatabaseKind::Dump));
     former.remove(&source.cache()).unwrap();
     let error =
-        server::template(&source.cache(), &installed("18"), &[], &before, Some(&dump), &Quiet).unwrap_err();
+        server::template(&source.cache(), &installed("18"), &[], &before, Some(&dump), &host::NoProgress)
+            .unwrap_err();
     let undefined =
-        server::template(&source.cache(), &installed("18"), &[], &before, None, &Quiet).unwrap_err();
+        server::template(&source.cache(), &installed("18"), &[], &before, None, &host::NoProgress)
+            .unwrap_err();
     assert!(undefined.to_string().contains("the campaign defines another of that name"), "{undefined}");
     assert!(
         error.to_string().contains("shop.sql can't be used: it has changed since the run began"),
@@ -468,11 +477,11 @@ fn a_template_is_copied_on_its_own_server_and_left_as_it_is() {
     let conninfo = format!("host={directory} port={port} user=postgres");
     let connect = || {
         let dsn = Dsn { conninfo: conninfo.clone(), can_change_settings: false };
-        ExternalServer::connect(&source.cache(), "theirs", &dsn, &Quiet).unwrap()
+        ExternalServer::connect(&source.cache(), "theirs", &dsn, &host::NoProgress).unwrap()
     };
     let own = DatasetSource::Template("shop".to_owned());
     let external = connect();
-    let prepare = |own: &DatasetSource| external.prepare(&content(own), Some(own), &Quiet);
+    let prepare = |own: &DatasetSource| external.prepare(&content(own), Some(own), &host::NoProgress);
 
     let busy = source.server.session("shop").unwrap();
     let error = prepare(&own).unwrap_err().to_string();
@@ -489,7 +498,7 @@ fn a_template_is_copied_on_its_own_server_and_left_as_it_is() {
     let mut theirs = source.server.session("shop").unwrap();
     theirs.execute("delete from orders; delete from customers").unwrap();
     for _ in 0..2 {
-        external.recreate_database(&content(&own), &Quiet).unwrap();
+        external.recreate_database(&content(&own), &host::NoProgress).unwrap();
         let count = "select count(*)::text from customers";
         assert_eq!(query(&source.server, "pgdyno", count), "5003");
         source.server.session("pgdyno").unwrap().execute("truncate customers cascade").unwrap();
@@ -500,11 +509,11 @@ fn a_template_is_copied_on_its_own_server_and_left_as_it_is() {
     let text = fs::read_to_string(&dump).unwrap().replace("shop_owner", "nonesuch");
     fs::write(&dump, text).unwrap();
     let dump = DatasetSource::Dump(dump);
-    let error = external.prepare(&content(&dump), Some(&dump), &Quiet).unwrap_err().to_string();
+    let error = external.prepare(&content(&dump), Some(&dump), &host::NoProgress).unwrap_err().to_string();
     assert!(error.contains("CREATE ROLE \"nonesuch\" NOLOGIN") && error.contains("--no-owner"), "{error}");
     let dump = DatasetSource::Dump(source.dump("shop.sql", &[]));
-    external.prepare(&content(&dump), Some(&dump), &Quiet).unwrap();
-    external.recreate_database(&content(&dump), &Quiet).unwrap();
+    external.prepare(&content(&dump), Some(&dump), &host::NoProgress).unwrap();
+    external.recreate_database(&content(&dump), &host::NoProgress).unwrap();
     assert_eq!(query(&source.server, "pgdyno", "select count(*)::text from customers"), "0");
 
     let dropped = external.drop_databases().unwrap();

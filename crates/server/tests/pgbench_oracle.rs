@@ -10,7 +10,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use server::Server;
 use skip::skip;
-use support::{Quiet, cache, settings, template};
+use support::{cache, settings, template};
 
 const SCALE: u32 = 2;
 
@@ -19,8 +19,11 @@ fn the_data_set_equals_that_of_pgbench() {
     let Some(major) = pgbench_major() else {
         return skip("pgbench is not installed");
     };
-    let server =
-        template(&major, SCALE).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let server = template(&major, SCALE)
+        .clone_cluster(&cache(), &host::NoProgress)
+        .unwrap()
+        .start(&settings(&[]))
+        .unwrap();
     pgbench_init(&server);
     for (what, query) in QUERIES {
         let ours = rows(&server, "pgdyno", query);

@@ -11,10 +11,10 @@ use std::process::Command;
 
 use model::server::{Dsn, Source};
 use server::{Cluster, Error, Installation, Origin};
-use support::{Quiet, cache, installed, settings};
+use support::{cache, installed, settings};
 
 fn in_place(directory: &Path) -> Result<Installation, Error> {
-    server::installation(&cache(), &Source::Bin(directory.to_owned()), &Quiet)
+    server::installation(&cache(), &Source::Bin(directory.to_owned()), &host::NoProgress)
 }
 
 /// A copy of an embedded server, accessible to all users.
@@ -75,7 +75,7 @@ fn a_directory_without_the_programs_is_refused() {
     fs::remove_file(place.path().join("bin/initdb")).unwrap();
     refused(place.path(), "it contains postgres but not initdb");
     let dsn = Source::Dsn(Dsn { conninfo: "host=db".to_owned(), can_change_settings: false });
-    let error = server::installation(&cache(), &dsn, &Quiet).unwrap_err();
+    let error = server::installation(&cache(), &dsn, &host::NoProgress).unwrap_err();
     assert!(matches!(error, Error::NoPrograms), "{error}");
 }
 

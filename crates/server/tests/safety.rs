@@ -14,7 +14,7 @@ use model::message::Endpoint;
 use model::workload::Transport;
 use rustix::process::{Gid, Uid};
 use server::StopMode;
-use support::{Quiet, cache, settings, template};
+use support::{cache, settings, template};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -45,7 +45,7 @@ fn only_the_owner_connects_and_only_with_the_password_over_tcp() {
         return;
     }
     for major in ["9.6", "18"] {
-        let cluster = template(major, 1).clone_cluster(&cache(), &Quiet).unwrap();
+        let cluster = template(major, 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
         let server = cluster.start(&settings(&[])).unwrap();
         let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { unreachable!() };
         let by_socket = ConnectParams::new(directory, port, "postgres", "postgres", None);
@@ -78,7 +78,8 @@ fn others_read_neither_the_log_nor_the_data_of_a_server() {
     if !is_root() {
         return;
     }
-    let server = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let server =
+        template("18", 1).clone_cluster(&cache(), &host::NoProgress).unwrap().start(&settings(&[])).unwrap();
     let data = server.data_directory().to_owned();
     let log = data.parent().unwrap().join("server.log");
     fs::read(&log).unwrap();
@@ -95,7 +96,7 @@ fn root_follows_no_links_or_fifos_in_a_data_directory() {
     }
     let user = ServerUser::choose().unwrap();
     let template = template("18", 1);
-    let mut cluster = template.clone_cluster(&cache(), &Quiet).unwrap();
+    let mut cluster = template.clone_cluster(&cache(), &host::NoProgress).unwrap();
     let data = cluster.data_directory();
     let private = tempfile::tempdir().unwrap();
     let secret = private.path().join("secret");
@@ -143,7 +144,7 @@ fn root_follows_no_links_or_fifos_in_a_data_directory() {
         }
         // Files that root reads and writes before, between and after trials.
         let _ = cluster.drop_page_cache();
-        template.restore(&mut cluster, &Quiet).unwrap();
+        template.restore(&mut cluster, &host::NoProgress).unwrap();
         link("pgdyno.conf", &secret);
         let server = cluster.start(&settings(&[("work_mem", "7MB")])).unwrap();
         let work_mem =

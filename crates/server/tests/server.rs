@@ -11,7 +11,7 @@ use model::limits::Limits;
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::{Error, StopMode};
-use support::{Quiet, cache, processes_in, server, settings, template};
+use support::{cache, processes_in, server, settings, template};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -69,7 +69,7 @@ fn the_log_reports_events_unless_settings_disable_that() {
 
 #[test]
 fn clients_connect_by_both_transports() {
-    let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
     let server = cluster.start_within(&settings(&[]), &Limits::none(), Transport::Tcp).unwrap();
     let connection = server.connection(Transport::Tcp);
     let Endpoint::Tcp { host, port } = connection.endpoint else { panic!("not TCP") };
@@ -96,9 +96,9 @@ fn servers_never_run_as_root() {
 #[test]
 fn copies_start_equal_and_are_independent() {
     let template = template("18", 1);
-    let first = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let first = template.clone_cluster(&cache(), &host::NoProgress).unwrap().start(&settings(&[])).unwrap();
     first.session("pgdyno").unwrap().execute("truncate pgbench_accounts").unwrap();
-    let second = template.clone_cluster(&cache(), &Quiet).unwrap().start(&settings(&[])).unwrap();
+    let second = template.clone_cluster(&cache(), &host::NoProgress).unwrap().start(&settings(&[])).unwrap();
     let accounts: i64 =
         second.session("pgdyno").unwrap().query_one("select count(*) from pgbench_accounts").unwrap();
     assert_eq!(accounts, 100_000);
@@ -107,7 +107,7 @@ fn copies_start_equal_and_are_independent() {
 #[test]
 fn a_server_that_does_not_start_is_reported_with_its_own_message() {
     for version in VERSIONS {
-        let cluster = template(version, 1).clone_cluster(&cache(), &Quiet).unwrap();
+        let cluster = template(version, 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
         let home = cluster.data_directory().parent().unwrap().to_owned();
         let error = cluster.start(&settings(&[("shared_buffers", "many")])).unwrap_err();
         let message = error.to_string();
@@ -118,7 +118,7 @@ fn a_server_that_does_not_start_is_reported_with_its_own_message() {
 
 #[test]
 fn a_setting_that_pgdyno_needs_is_refused_before_anything_starts() {
-    let cluster = template("18", 1).clone_cluster(&cache(), &Quiet).unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
     let error = cluster.start(&settings(&[("port", "5432")])).unwrap_err();
     assert!(matches!(error, Error::Setting { .. }), "{error}");
 }

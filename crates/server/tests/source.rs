@@ -14,7 +14,7 @@ use model::record::Commit;
 use model::server::{Build, BuildSystem};
 use server::{BuildRecord, Cluster, Error, StopMode};
 use support::fake_source::{FakeSource, compiled, names};
-use support::{Quiet, as_child, role, settings};
+use support::{as_child, role, settings};
 
 const FIRST_BUILD: [&str; 4] = ["compile main", "compile other", "configure", "install"];
 /// The same with the stored results of `configure`.
@@ -38,7 +38,11 @@ fn a_source_is_built_once_and_its_server_runs_like_any_other() {
     assert_eq!(server::installed(&fake.cache).unwrap(), std::slice::from_ref(&installation));
     assert_eq!(server::find(&fake.cache, installation.identity()).unwrap().as_ref(), Some(&installation));
     let named = |name: &str| {
-        server::installation(&fake.cache, &model::server::Source::Installed(name.to_owned()), &Quiet)
+        server::installation(
+            &fake.cache,
+            &model::server::Source::Installed(name.to_owned()),
+            &host::NoProgress,
+        )
     };
     assert_eq!(named(installation.identity()).unwrap(), installation);
     let unknown = named("18.6-src-000000000000").unwrap_err();
@@ -398,7 +402,7 @@ fn builder() {
         patches: vec![],
         sorted_functions: false,
     };
-    match server::installation(&cache, &model::server::Source::Build(build), &Quiet) {
+    match server::installation(&cache, &model::server::Source::Build(build), &host::NoProgress) {
         Ok(installation) => println!("\nBUILT {}", installation.identity()),
         Err(error) => println!("\nREFUSED {error}"),
     }

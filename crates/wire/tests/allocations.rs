@@ -5,7 +5,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::Cluster;
@@ -41,16 +41,10 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 #[test]
 fn executing_prepared_statements_does_not_allocate() {
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, "18", &Quiet).unwrap();
+    let installation = server::install(&cache, "18", &NoProgress).unwrap();
     let server = Cluster::empty(&cache, &installation, &[]).unwrap().start(&BTreeMap::new()).unwrap();
     let Endpoint::Unix { directory, port } = server.endpoint(Transport::Unix) else { panic!("not a socket") };
     let params = ConnectParams::new(directory, port, server::USER, "postgres", None);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::metrics::{Condition, GROUPS, Metric};
 use model::waits::{SessionKind, Waits};
@@ -18,17 +18,11 @@ use crate::{Reading, Source, Value, now};
 const MAJORS: [&str; 10] = ["9.6", "10", "11", "12", "13", "14", "15", "16", "17", "18"];
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 /// A server with the tables of `pgbench` at scale 1, everything timed, and no autovacuum.
 fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, version, &Quiet).unwrap();
-    let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
+    let installation = server::install(&cache, version, &NoProgress).unwrap();
+    let template = server::template(&cache, &installation, &[], &1.into(), None, &NoProgress).unwrap();
     let mut all =
         BTreeMap::from([("autovacuum", "off"), ("track_io_timing", "on"), ("max_connections", "100")]);
     if number(version) >= 14 {
@@ -37,7 +31,7 @@ fn server(version: &str, settings: &[(&str, &str)]) -> Server {
     all.extend(settings.iter().copied());
     let all = all.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     // Roles created by the tests connect, too.
-    let cluster = template.clone_cluster(&cache, &Quiet).unwrap().with_rules("local all all trust\n");
+    let cluster = template.clone_cluster(&cache, &NoProgress).unwrap().with_rules("local all all trust\n");
     cluster.start(&all).unwrap()
 }
 

@@ -10,7 +10,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use bundles::{Bundles, cell, record, ten_minutes, with_validity};
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::record::{Status, TrialRecord};
 use model::workload::Transport;
@@ -21,12 +21,6 @@ use wire::blocking::Session;
 const MAJORS: [&str; 2] = ["9.6", "18"];
 const SCHEMA: &str = "pgdyno";
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 /// A server to publish to, and a store to publish.
 struct Fixture {
     server: Server,
@@ -36,7 +30,7 @@ struct Fixture {
 impl Fixture {
     fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let installation = server::install_newest(&cache, major, &Quiet).unwrap();
+        let installation = server::install_newest(&cache, major, &NoProgress).unwrap();
         let settings: BTreeMap<String, String> = [("fsync".to_owned(), "off".to_owned())].into();
         let cluster = server::Cluster::empty(&cache, &installation, &[]).unwrap();
         let server = cluster.with_rules("local all all trust\n").start(&settings).unwrap();

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use server::Server;
@@ -59,18 +59,12 @@ pub(crate) struct Bench {
     pub(crate) directory: TempDir,
 }
 
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
-
 impl Bench {
     /// Starts a server that has the standard tables at scale 1 and logs every statement.
     pub(crate) fn new(major: &str) -> Self {
         let cache = Cache::open().unwrap();
-        let installation = server::install(&cache, major, &Quiet).unwrap();
-        let template = server::template(&cache, &installation, &[], &1.into(), None, &Quiet).unwrap();
+        let installation = server::install(&cache, major, &NoProgress).unwrap();
+        let template = server::template(&cache, &installation, &[], &1.into(), None, &NoProgress).unwrap();
         let settings = [
             ("log_statement", "all"),
             ("log_line_prefix", "<%c> "),
@@ -80,7 +74,7 @@ impl Bench {
         ];
         let settings: BTreeMap<String, String> =
             settings.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        let server = template.clone_cluster(&cache, &Quiet).unwrap().start(&settings).unwrap();
+        let server = template.clone_cluster(&cache, &NoProgress).unwrap().start(&settings).unwrap();
         Self { server, directory: tempfile::tempdir().unwrap() }
     }
 

@@ -11,7 +11,7 @@ use model::server::{Build, Source};
 use server::{Error, Installation};
 use tempfile::TempDir;
 
-use super::{Quiet, installed};
+use super::installed;
 
 /// Version of the resulting server.
 pub(crate) const MAJOR: &str = "18";
@@ -99,7 +99,7 @@ impl FakeSource {
     }
 
     pub(crate) fn build_as(&self, build: Build) -> Result<Installation, Error> {
-        self.build_with(build, &Quiet)
+        self.build_with(build, &host::NoProgress)
     }
 
     pub(crate) fn build_with(&self, build: Build, progress: &dyn Progress) -> Result<Installation, Error> {

@@ -8,30 +8,27 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use server::{Installation, Server, Template};
-
-/// Ignores progress.
-pub(crate) struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
-}
 
 pub(crate) fn cache() -> Cache {
     Cache::open().unwrap()
 }
 
 pub(crate) fn installed(version: &str) -> Installation {
-    server::install(&cache(), version, &Quiet).unwrap()
+    server::install(&cache(), version, &NoProgress).unwrap()
 }
 
 pub(crate) fn template(version: &str, scale: u32) -> Template {
-    server::template(&cache(), &installed(version), &[], &scale.into(), None, &Quiet).unwrap()
+    server::template(&cache(), &installed(version), &[], &scale.into(), None, &NoProgress).unwrap()
 }
 
 pub(crate) fn server(version: &str, settings: &[(&str, &str)]) -> Server {
-    template(version, 1).clone_cluster(&cache(), &Quiet).unwrap().start(&self::settings(settings)).unwrap()
+    template(version, 1)
+        .clone_cluster(&cache(), &NoProgress)
+        .unwrap()
+        .start(&self::settings(settings))
+        .unwrap()
 }
 
 pub(crate) fn settings(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {

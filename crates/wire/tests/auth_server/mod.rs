@@ -6,7 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use host::{Cache, Progress};
+use host::{Cache, NoProgress};
 use model::message::Endpoint;
 use model::workload::Transport;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, IsCa, KeyPair};
@@ -228,15 +228,9 @@ fn write_file(cluster: &Cluster, name: &str, content: &[u8]) {
 
 fn cluster(major: &str) -> Cluster {
     let cache = Cache::open().unwrap();
-    let installation = server::install(&cache, major, &Quiet).unwrap();
-    server::template(&cache, &installation, &[], &1.into(), None, &Quiet)
+    let installation = server::install(&cache, major, &NoProgress).unwrap();
+    server::template(&cache, &installation, &[], &1.into(), None, &NoProgress)
         .unwrap()
-        .clone_cluster(&cache, &Quiet)
+        .clone_cluster(&cache, &NoProgress)
         .unwrap()
-}
-
-struct Quiet;
-
-impl Progress for Quiet {
-    fn step(&self, _: &str, _: u64, _: Option<u64>) {}
 }
