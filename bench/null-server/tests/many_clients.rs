@@ -44,7 +44,7 @@ struct Counted {
 impl Observer for Counted {
     fn connected(&mut self, _took: Duration, _others: &[i32]) {}
 
-    fn started(&mut self, _: ClockReading) {}
+    fn started(&mut self, _: ClockReading, _: Duration) {}
 
     fn interval(&mut self, record: &Record) {
         self.transactions += record.scripts[0].moments.count;

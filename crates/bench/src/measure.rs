@@ -168,7 +168,7 @@ impl Observer for Recorder<'_, '_> {
         self.live.connected(took);
     }
 
-    fn started(&mut self, at: ClockReading) {
+    fn started(&mut self, at: ClockReading, _: Duration) {
         self.started = Timestamp::from_microsecond(at.unix_us).ok();
         if let (Some(log), Some(started)) = (&mut self.log, self.started) {
             let outcome = log.start(started);

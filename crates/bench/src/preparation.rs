@@ -79,7 +79,7 @@ struct Messages<'a> {
 impl Observer for Messages<'_> {
     fn connected(&mut self, _: Duration, _: &[i32]) {}
 
-    fn started(&mut self, _: ClockReading) {}
+    fn started(&mut self, _: ClockReading, _: Duration) {}
 
     fn interval(&mut self, _: &Record) {}
 

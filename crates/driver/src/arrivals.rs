@@ -1,5 +1,6 @@
 //! Intended starts of transactions.
 
+use std::mem;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -89,6 +90,10 @@ impl SharedSlots {
 pub(crate) struct Slots {
     source: Source,
     random: RandomState,
+    /// Arrivals of other hosts before the next own one.
+    skipped: u32,
+    /// The same after that.
+    of_others: u32,
 }
 
 enum Source {
@@ -130,12 +135,26 @@ impl Slots {
                 Source::Rate { stages: stages.collect(), stage: 0, into_s: 0.0, spacing: rate.spacing }
             }
         };
-        Self { source, random }
+        Self { source, random, skipped: 0, of_others: 0 }
     }
 
-    /// The next intended start; None if no further one is planned.
+    /// Leaves this many arrivals to other hosts before the first, and between any two.
+    pub(crate) fn sharing(self, (before, between): (u32, u32)) -> Self {
+        Self { skipped: before, of_others: between, ..self }
+    }
+
+    /// The next intended start on this host; None if no further one is planned.
     #[inline]
     pub(crate) fn next_ns(&mut self) -> Option<u64> {
+        for _ in 0..mem::replace(&mut self.skipped, self.of_others) {
+            self.next_of_all_ns()?;
+        }
+        self.next_of_all_ns()
+    }
+
+    /// The next intended start on any host.
+    #[inline]
+    fn next_of_all_ns(&mut self) -> Option<u64> {
         match &mut self.source {
             Source::Closed => None,
             Source::Given { times, next } => {
@@ -204,6 +223,7 @@ fn time_for(needed: f64, rate: f64, slope: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use model::part::Part;
     use script::Seeds;
 
     use super::*;
@@ -255,6 +275,26 @@ mod tests {
         let last = std::iter::from_fn(|| slots.next_ns()).nth(9_999).unwrap();
         // 10,000 in 10 s, with a standard deviation of 1 %.
         assert!((last as f64 / 10e9 - 1.0).abs() < 0.04, "{last}");
+    }
+
+    #[test]
+    fn hosts_take_turns_in_one_schedule() {
+        let starts = |slots: &mut Slots| std::iter::from_fn(|| slots.next_ns()).take(300).collect::<Vec<_>>();
+        for spacing in [Spacing::Poisson, Spacing::Uniform] {
+            let arrivals = Arrivals::Rate(Rate::constant(1000.0, spacing));
+            let whole = starts(&mut slots(&arrivals));
+            for hosts in [1, 3] {
+                for part in Part::all(hosts) {
+                    let own = starts(&mut slots(&arrivals).sharing(part.arrivals_of_others(8)));
+                    let expected = whole.iter().skip(part.host as usize).step_by(hosts as usize);
+                    assert!(own.iter().zip(expected.clone()).all(|(own, of_whole)| own == of_whole));
+                    assert!(expected.count() >= 100 && own.len() == 300);
+                }
+            }
+        }
+        let given = Arrivals::Given([1, 2, 3, 4].map(Duration::from_nanos).into());
+        let second = Part { host: 1, hosts: 3 };
+        assert_eq!(starts(&mut slots(&given).sharing(second.arrivals_of_others(3))), [2]);
     }
 
     #[test]

@@ -8,6 +8,11 @@ pub(crate) fn now_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic))
 }
 
+/// CLOCK_MONOTONIC, in microseconds.
+pub(crate) fn now_us() -> i64 {
+    (now_ns() / 1_000) as i64
+}
+
 /// CPU time of this process so far, user and system, in microseconds.
 pub(crate) fn process_cpu_us() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)) / 1_000

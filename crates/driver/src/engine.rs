@@ -4,7 +4,7 @@ use std::mem;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
@@ -15,6 +15,7 @@ use script::RandomState;
 use crate::arrivals::{SharedSlots, Slots};
 use crate::clock;
 use crate::connect::Server;
+use crate::control::Control;
 use crate::error::LoadError;
 use crate::event::Event;
 use crate::intervals::Intervals;
@@ -29,65 +30,14 @@ use crate::stop::Stop;
 use crate::turns::{RunningSlice, Turn};
 use crate::worker::Worker;
 
-/// The control of a load.
-pub struct Control {
-    sender: Sender<Event>,
-    events: Receiver<Event>,
-}
-
-/// Stops a load, or begins and ends its slices, from any thread.
-#[derive(Clone)]
-pub struct Stopper(Sender<Event>);
-
-impl Default for Control {
-    fn default() -> Self {
-        let (sender, events) = channel();
-        Self { sender, events }
-    }
-}
-
-impl Control {
-    /// A handle that stops the load; stopped before its start, the load does not begin.
-    pub fn stopper(&self) -> Stopper {
-        Stopper(self.sender.clone())
-    }
-}
-
-impl Stopper {
-    /// Ends the load: no further transaction begins, and those in flight complete.
-    pub fn stop(&self) {
-        // Fails only if the load has already ended.
-        let _ = self.0.send(Event::Stop);
-    }
-
-    /// Aborts the clients of a stopped load that still have transactions in flight.
-    pub fn abort(&self) {
-        let _ = self.0.send(Event::Abort);
-    }
-
-    /// Begins a slice of a load in slices, after its start and after the end of the last slice.
-    pub fn resume(&self) {
-        let _ = self.0.send(Event::Resume);
-    }
-
-    /// Ends the slice: no further transaction begins, and those in flight complete.
-    pub fn pause(&self) {
-        let _ = self.0.send(Event::Pause);
-    }
-
-    /// Makes [`run`] return an error at once.
-    pub(crate) fn abandon(&self, error: LoadError) {
-        let _ = self.0.send(Event::Abandon(error));
-    }
-}
-
 /// Runs a load to its end and notifies the observer.
 ///
 /// # Errors
 /// The load cannot be run or cannot continue. Its threads may then keep running until the process ends.
 pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<Outcome, LoadError> {
     check(&load)?;
-    limits::raise_file_limit(load.clients(), load.threads)?;
+    let threads = load.own_threads();
+    limits::raise_file_limit(load.clients(), threads.len() as u32)?;
     let program = Arc::new(Program::new(&load)?);
     let mut random = RandomState::from_seed(clock::now_ns());
     let random_below = |bound: usize| random.range_i64(0, bound as i64 - 1) as usize;
@@ -104,21 +54,23 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         observer,
         workers: Vec::new(),
         stop: Arc::new(Stop::default()),
-        intervals: Intervals::new(load.threads as usize),
+        intervals: Intervals::new(threads.len()),
         progress: Progress::default(),
         intended,
         engine_used: None,
         background: Vec::new(),
         window_start_ns: schedule.window_start_ns(),
         window_end_ns: 0,
+        start_at_ns: None,
         start_ns: None,
         slice: None,
         in_slices: load.slice_guard.is_some(),
+        awaits_start: load.awaits_start,
         is_open_loop: load.main.arrivals.is_open(),
     };
     let connect_from_ns = clock::now_ns();
     let slots = Arc::new(slots(&load)?);
-    for (thread, clients) in distribute_clients(&load).into_iter().enumerate() {
+    for (thread, clients) in distribute_clients(&program, threads.len()).into_iter().enumerate() {
         let (start_sender, start) = channel();
         let (turn_sender, turns) = channel();
         let (spare_sender, spare) = channel();
@@ -131,7 +83,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
             drained: false,
             spare: spare_sender,
         });
-        let Some(mut seeds) = load.seeds.threads.get(thread).cloned() else {
+        let Some(mut seeds) = load.seeds.threads.get(threads.start as usize + thread).cloned() else {
             return Err(too_few_seeds());
         };
         // Pauses have a random state of their own, so that scripts draw the same numbers as in pgbench.
@@ -159,15 +111,21 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
     engine.run(connect_from_ns, &load)
 }
 
-/// The intended starts of each group.
+/// The intended starts of each group, on this host of one schedule for all.
 fn slots(load: &Load) -> Result<SharedSlots, LoadError> {
     let mut random = load.seeds.threads.first().ok_or_else(too_few_seeds)?.throttle.clone();
     let groups = load.groups().map(|group| {
         // Background workloads have a random state of their own, too.
         let theirs = RandomState::from_seed(random.clone().next_u64());
         Slots::new(&group.arrivals, mem::replace(&mut random, theirs))
+            .sharing(load.part.arrivals_of_others(group.clients))
     });
-    Ok(SharedSlots::new(groups.collect(), load.threads as usize))
+    Ok(SharedSlots::new(groups.collect(), load.own_threads().len()))
+}
+
+/// Threads and stoppers hold senders: without any, no further event can arrive.
+fn no_report() -> LoadError {
+    LoadError::Internal("all threads ended without a report".to_owned())
 }
 
 fn too_few_seeds() -> LoadError {
@@ -180,7 +138,8 @@ fn check(load: &Load) -> Result<(), LoadError> {
     match load {
         _ if load.groups().any(|group| group.clients == 0) => invalid("a group has no clients"),
         Load { threads: 0, .. } => invalid("there are no threads"),
-        Load { threads, .. } if *threads > clients => invalid("there are more threads than clients"),
+        _ if load.part.clients(load.main.clients).is_empty() => invalid("there are more hosts than clients"),
+        _ if load.own_threads().len() > clients as usize => invalid("there are more threads than clients"),
         Load { length: Some(Duration::ZERO), .. } => invalid("the measured window is empty"),
         Load { length: None, .. } if load.groups().any(|group| group.transactions.is_none()) => {
             invalid("it has neither a duration nor a number of transactions")
@@ -189,7 +148,7 @@ fn check(load: &Load) -> Result<(), LoadError> {
         _ if load.groups().any(|group| group.scripts.iter().all(|script| script.weight == 0)) => {
             invalid("no script has a weight above 0")
         }
-        Load { seeds, .. } if seeds.clients.len() < clients as usize => {
+        Load { seeds, .. } if seeds.clients.len() < load.clients_of_all_hosts() as usize => {
             invalid("there are fewer seeds than clients")
         }
         _ => Ok(()),
@@ -197,12 +156,12 @@ fn check(load: &Load) -> Result<(), LoadError> {
 }
 
 /// Distributes the clients over the threads: the numbers of each thread's clients, by group.
-fn distribute_clients(load: &Load) -> Vec<Vec<Range<u32>>> {
-    let mut threads = vec![Vec::new(); load.threads as usize];
-    let mut first = 0;
-    for group in load.groups() {
+fn distribute_clients(program: &Program, threads: usize) -> Vec<Vec<Range<u32>>> {
+    let mut threads = vec![Vec::new(); threads];
+    for group in &program.groups {
         // The first group as in pgbench; the others beginning with the threads that have the fewest.
-        let mut left = group.clients;
+        let Range { start: mut first, end } = group.numbers;
+        let mut left = end - first;
         let mut order: Vec<usize> = (0..threads.len()).collect();
         let count = |clients: &[Range<u32>]| clients.iter().map(ExactSizeIterator::len).sum::<usize>();
         order.sort_by_key(|thread| count(&threads[*thread]));
@@ -263,11 +222,14 @@ struct Engine<'a> {
     background: Vec<i32>,
     window_start_ns: u64,
     window_end_ns: u64,
+    /// The instant at which a load that awaits its start is to begin, once known.
+    start_at_ns: Option<u64>,
     /// Start of the load, once it has started.
     start_ns: Option<u64>,
     /// The slice whose transactions may be running.
     slice: Option<RunningSlice>,
     in_slices: bool,
+    awaits_start: bool,
     is_open_loop: bool,
 }
 
@@ -300,15 +262,27 @@ impl Engine<'_> {
         }
         self.observer.connected(Duration::from_nanos(clock::now_ns() - connect_from_ns), &self.background);
 
+        let start = if load.awaits_start { self.await_start()? } else { Some(clock::now_ns()) };
+        let Some(origin_ns) = start else {
+            self.workers.clear();
+            while self.progress.closed < threads {
+                self.next_event()?;
+            }
+            return Ok(self.outcome(0, 0, u64::from(load.clients())));
+        };
         let cpu_from_us = clock::process_cpu_us();
-        let origin_ns = clock::now_ns();
-        let started = ClockReading { monotonic_us: (origin_ns / 1_000) as i64, unix_us: clock::unix_us() };
+        // Before its threads know: they may take this one's CPU.
+        let late = Duration::from_nanos(clock::now_ns().saturating_sub(origin_ns));
+        let started = ClockReading {
+            monotonic_us: (origin_ns / 1_000) as i64,
+            unix_us: clock::unix_us() - late.as_micros() as i64,
+        };
         for worker in &self.workers {
             // A thread that has ended reports the reason by an event.
             let _ = worker.start.send(origin_ns);
         }
         self.start_ns = Some(origin_ns);
-        self.observer.started(started);
+        self.observer.started(started, late);
         while self.progress.drained < threads {
             self.next_event()?;
         }
@@ -319,6 +293,26 @@ impl Engine<'_> {
         }
         let connections = u64::from(load.clients()) + self.progress.reconnected;
         Ok(self.outcome(elapsed_ns, cpu_us, connections))
+    }
+
+    /// Waits for the instant at which the load is to begin, which it returns; None if the load is stopped before.
+    fn await_start(&mut self) -> Result<Option<u64>, LoadError> {
+        while !self.stop.is_requested() {
+            let Some(at_ns) = self.start_at_ns else {
+                self.next_event()?;
+                continue;
+            };
+            let left_ns = at_ns.saturating_sub(clock::now_ns());
+            if left_ns == 0 {
+                return Ok(Some(at_ns));
+            }
+            match self.events.recv_timeout(Duration::from_nanos(left_ns)) {
+                Ok(event) => self.handle(event)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Err(no_report()),
+            }
+        }
+        Ok(None)
     }
 
     fn outcome(&mut self, elapsed_ns: u64, cpu_us: u64, connections: u64) -> Outcome {
@@ -338,9 +332,12 @@ impl Engine<'_> {
 
     /// Waits for the next event and handles it.
     fn next_event(&mut self) -> Result<(), LoadError> {
-        // Threads and stoppers hold senders: without any, no further event can arrive.
-        let closed = || LoadError::Internal("all threads ended without a report".to_owned());
-        match self.events.recv().map_err(|_| closed())? {
+        let event = self.events.recv().map_err(|_| no_report())?;
+        self.handle(event)
+    }
+
+    fn handle(&mut self, event: Event) -> Result<(), LoadError> {
+        match event {
             Event::Abandon(error) | Event::Failed(error) => return Err(error),
             event @ (Event::Stop | Event::Abort) => {
                 match event {
@@ -356,6 +353,7 @@ impl Engine<'_> {
             }
             Event::Resume => self.resume()?,
             Event::Pause => self.pause(),
+            Event::Start { at_ns } => self.start_at(at_ns)?,
             Event::SliceEnded { thread, counts } => {
                 if let Some(slice) = &mut self.slice {
                     slice.add(&counts);
@@ -390,6 +388,20 @@ impl Engine<'_> {
             }
             Event::Closed => self.progress.closed += 1,
         }
+        Ok(())
+    }
+
+    /// Sets the instant at which the load is to begin.
+    fn start_at(&mut self, at_ns: u64) -> Result<(), LoadError> {
+        // The request may cross a stop.
+        if self.stop.is_requested() {
+            return Ok(());
+        }
+        if !self.awaits_start || self.start_at_ns.is_some() {
+            let problem = "a start of a load that begins by itself, or has one already";
+            return Err(LoadError::Request(problem.to_owned()));
+        }
+        self.start_at_ns = Some(at_ns);
         Ok(())
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Event {
     Resume,
     /// End the slice.
     Pause,
+    /// Begin the load at this time, CLOCK_MONOTONIC.
+    Start { at_ns: u64 },
     /// The transactions of a thread's slice have ended.
     SliceEnded { thread: usize, counts: SliceCounts },
     /// End the load at once with an error, without an outcome.

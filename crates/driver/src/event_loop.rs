@@ -205,7 +205,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
         // Of the measured clients.
         let program = self.program;
         if let Some(group) = program.groups.first() {
-            let from_ns = self.slots_from_ns.saturating_add(group.begin_ns(group.numbers.start));
+            let from_ns = self.slots_from_ns.saturating_add(group.first_begin_ns());
             while let Some(slot_ns) = self.slots.next_ns(0) {
                 let intended_ns = from_ns.saturating_add(slot_ns);
                 if intended_ns >= end_ns {

@@ -12,6 +12,7 @@ mod arrivals;
 mod client;
 mod clock;
 mod connect;
+mod control;
 mod engine;
 mod error;
 mod event;
@@ -39,7 +40,8 @@ mod worker;
 
 pub use arrivals::{Arrivals, Rate, Spacing, Stage};
 pub use connect::connect_params;
-pub use engine::{Control, Stopper, run};
+pub use control::{Control, Stopper};
+pub use engine::run;
 pub use error::{DriverError, LoadError};
 pub use io::try_uring;
 pub use limits::check_file_limit;

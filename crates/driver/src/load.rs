@@ -1,16 +1,18 @@
 //! A load to run, built by `serve` from a runner's message, or from a command line.
 
 use std::iter;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::part::Part;
 use model::workload::Protocol;
 use script::{Script, Seeds, Slot, Variables};
 use wire::ConnectParams;
 
 use crate::arrivals::Arrivals;
 
-/// A load to run: its connection, clients and length.
+/// A load to run: its connection, clients and length. Of a load on several hosts, groups, threads and seeds are those of all.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// Connection parameters.
@@ -49,6 +51,10 @@ pub struct Load {
     pub engine: Engine,
     /// If the load runs in slices ([`Slices`](model::message::Slices)), their guard.
     pub slice_guard: Option<Duration>,
+    /// The part of the load that this process runs.
+    pub part: Part,
+    /// Whether it begins at the instant of [`Stopper::start_at`](crate::Stopper::start_at), not when all clients are connected.
+    pub awaits_start: bool,
 }
 
 impl Load {
@@ -74,6 +80,8 @@ impl Load {
             verbosity: Verbosity::default(),
             engine: Engine::Auto,
             slice_guard: None,
+            part: Part::WHOLE,
+            awaits_start: false,
         }
     }
 
@@ -82,9 +90,19 @@ impl Load {
         iter::once(&self.main).chain(&self.background)
     }
 
-    /// Number of clients of all groups.
+    /// Number of clients of all groups that this process runs.
     pub fn clients(&self) -> u32 {
+        self.groups().map(|group| self.part.clients(group.clients).len() as u32).sum()
+    }
+
+    /// Number of clients of all groups on all hosts.
+    pub(crate) fn clients_of_all_hosts(&self) -> u32 {
         self.groups().map(|group| group.clients).sum()
+    }
+
+    /// The threads that this process runs.
+    pub(crate) fn own_threads(&self) -> Range<u32> {
+        self.part.threads(self.threads)
     }
 }
 

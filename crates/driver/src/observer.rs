@@ -12,8 +12,8 @@ pub trait Observer {
     /// All clients are connected, after this time; `background`: process ids of the backends of clients outside the
     /// main group.
     fn connected(&mut self, took: Duration, background: &[i32]);
-    /// The load begins.
-    fn started(&mut self, at: ClockReading);
+    /// The load begins: its times count from `at`, and its threads get to know this much later.
+    fn started(&mut self, at: ClockReading, late: Duration);
     /// An interval has ended; the end of the load or of a phase cuts the last one short.
     fn interval(&mut self, record: &Record);
     /// A slice of a load in slices has ended.

@@ -26,8 +26,10 @@ pub(crate) struct Program {
 
 /// The clients of one group.
 pub(crate) struct Clients {
-    /// Their numbers in the whole load.
+    /// Their numbers in the whole load: those of this host's part.
     pub(crate) numbers: Range<u32>,
+    /// Number of the group's first client in the whole load, which another host may run.
+    first: u32,
     /// Numbers of their scripts.
     pub(crate) scripts: Range<usize>,
     /// Sum of the weights.
@@ -153,9 +155,10 @@ impl Program {
                 let compiled = program.compile(script)?;
                 program.scripts.push(compiled);
             }
-            let numbers = first..first + group.clients;
-            first = numbers.end;
-            program.groups.push(Clients::new(group, numbers, from..program.scripts.len()));
+            let part = load.part.clients(group.clients);
+            let numbers = first + part.start..first + part.end;
+            program.groups.push(Clients::new(group, first, numbers, from..program.scripts.len()));
+            first += group.clients;
         }
         Ok(program)
     }
@@ -215,10 +218,11 @@ impl Program {
 }
 
 impl Clients {
-    fn new(group: &Group, numbers: Range<u32>, scripts: Range<usize>) -> Self {
+    fn new(group: &Group, first: u32, numbers: Range<u32>, scripts: Range<usize>) -> Self {
         let ns = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         Self {
             numbers,
+            first,
             scripts,
             total_weight: group.scripts.iter().map(|script| script.weight).sum(),
             arrivals: group.arrivals.clone(),
@@ -238,15 +242,20 @@ impl Clients {
         let mut variables = self.variables.clone();
         if let Some(slot) = self.client_id {
             // A number always fits.
-            let _ = variables.set(slot, script::Value::Int(i64::from(number - self.numbers.start)));
+            let _ = variables.set(slot, script::Value::Int(i64::from(number - self.first)));
         }
         variables
     }
 
     /// Start of the client with this number, in nanoseconds after the load's start.
     pub(crate) fn begin_ns(&self, number: u32) -> u64 {
-        let index = u64::from(number - self.numbers.start);
+        let index = u64::from(number - self.first);
         self.start_ns.saturating_add(self.stagger_ns.saturating_mul(index))
+    }
+
+    /// Start of the group's first client on any host, from which on its transactions arrive.
+    pub(crate) fn first_begin_ns(&self) -> u64 {
+        self.begin_ns(self.first)
     }
 }
 

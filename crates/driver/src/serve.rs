@@ -2,18 +2,21 @@
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::process::ExitCode;
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use model::message::{self, Reply, Request, Slice, VERSION};
+use model::part::Part;
 use model::record::ClockReading;
 use model::workload::{BackgroundWorkload, Workload};
 use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{EvalError, Names, Script, Seeds, Value, Variables};
 
 use crate::arrivals::{Arrivals, Rate, Spacing};
+use crate::clock;
 use crate::connect::connect_params;
-use crate::engine::{Control, Stopper, run};
+use crate::control::{Control, Stopper};
+use crate::engine::run;
 use crate::error::LoadError;
 use crate::load::{ErrorPolicy, Group, Load, WeightedScript};
 use crate::observer::{DriverMessage, Observer};
@@ -53,11 +56,16 @@ impl From<ServeOutcome> for ExitCode {
 /// Reads a load from `input`, runs it, and reports on `output`, in the messages of `model::message`.
 ///
 /// A driver process does nothing else: when this returns, threads may still be running, which end with the process. It
-/// returns at once when `input` or `output` is closed from the other side.
-pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> ServeOutcome {
-    let mut replies = Replies::new(output);
-    let ended = match run_load(input, &mut replies) {
-        Ok(outcome) => replies.write(&outcome).map(|()| ServeOutcome::Finished),
+/// returns at once when `input` or `output` is closed from the other side. After a part of a load it returns only then, so that
+/// its clock can be read once more.
+pub fn serve(input: impl Read + Send + 'static, output: impl Write + Send + 'static) -> ServeOutcome {
+    let replies = Replies::new(output);
+    let ended = match run_load(input, &replies) {
+        Ok(EndedLoad { outcome, clock_reader }) => replies.write(&outcome).map(|()| {
+            // It has reported a panic itself.
+            let _ = clock_reader.map(JoinHandle::join);
+            ServeOutcome::Finished
+        }),
         Err(LoadError::RunnerExited) => Ok(ServeOutcome::Abandoned),
         Err(error) => {
             let failed = Reply::Failed { message: error.to_string(), outage: error.outage() };
@@ -67,15 +75,26 @@ pub fn serve(input: impl Read + Send + 'static, output: impl Write) -> ServeOutc
     ended.unwrap_or(ServeOutcome::Abandoned)
 }
 
-fn run_load(
+/// A load that has ended.
+struct EndedLoad {
+    outcome: Reply,
+    /// The thread that reads requests to their end, if the clock may still be asked for.
+    clock_reader: Option<JoinHandle<()>>,
+}
+
+fn run_load<W: Write + Send + 'static>(
     input: impl Read + Send + 'static,
-    replies: &mut Replies<impl Write>,
-) -> Result<Reply, LoadError> {
+    replies: &Replies<W>,
+) -> Result<EndedLoad, LoadError> {
     replies.write(&Reply::Hello { version: VERSION }).map_err(|_| LoadError::RunnerExited)?;
     let mut requests = BufReader::new(input).lines();
     let load = match next_request(&mut requests)? {
         Request::Run(load) => load,
-        Request::Stop | Request::Resume | Request::Pause => {
+        Request::Stop
+        | Request::Resume
+        | Request::Pause
+        | Request::ReadClock { .. }
+        | Request::Start { .. } => {
             return Err(LoadError::Request("something else was requested before a load".to_owned()));
         }
     };
@@ -83,18 +102,21 @@ fn run_load(
         pin_to_cpus(cpus)?;
     }
     let names = background(&load.workload).map(|background| background.workload.name().to_owned()).collect();
+    let is_part = load.part.is_some();
     let load = load_from_message(&load)?;
     let control = Control::default();
     let stopper = control.stopper();
-    thread::Builder::new()
+    let of_requests = replies.clone();
+    let reader = thread::Builder::new()
         .name("requests".to_owned())
-        .spawn(move || handle_requests(requests, &stopper))
+        .spawn(move || handle_requests(requests, &of_requests, &stopper))
         .map_err(LoadError::Thread)?;
     let summary = Summary::new(&load, names)?;
     let mut observer = ReplyObserver { stopper: control.stopper(), replies, summary };
     let outcome = run(load, control, &mut observer)?;
     let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
-    Ok(Reply::Finished(Box::new(observer.summary.outcome(&outcome, other_commits))))
+    let outcome = Reply::Finished(Box::new(observer.summary.outcome(&outcome, other_commits)));
+    Ok(EndedLoad { outcome, clock_reader: is_part.then_some(reader) })
 }
 
 fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError> {
@@ -104,9 +126,17 @@ fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError
     }
 }
 
-fn handle_requests(mut requests: Lines<impl BufRead>, stopper: &Stopper) {
+fn handle_requests<W: Write>(mut requests: Lines<impl BufRead>, replies: &Replies<W>, stopper: &Stopper) {
     loop {
         match next_request(&mut requests) {
+            Ok(Request::ReadClock { number }) => {
+                if replies.write_clock(number, clock::now_us()).is_err() {
+                    return stopper.abandon(LoadError::RunnerExited);
+                }
+            }
+            Ok(Request::Start { at_us }) => {
+                stopper.start_at(u64::try_from(at_us).unwrap_or(0).saturating_mul(1_000))
+            }
             Ok(Request::Stop) => stopper.stop(),
             Ok(Request::Resume) => stopper.resume(),
             Ok(Request::Pause) => stopper.pause(),
@@ -132,7 +162,17 @@ fn pin_to_cpus(cpus: &[u32]) -> Result<(), LoadError> {
 /// The load that a runner requests.
 fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     let clients = background(&load.workload).map(|background| background.clients).sum::<u32>() + load.clients;
-    let seeds = Seeds::draw(load.seed, clients as usize, load.threads as usize, false);
+    let part = load.part.unwrap_or(Part::WHOLE);
+    if part.host >= part.hosts {
+        let problem = format!("a load on {} hosts has no part {}", part.hosts, part.host);
+        return Err(LoadError::Request(problem));
+    }
+    if load.part.is_some() && part.hosts > load.clients {
+        return Err(LoadError::Invalid(format!("{} hosts can't share {} clients", part.hosts, load.clients)));
+    }
+    // Each host has at least one thread.
+    let threads = load.threads.max(part.hosts);
+    let seeds = Seeds::draw(load.seed, clients as usize, threads as usize, false);
     let known = [
         ("scale", Some(i64::from(load.scale))),
         ("random_seed", Some(load.seed as i64)),
@@ -171,6 +211,8 @@ fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
         interval: Duration::from_micros(load.interval_us),
         drain: Some(DRAIN_TIMEOUT),
         errors,
+        part,
+        awaits_start: load.part.is_some(),
         ..Load::new(connection, main, seeds)
     })
 }
@@ -241,7 +283,7 @@ fn scripts(
 
 /// Observer that sends the events of a load as replies.
 struct ReplyObserver<'a, W: Write> {
-    replies: &'a mut Replies<W>,
+    replies: &'a Replies<W>,
     summary: Summary,
     stopper: Stopper,
 }
@@ -260,8 +302,8 @@ impl<W: Write> Observer for ReplyObserver<'_, W> {
         self.send(&Reply::Connected { connect_us, background: background.to_vec() });
     }
 
-    fn started(&mut self, at: ClockReading) {
-        self.send(&Reply::Started { at });
+    fn started(&mut self, at: ClockReading, late: Duration) {
+        self.send(&Reply::Started { at, late_us: late.as_micros() as u64 });
     }
 
     fn interval(&mut self, record: &Record) {

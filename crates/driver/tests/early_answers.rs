@@ -158,7 +158,7 @@ struct Nobody;
 
 impl Observer for Nobody {
     fn connected(&mut self, _took: Duration, _background: &[i32]) {}
-    fn started(&mut self, _: ClockReading) {}
+    fn started(&mut self, _: ClockReading, _: Duration) {}
     fn interval(&mut self, _: &Record) {}
     fn on_message(&mut self, _: &DriverMessage) {}
 }

@@ -55,7 +55,7 @@ struct Recorded {
 impl Observer for Recorded {
     fn connected(&mut self, _took: Duration, _background: &[i32]) {}
 
-    fn started(&mut self, _: ClockReading) {}
+    fn started(&mut self, _: ClockReading, _: Duration) {}
 
     fn interval(&mut self, record: &Record) {
         if record.phase == Phase::Drain {

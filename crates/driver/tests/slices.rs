@@ -356,7 +356,7 @@ struct Reports {
 impl Observer for Reports {
     fn connected(&mut self, _took: Duration, _background: &[i32]) {}
 
-    fn started(&mut self, _: ClockReading) {
+    fn started(&mut self, _: ClockReading, _: Duration) {
         self.started.send(()).unwrap();
     }
 

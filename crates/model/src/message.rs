@@ -9,6 +9,9 @@
 //! [`Request::Pause`] ends it; once the transactions in flight have ended, the driver replies `Paused`, and does nothing
 //! until the next `Resume`. A slice that the end of the load cuts short is reported before `Finished`: there is one
 //! `Paused` per `Resume`.
+//!
+//! A part of a load ([`Load::part`]) begins at the instant of its [`Request::Start`], which follows `Connected`. Its driver
+//! answers [`Request::ReadClock`] until its standard input ends, also after `Finished`.
 
 use std::fmt;
 
@@ -16,11 +19,12 @@ use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::outage::Outage;
+use crate::part::Part;
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 10;
+pub const VERSION: u32 = 11;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,9 +39,21 @@ pub enum Request {
     /// End the slice: start no further transactions, wait for those in flight, report `Paused`. Ignored if no slice
     /// runs, because it may cross the end of the load.
     Pause,
+    /// Report the driver's clock at once, as a [`Reply::Clock`] with this number.
+    ReadClock {
+        /// Number of the request.
+        number: u32,
+    },
+    /// Begin the part of a load at this instant: at once if it has passed, but with the times of all that follows as if it
+    /// had begun then.
+    Start {
+        /// The instant, by the driver's `CLOCK_MONOTONIC`, in microseconds.
+        at_us: i64,
+    },
 }
 
-/// A load: connection, workload, clients and duration.
+/// A load: connection, workload, clients and duration. Clients, threads and rate are those of the whole load, also if the
+/// driver runs a part of it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Load {
     /// Server, role and database to connect to.
@@ -66,6 +82,9 @@ pub struct Load {
     pub interval_us: u64,
     /// Runs the load in slices, until `Stop` or until clients with iterations have run them; none: in one piece.
     pub slices: Option<Slices>,
+    /// The part of the load that this driver runs, from a `Start` on; none: all of it, from the moment at which all clients
+    /// are connected.
+    pub part: Option<Part>,
 }
 
 /// How a load runs in slices.
@@ -148,10 +167,21 @@ pub enum Reply {
         /// Process ids of the backends that serve background workloads.
         background: Vec<i32>,
     },
-    /// The load starts now.
+    /// The load has started.
     Started {
-        /// The clocks at this moment.
+        /// The clocks at its start, which is the origin of all times after it.
         at: ClockReading,
+        /// Time from then until the driver began.
+        late_us: u64,
+    },
+    /// The driver's `CLOCK_MONOTONIC`, in microseconds, for [`Request::ReadClock`].
+    Clock {
+        /// Number of the request.
+        number: u32,
+        /// Time at which it was received.
+        received_us: i64,
+        /// Time at which this reply was sent.
+        sent_us: i64,
     },
     /// Results of the interval just past. Those that end in a pause between slices are reported after it.
     Interval(Interval),

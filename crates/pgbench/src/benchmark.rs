@@ -201,7 +201,7 @@ impl Observer for Recorder<'_> {
         self.connecting = took;
     }
 
-    fn started(&mut self, at: ClockReading) {
+    fn started(&mut self, at: ClockReading, _: Duration) {
         self.started_unix_us = at.unix_us;
     }
 

@@ -167,12 +167,12 @@ pub(crate) fn drive(
                 return result;
             }
             Ok(ProcessEvent::Reply(reply)) => match reply {
-                Reply::Hello { .. } => {}
+                Reply::Hello { .. } | Reply::Clock { .. } => {}
                 Reply::Connected { connect_us, background } => {
                     on_event(LoadEvent::Connected { background });
                     result.connect_us = connect_us;
                 }
-                Reply::Started { at } => {
+                Reply::Started { at, .. } => {
                     on_event(LoadEvent::Started(at));
                     result.started = Some(at);
                     if let Some(slices) = &slices {

@@ -77,8 +77,7 @@ impl<I: Io> EventLoop<'_, I> {
     /// Assigns the next intended start to a client, which waits for it.
     fn wait_for_slot(&mut self, at: usize, group: &Clients, now_ns: u64) -> Result<(), LoadError> {
         let end_ns = self.recorder()?.end_ns();
-        // Arrivals begin with the first client.
-        let from_ns = self.slots_from_ns.saturating_add(group.begin_ns(group.numbers.start));
+        let from_ns = self.slots_from_ns.saturating_add(group.first_begin_ns());
         let slots = self.clients[at].group as usize;
         loop {
             let Some(slot_ns) = self.slots.next_ns(slots) else {

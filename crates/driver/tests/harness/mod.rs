@@ -230,6 +230,7 @@ pub(crate) fn load(connection: Connection) -> Load {
         duration_us: 300_000,
         interval_us: 100_000,
         slices: None,
+        part: None,
     }
 }
 
@@ -314,6 +315,35 @@ impl Driver {
         }
     }
 
+    /// Its replies so far.
+    pub(crate) fn replies(&self) -> &[Reply] {
+        &self.replies
+    }
+
+    /// Reads its clock, in microseconds.
+    pub(crate) fn clock_us(&mut self) -> i64 {
+        let number = self.replies.len() as u32;
+        self.send(&Request::ReadClock { number });
+        loop {
+            match self.process.next(TIMEOUT).unwrap() {
+                ProcessEvent::Reply(Reply::Clock { number: read, received_us, sent_us }) => {
+                    assert_eq!(read, number);
+                    assert!(received_us <= sent_us, "{received_us} {sent_us}");
+                    return sent_us;
+                }
+                ProcessEvent::Reply(reply) => self.replies.push(reply),
+                other => panic!("{other:?} after {:?}", self.replies),
+            }
+        }
+    }
+
+    /// Receives replies to the end of a part of a load, whose process waits for the end of its input.
+    pub(crate) fn recorded_part(mut self) -> Recorded {
+        self.wait_for(|reply| matches!(reply, Reply::Finished(_)));
+        self.process.kill().unwrap();
+        self.recorded()
+    }
+
     /// Begins a slice of a load in slices.
     pub(crate) fn resume(&mut self) {
         self.process.resume().unwrap();
@@ -356,7 +386,7 @@ impl Driver {
     /// The start of its load, CLOCK_MONOTONIC in microseconds.
     pub(crate) fn origin_us(&self) -> i64 {
         let started = self.replies.iter().find_map(|reply| match reply {
-            Reply::Started { at } => Some(at.monotonic_us),
+            Reply::Started { at, .. } => Some(at.monotonic_us),
             _ => None,
         });
         started.expect("a start")
@@ -416,7 +446,7 @@ impl Recorded {
         warmup_transactions + window_transactions + drain_transactions
     }
 
-    fn check(&self) {
+    pub(crate) fn check(&self) {
         let sum = |phase: Phase| -> u64 {
             let of_phase = self.intervals.iter().filter(|interval| interval.phase == phase);
             of_phase.flat_map(|interval| &interval.scripts).map(|script| script.transactions).sum()

@@ -179,6 +179,7 @@ impl ActiveTrial<'_> {
             duration_us: cell.duration.us(),
             interval_us: INTERVAL_US,
             slices: self.context.side.map(|side| Slices { guard_us: side.guard_us() }),
+            part: None,
         }
     }
 

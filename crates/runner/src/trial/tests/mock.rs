@@ -153,6 +153,7 @@ impl Driver for MockDriver {
             Request::Stop => "stop load",
             Request::Resume => "resume load",
             Request::Pause => "pause load",
+            Request::ReadClock { .. } | Request::Start { .. } => "a request to a load host",
         };
         if self.0.step(step) { Ok(()) } else { Err(DriverError::Send(std::io::ErrorKind::BrokenPipe.into())) }
     }

@@ -234,7 +234,7 @@ pub(super) fn connected() -> DriverReply {
 }
 
 pub(super) fn started() -> DriverReply {
-    DriverReply::Reply(Reply::Started { at: collect::now() })
+    DriverReply::Reply(Reply::Started { at: collect::now(), late_us: 0 })
 }
 
 pub(super) fn interval() -> DriverReply {
