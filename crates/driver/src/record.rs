@@ -6,12 +6,7 @@ use hdrhistogram::Histogram;
 use model::message::Phase;
 
 use crate::error::LoadError;
-
-/// Largest recorded latency, in nanoseconds: one hour. Longer ones count as this.
-const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
-
-/// Significant decimal digits of a latency.
-const DIGITS: u8 = 3;
+use crate::histogram::latencies;
 
 /// The counts of one interval.
 #[derive(Clone, Debug)]
@@ -197,12 +192,6 @@ pub(crate) struct Shape {
     pub(crate) service: bool,
     /// Whether latencies count where the transactions were to start.
     pub(crate) is_open: bool,
-}
-
-/// An empty histogram of latencies.
-pub(crate) fn latencies() -> Result<Histogram<u64>, LoadError> {
-    Histogram::new_with_bounds(1, MAX_LATENCY_NS, DIGITS)
-        .map_err(|error| LoadError::Internal(format!("cannot make a histogram: {error}")))
 }
 
 impl Record {

@@ -160,7 +160,7 @@ fn pin_to_cpus(cpus: &[u32]) -> Result<(), LoadError> {
 }
 
 /// The load that a runner requests.
-fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
+pub(crate) fn load_from_message(load: &message::Load) -> Result<Load, LoadError> {
     let clients = background(&load.workload).map(|background| background.clients).sum::<u32>() + load.clients;
     let part = load.part.unwrap_or(Part::WHOLE);
     if part.host >= part.hosts {

@@ -2,18 +2,16 @@
 
 use std::ops::Range;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use model::message::{
-    BackgroundOutcome, Interval, Latency, Outcome, Phase, PhaseLatencies, ScriptInterval, TransactionSpan,
+    BackgroundOutcome, Interval, Outcome, Phase, PhaseLatencies, ScriptInterval, TransactionSpan,
 };
 
 use crate::error::LoadError;
+use crate::histogram::{Encoder, add, figures, latencies};
 use crate::load::Load;
 use crate::observer;
-use crate::record::{self, Intended, Record, ScriptRecord, latencies};
+use crate::record::{self, Intended, Record, ScriptRecord};
 
 /// Sums a load interval by interval, and converts the intervals to replies.
 pub(crate) struct Summary {
@@ -32,8 +30,7 @@ pub(crate) struct Summary {
     commits: u64,
     has_unreported_commits: bool,
     window: Histogram<u64>,
-    serializer: V2DeflateSerializer,
-    serialized: Vec<u8>,
+    encoder: Encoder,
 }
 
 /// Counts of a background group.
@@ -75,8 +72,7 @@ impl Summary {
             commits: 0,
             has_unreported_commits: false,
             window: latencies()?,
-            serializer: V2DeflateSerializer::new(),
-            serialized: Vec::new(),
+            encoder: Encoder::default(),
         })
     }
 
@@ -117,7 +113,7 @@ impl Summary {
                 transactions,
                 failed: Some(script.failures.sum()),
                 unfinished: script.unfinished(),
-                latencies: encoded(&mut self.serializer, &mut self.serialized, script, record.phase)?,
+                latencies: encoded(&mut self.encoder, script, record.phase)?,
             });
         }
         // After a stop, which threads notice one after the other, records overlap by the delay.
@@ -187,57 +183,20 @@ impl Background {
     }
 }
 
-fn add(sum: &mut Histogram<u64>, more: &Histogram<u64>) -> Result<(), LoadError> {
-    sum.add(more).map_err(|error| LoadError::Internal(format!("cannot add histograms: {error}")))
-}
-
 /// The latencies of an interval of this phase in the encoding of messages.
 fn encoded(
-    serializer: &mut V2DeflateSerializer,
-    buffer: &mut Vec<u8>,
+    encoder: &mut Encoder,
     script: &ScriptRecord,
     phase: Phase,
 ) -> Result<Vec<PhaseLatencies>, LoadError> {
     let mut all = Vec::new();
     for of_phase in script.by_phase(phase) {
-        let service = of_phase.service.map(|service| encode(serializer, buffer, &service)).transpose()?;
+        let service = of_phase.service.map(|service| encoder.encode(&service)).transpose()?;
         all.push(PhaseLatencies {
             phase: of_phase.phase,
-            latency_ns: encode(serializer, buffer, &of_phase.latency)?,
+            latency_ns: encoder.encode(&of_phase.latency)?,
             service_ns: service,
         });
     }
     Ok(all)
-}
-
-/// A histogram in the encoding of messages.
-fn encode(
-    serializer: &mut V2DeflateSerializer,
-    buffer: &mut Vec<u8>,
-    histogram: &Histogram<u64>,
-) -> Result<String, LoadError> {
-    buffer.clear();
-    serializer
-        .serialize(histogram, buffer)
-        .map_err(|error| LoadError::Internal(format!("cannot write a histogram: {error}")))?;
-    Ok(STANDARD.encode(buffer))
-}
-
-/// The figures of a histogram; none if it is empty.
-fn figures(latency_ns: &Histogram<u64>) -> Option<Latency> {
-    if latency_ns.is_empty() {
-        return None;
-    }
-    let quantile = |q| latency_ns.value_at_quantile(q) as f64 / 1e3;
-    Some(Latency {
-        mean_us: latency_ns.mean() / 1e3,
-        stddev_us: latency_ns.stdev() / 1e3,
-        min_us: latency_ns.min() as f64 / 1e3,
-        p50_us: quantile(0.5),
-        p90_us: quantile(0.9),
-        p95_us: quantile(0.95),
-        p99_us: quantile(0.99),
-        p999_us: quantile(0.999),
-        max_us: latency_ns.max() as f64 / 1e3,
-    })
 }

@@ -8,6 +8,7 @@ mod harness;
 use std::sync::Arc;
 use std::time::Duration;
 
+use driver::MergedLoad;
 use model::message::{Connection, Load, Outcome, Reply, Request};
 use model::part::Part;
 use model::units::Rate;
@@ -140,6 +141,18 @@ fn each_client_runs_in_one_part_with_its_number_and_the_server_counts_the_same()
     assert_eq!(sum(&parts, |outcome| outcome.connections), 5);
     let commits = sum(&parts, |outcome| outcome.commits + outcome.other_commits);
     bench.assert_commits(commits, "three parts");
+
+    let mut merged = MergedLoad::new(&load, parts.len()).unwrap();
+    for (at, part) in parts.iter().enumerate() {
+        part.intervals.iter().for_each(|interval| merged.add(at, interval.clone()).unwrap());
+        merged.end(at, Some(part.outcome.clone()));
+    }
+    let intervals: Vec<_> = std::iter::from_fn(|| merged.next_interval().unwrap()).collect();
+    let outcome = merged.outcome().unwrap();
+    let merged =
+        Recorded { intervals, slices: Vec::new(), deaths: Vec::new(), outcome, stderr: String::new() };
+    merged.check();
+    assert_eq!(merged.transactions(), parts.iter().map(Recorded::transactions).sum::<u64>());
 }
 
 #[test]
