@@ -135,7 +135,7 @@ mod tests {
             connect,
             load: LoadSessions { database: "tested".to_owned(), application_name: None, background: None },
             data_directory: None,
-            driver: std::process::id(),
+            driver: Some(std::process::id()),
             postmaster: None,
             has_hidden_processes: false,
             has_other_side: false,

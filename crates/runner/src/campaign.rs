@@ -153,7 +153,7 @@ impl Campaign<'_> {
             side: None,
             perf: perf.as_ref(),
             program: self.program,
-            rig: &LiveRig,
+            rig: &LiveRig::LOCAL,
             interrupt: self.interrupt,
             on_ready: &|| (),
         };

@@ -105,7 +105,7 @@ impl TrialJob<'_> {
             host: &host,
             perf: perf.as_ref(),
             program: self.program,
-            rig: &LiveRig,
+            rig: &LiveRig::LOCAL,
             interrupt: &AtomicBool::new(false),
             on_ready,
         };

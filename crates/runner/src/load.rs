@@ -10,7 +10,8 @@ use model::outage::Outage;
 use model::paired::MeasuredSlice;
 use model::record::ClockReading;
 
-use crate::rig::{Driver, Rig};
+use crate::driver_handle::{Driver, died};
+use crate::rig::Rig;
 use crate::sliced_load::{SlicedLoad, Step};
 
 /// Interval between checks for an interrupt.
@@ -206,12 +207,5 @@ pub(crate) fn drive(
                 }
             },
         }
-    }
-}
-
-fn died(status: &str, stderr: &str) -> String {
-    match stderr.trim() {
-        "" => format!("the driver process died ({status}) and left no message"),
-        text => format!("the driver process died ({status}): {text}"),
     }
 }

@@ -11,13 +11,16 @@ use driver::{DriverError, Process};
 use model::cell::Cell;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
-use model::message::{Connection, Request};
+use model::load_hosts::RequestedHosts;
+use model::message::Connection;
 use model::record::Setting;
 use model::waits::Waits;
 use model::workload::{Statement, Transport};
 use server::{RawReading, Warmed};
 
+use crate::driver_handle::Driver;
 use crate::hooks::{self, HookEnv, HookError};
+use crate::load_hosts::{JoinedDriver, LoadHosts};
 
 /// The argument that makes pgdyno a driver process.
 const DRIVER_COMMAND: &str = "driver";
@@ -111,8 +114,8 @@ pub(crate) trait Rig {
     /// Runs a hook to its end; an interrupt kills it.
     fn run_hook(&self, command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError>;
 
-    /// Starts a driver process.
-    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError>;
+    /// Starts a driver: a process, or one on each load host.
+    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, StartError>;
 
     /// Starts the collectors. One that can't be started is a note in the results.
     fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a>;
@@ -124,16 +127,15 @@ pub(crate) trait Rig {
     fn pause(&self, length: Duration, interrupt: &AtomicBool);
 }
 
-/// A driver process, killed when dropped.
-pub(crate) trait Driver {
-    /// Its process id.
-    fn pid(&self) -> u32;
-
-    /// Sends a request.
-    fn send(&mut self, request: &Request) -> Result<(), DriverError>;
-
-    /// Waits for its next reply or its end, no longer than `timeout`.
-    fn next(&mut self, timeout: Duration) -> Result<driver::ProcessEvent, DriverError>;
+/// Error of the start of a driver.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartError {
+    /// The driver process can't be started.
+    #[error(transparent)]
+    Driver(#[from] DriverError),
+    /// The load hosts can't be used, and why.
+    #[error("the load hosts can't be used: {0}")]
+    LoadHosts(String),
 }
 
 /// Running collectors.
@@ -155,15 +157,31 @@ pub(crate) trait Collectors {
 }
 
 /// The rig of trials on real servers.
-pub(crate) struct LiveRig;
+pub(crate) struct LiveRig<'a> {
+    /// The load hosts to use, and where they come from; none for a driver on this host.
+    pub(crate) load_hosts: Option<(&'a dyn LoadHosts, &'a RequestedHosts)>,
+}
 
-impl Rig for LiveRig {
+impl LiveRig<'static> {
+    /// With the driver on this host.
+    pub(crate) const LOCAL: Self = Self { load_hosts: None };
+}
+
+impl Rig for LiveRig<'_> {
     fn run_hook(&self, command: &str, env: &HookEnv, interrupt: &AtomicBool) -> Result<(), HookError> {
         hooks::run(command, env, interrupt)
     }
 
-    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError> {
-        Ok(Box::new(Process::spawn(program, &[DRIVER_COMMAND])?))
+    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, StartError> {
+        let Some((source, requested)) = self.load_hosts else {
+            return Ok(Box::new(Process::spawn(program, &[DRIVER_COMMAND])?));
+        };
+        let drivers = source.start(requested).map_err(|error| StartError::LoadHosts(error.to_string()))?;
+        let (asked, got) = (requested.count(), drivers.len());
+        if asked as usize != got {
+            return Err(StartError::LoadHosts(format!("{asked} were asked for, {got} came")));
+        }
+        Ok(Box::new(JoinedDriver::new(drivers, Box::new(collect::now))))
     }
 
     fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a> {
@@ -184,20 +202,6 @@ impl Rig for LiveRig {
             }
             thread::sleep(left.min(POLL_INTERVAL));
         }
-    }
-}
-
-impl Driver for Process {
-    fn pid(&self) -> u32 {
-        self.pid()
-    }
-
-    fn send(&mut self, request: &Request) -> Result<(), DriverError> {
-        self.send(request)
-    }
-
-    fn next(&mut self, timeout: Duration) -> Result<driver::ProcessEvent, DriverError> {
-        self.next(timeout)
     }
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn run(
             side: Some(&alternating),
             perf,
             program,
-            rig: &LiveRig,
+            rig: &LiveRig::LOCAL,
             interrupt,
             on_ready: &|| (),
         };

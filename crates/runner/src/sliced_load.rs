@@ -8,7 +8,7 @@ use model::message::{Request, Slice};
 use model::paired::MeasuredSlice;
 
 use crate::alternation::{AlternatingSide, Turn};
-use crate::rig::Driver;
+use crate::driver_handle::Driver;
 
 /// A load that alternates with that of the other side of its session.
 pub(crate) struct SlicedLoad<'a> {

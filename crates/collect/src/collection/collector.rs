@@ -59,8 +59,8 @@ pub struct Subject<'a> {
     pub load: LoadSessions,
     /// The server's data directory, if it is on this machine.
     pub data_directory: Option<&'a Path>,
-    /// Process id of the driver.
-    pub driver: u32,
+    /// Process id of the driver; none if it is not on this machine.
+    pub driver: Option<u32>,
     /// Process id of the server's first process, if it is on this machine and known.
     pub postmaster: Option<u32>,
     /// Whether the server may be on this machine without its processes being known.
@@ -85,7 +85,7 @@ pub(super) struct Context<'a> {
 impl<'a> Context<'a> {
     pub(super) fn new(subject: Subject<'a>) -> Self {
         let watched = Watched {
-            driver: Some(subject.driver),
+            driver: subject.driver,
             postmaster: subject.postmaster,
             has_hidden_processes: subject.has_hidden_processes,
             has_other_side: subject.has_other_side,

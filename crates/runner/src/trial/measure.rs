@@ -17,7 +17,7 @@ use model::waits::Waits;
 use super::ActiveTrial;
 use crate::error::RunError;
 use crate::load::{LoadEvent, LoadResult, drive};
-use crate::rig::ServerUnderTest;
+use crate::rig::{ServerUnderTest, StartError};
 use crate::sliced_load::{ServerCounts, SlicedLoad};
 
 /// Length of one interval of a load.
@@ -76,7 +76,14 @@ pub(super) fn measure(
             return Ok(Measured::without_load(trial, why, None));
         }
     };
-    let driver = context.rig.start_driver(context.program)?;
+    let driver = match context.rig.start_driver(context.program) {
+        Ok(driver) => driver,
+        Err(StartError::Driver(error)) => return Err(error.into()),
+        // Another trial may find them.
+        Err(error @ StartError::LoadHosts(_)) => {
+            return Ok(Measured::without_load(trial, error.to_string(), None));
+        }
+    };
     let connect = |database: &str| driver::connect_params(&server.own_connection(database));
     let collectors = context.rig.start_collectors(Subject {
         collect: context.plan.collect,

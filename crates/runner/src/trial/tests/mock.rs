@@ -21,8 +21,9 @@ use model::waits::Waits;
 use model::workload::{Statement, Transport};
 use server::{RawReading, Warmed};
 
+use crate::driver_handle::Driver;
 use crate::hooks::{HookEnv, HookError, Problem};
-use crate::rig::{Collectors, Driver, Rig, ServerPool, ServerUnderTest, StartedServer};
+use crate::rig::{Collectors, Rig, ServerPool, ServerUnderTest, StartError, StartedServer};
 
 /// The count of commits in the tested database when the server starts.
 const COMMITS_AT_START: u64 = 100;
@@ -114,17 +115,17 @@ impl Rig for MockRig {
         Err(HookError { command: command.to_owned(), problem })
     }
 
-    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, DriverError> {
+    fn start_driver(&self, program: &Path) -> Result<Box<dyn Driver>, StartError> {
         if self.0.step("start driver") {
             return Ok(Box::new(MockDriver(Rc::clone(&self.0))));
         }
         let source = std::io::ErrorKind::NotFound.into();
-        Err(DriverError::Spawn { program: program.display().to_string(), source })
+        Err(DriverError::Spawn { program: program.display().to_string(), source }.into())
     }
 
     fn start_collectors<'a>(&self, subject: Subject<'a>) -> Box<dyn Collectors + 'a> {
         self.0.step("start collectors");
-        assert_eq!(subject.driver, DRIVER_PID);
+        assert_eq!(subject.driver, Some(DRIVER_PID));
         assert!((subject.connect)("postgres").is_ok());
         Box::new(MockCollectors(Rc::clone(&self.0)))
     }
@@ -143,8 +144,8 @@ const DRIVER_PID: u32 = 4711;
 struct MockDriver(Rc<State>);
 
 impl Driver for MockDriver {
-    fn pid(&self) -> u32 {
-        DRIVER_PID
+    fn pid(&self) -> Option<u32> {
+        Some(DRIVER_PID)
     }
 
     fn send(&mut self, request: &Request) -> Result<(), DriverError> {
