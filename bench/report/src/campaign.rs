@@ -183,6 +183,7 @@ impl Generator<'_> {
                 statistics: None,
             }),
             accounting: Accounting::default(),
+            load_hosts: Vec::new(),
             paired: None,
             imported: None,
         }

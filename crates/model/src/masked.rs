@@ -31,6 +31,9 @@ impl MaskSecrets for Trial {
         self.cell = std::mem::take(&mut self.cell).masked();
         self.reason.mask_secrets();
         self.validity.mask_secrets();
+        for host in &mut self.load_hosts {
+            host.lost.mask_secrets();
+        }
     }
 }
 

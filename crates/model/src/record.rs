@@ -11,6 +11,7 @@ use strum::{EnumString, IntoStaticStr};
 use crate::cell::RecordedCell;
 pub use crate::environment::Environment;
 use crate::limits::LimitsInForce;
+use crate::load_hosts::LoadHost;
 pub use crate::message::ClockReading;
 use crate::message::{self, Interval, TransactionSpan};
 use crate::metrics::Metrics;
@@ -134,6 +135,8 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by driver and server.
     pub accounting: Accounting,
+    /// The hosts that its load came from; empty if it came from the host of the campaign.
+    pub load_hosts: Vec<LoadHost>,
     /// The slices of a paired trial; none for others.
     pub paired: Option<PairedTrial>,
     /// Source of an imported trial; none if pgdyno measured it.
@@ -175,6 +178,7 @@ impl Trial {
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: None,
             accounting: Accounting::default(),
+            load_hosts: Vec::new(),
             paired: None,
             imported: None,
         }

@@ -2,6 +2,7 @@
 
 mod cells;
 mod cells_text;
+mod load_hosts;
 mod trial;
 mod trial_text;
 

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use driver::ProcessEvent;
 use jiff::Timestamp;
+use model::load_hosts::LoadHost;
 use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
 use model::outage::Outage;
 use model::paired::MeasuredSlice;
@@ -52,6 +53,8 @@ pub(crate) struct LoadResult {
     pub(crate) outage: Option<Outage>,
     /// Whether the user interrupted it.
     pub(crate) interrupted: bool,
+    /// The load hosts that it ran on; empty if it ran on this host.
+    pub(crate) hosts: Vec<LoadHost>,
 }
 
 impl LoadResult {
@@ -95,6 +98,18 @@ pub(crate) fn drive(
     rig: &dyn Rig,
     mut driver: Box<dyn Driver>,
     load: Load,
+    slices: Option<SlicedLoad<'_>>,
+    interrupt: &AtomicBool,
+    on_event: impl FnMut(LoadEvent),
+) -> LoadResult {
+    let result = receive(rig, &mut *driver, load, slices, interrupt, on_event);
+    LoadResult { hosts: driver.load_hosts(), ..result }
+}
+
+fn receive(
+    rig: &dyn Rig,
+    driver: &mut dyn Driver,
+    load: Load,
     mut slices: Option<SlicedLoad<'_>>,
     interrupt: &AtomicBool,
     mut on_event: impl FnMut(LoadEvent),
@@ -129,7 +144,7 @@ pub(crate) fn drive(
         }
         let mut timeout = POLL_INTERVAL;
         if let Some(slices) = slices.as_mut().filter(|_| !stopped && result.started.is_some()) {
-            match slices.step(&mut *driver, rig.now()) {
+            match slices.step(driver, rig.now()) {
                 Ok(Step::Paused) => {
                     deadline = rig.now() + END_LIMIT;
                     timeout = Duration::ZERO;

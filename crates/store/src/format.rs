@@ -50,6 +50,7 @@ mod cell;
 pub(crate) mod environment;
 pub(crate) mod event;
 pub mod live;
+mod load_host;
 mod profile;
 pub(crate) mod setting;
 mod statistics;
@@ -62,6 +63,7 @@ pub use environment::{
     VirtualMachine,
 };
 pub use event::Event;
+pub use load_host::LoadHost;
 pub use profile::Profile;
 pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};

@@ -43,10 +43,11 @@ pub(crate) struct Redaction {
 }
 
 impl Redaction {
-    /// The names in a record: of its machine, the host that its cell requires, the servers of its campaign, and of users with
+    /// The names in a record: of its machine, its load hosts, the host that its cell requires, the servers of its campaign, and of users with
     /// a home directory in its texts.
     pub(crate) fn new(record: &TrialRecord) -> Self {
         let mut hosts: BTreeSet<String> = record.environment.hostname.iter().cloned().collect();
+        hosts.extend(record.trial.load_hosts.iter().map(|host| host.name.clone()));
         hosts.extend(Factor::Host.known_level(&record.trial.cell).filter(|host| host != "any"));
         let campaign = &record.trial.run.campaign_toml;
         hosts.extend(hosts_of_connections(campaign));

@@ -26,7 +26,7 @@ fn trials_as_they_are_measured_and_imported_have_no_problem() {
 type Change = fn(&mut TrialRecord);
 
 /// A change of the sample, and the file and the reason that are named.
-const CHANGES: [(Change, &str, &str); 25] = [
+const CHANGES: [(Change, &str, &str); 26] = [
     (
         |record| record.trial.summary.as_mut().unwrap().tps = 1.7e308,
         "trial.json",
@@ -47,6 +47,11 @@ const CHANGES: [(Change, &str, &str); 25] = [
         |record| record.trial.summary.as_mut().unwrap().driver_busy_max = Some(1.5),
         "trial.json",
         "driver_busy_max is 1.5",
+    ),
+    (
+        |record| record.trial.load_hosts[0].busy_max = Some(1.5),
+        "trial.json",
+        "busy_max of the load host \"load-1\" is 1.5",
     ),
     (
         |record| record.trial.summary.as_mut().unwrap().latency.as_mut().unwrap().p50_us = Some(-3.0),

@@ -6,6 +6,7 @@ use crate::profile::ProfiledDocument;
 use model::cell::RecordedCell;
 use model::environment::{BlockDevice, Cpu, KernelFacts, Mount, NumaNode, ServerFacts, VirtualMachine};
 use model::limits::LimitsInForce;
+use model::load_hosts::LoadHost;
 use model::message::{Interval, TransactionSpan};
 use model::process_share::ProcessShare;
 use model::record::{
@@ -79,6 +80,8 @@ struct TrialDocument<'a> {
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
     accounting: AccountingDocument,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    load_hosts: &'a [LoadHost],
     imported: Option<ImportedDocument<'a>>,
 }
 
@@ -357,6 +360,7 @@ impl<'a> TrialDocument<'a> {
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),
             },
+            load_hosts: &trial.load_hosts,
             imported: trial.imported.as_ref().map(ImportedDocument::new),
         }
     }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use model::load_hosts::LoadHost;
 use model::record::{Environment, Trial, TrialRecord};
 use model::statistics::Percentile;
 use plaintext::table::{Format, Table};
@@ -52,6 +53,7 @@ fn sections(record: &TrialRecord) -> Vec<Section> {
         steadiness(trial),
         latency(trial),
         accounting(trial),
+        load_hosts(trial),
         profile(trial),
     ];
     sections.push(machine(&record.environment));
@@ -271,6 +273,37 @@ fn accounting(trial: &Trial) -> Section {
     section.push_known("server counted", &trial.accounting.server_commits);
     section.push_known("not explained", &trial.accounting.surplus());
     section
+}
+
+/// A line for each host that the load came from.
+fn load_hosts(trial: &Trial) -> Section {
+    let mut section = Section::new("Load hosts");
+    for host in &trial.load_hosts {
+        section.push(&host.name, load_host(host));
+    }
+    section
+}
+
+fn load_host(host: &LoadHost) -> String {
+    let ms = |us: f64| format!("{:.3} ms", us / 1e3);
+    let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    let parts = [
+        Some(format!("{} clients, {} transactions in the window", host.clients, host.transactions)),
+        host.offset_us.map(|us| {
+            let bound = host.bound_us.map_or("unknown".to_owned(), |us| ms(us as f64));
+            format!("clock {:+.3} ms ± {bound}", us as f64 / 1e3)
+        }),
+        host.late_us.map(|us| format!("began {} after the agreed instant", ms(us as f64))),
+        host.busy
+            .zip(host.busy_max)
+            .map(|(busy, max)| format!("busy {}, at most {}", percent(busy), percent(max))),
+        host.lag_us
+            .zip(host.lag_max_us)
+            .map(|(lag, max)| format!("lag {lag:.1} µs a transaction, at most {max:.1} µs a response")),
+        host.cpu_us.map(|us| format!("CPU {:.3} s", us as f64 / 1e6)),
+        host.lost.as_ref().map(|why| format!("lost: {why}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 /// How the profile was taken. `pgdyno profile` shows its samples.

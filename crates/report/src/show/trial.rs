@@ -2,6 +2,7 @@
 
 use diagnose::{CpuTime, explain};
 use jiff::Timestamp;
+use model::load_hosts::LoadHost;
 use model::message::{Interval, Phase};
 use model::record::{BackgroundSummary, Latency, TrialRecord};
 use model::statistics::Stall;
@@ -67,6 +68,9 @@ pub struct TrialReport {
     pub background: Vec<BackgroundSummary>,
     /// Results of each script, if the workload has several.
     pub scripts: Vec<Script>,
+    /// The hosts that the load came from; absent if it came from the host of the campaign.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub load_hosts: Vec<LoadHost>,
     /// Activities of the clients' sessions, the most frequent first.
     pub waits: Vec<Wait>,
     /// Components of the mean latency; null if unknown.
@@ -197,6 +201,7 @@ impl TrialReport {
             service: summary.and_then(|summary| summary.service.clone()),
             background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             scripts: Script::of(record),
+            load_hosts: trial.load_hosts.clone(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().map(ToString::to_string),
             explained: explanation.ok().map(|explanation| CellExplanation {

@@ -3,6 +3,7 @@
 use diagnose::Component;
 use model::record::Latency;
 
+use super::load_hosts::load_hosts;
 use super::trial::{MetricSeries, Part, Second, Span, TrialEvent, TrialReport};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
 use crate::explain::MIN_SHARE;
@@ -43,6 +44,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         throughput(trial, terminal, width),
         latency(trial, terminal),
         parts(trial),
+        load_hosts(&trial.load_hosts),
         time(trial, width),
         waits(trial, terminal),
         metrics(trial, terminal),

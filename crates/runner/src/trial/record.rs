@@ -122,6 +122,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 validity,
                 summary,
                 accounting,
+                load_hosts: load.hosts,
                 paired,
                 imported: None,
             },

@@ -3,6 +3,7 @@
 
 use std::ops::RangeInclusive;
 
+use model::load_hosts::LoadHost;
 use model::message::Interval;
 use model::metrics::Metrics;
 use model::profile::{ProfileSummary, Stacks};
@@ -112,6 +113,7 @@ impl Head {
         if let Some(summary) = &trial.summary {
             self.summary(summary, trial);
         }
+        trial.load_hosts.iter().for_each(|host| self.load_host(host));
         if trial.imported.is_none()
             && let (Some(all), Some(window)) = (
                 trial.accounting.driver_transactions,
@@ -146,6 +148,23 @@ impl Head {
                 self.problems.push(format!("{second} ({to}) is before {first} ({from})"));
             }
         }
+    }
+
+    fn load_host(&mut self, host: &LoadHost) {
+        let LoadHost {
+            name, offset_us, bound_us, late_us, busy, busy_max, lag_us, lag_max_us, cpu_us, ..
+        } = host;
+        // Clocks of machines count from their boots.
+        let year = YEAR_US as f64;
+        let of_host = |figure: &str| format!("{figure} of the load host \"{name}\"");
+        self.figure(&of_host("offset_us"), offset_us.map(|us| us as f64), -100.0 * year..=100.0 * year);
+        self.duration(&of_host("bound_us"), *bound_us);
+        self.duration(&of_host("late_us"), *late_us);
+        self.figure(&of_host("busy"), *busy, SHARE);
+        self.figure(&of_host("busy_max"), *busy_max, SHARE);
+        self.figure(&of_host("lag_us"), *lag_us, DURATION_US);
+        self.figure(&of_host("lag_max_us"), *lag_max_us, DURATION_US);
+        self.duration(&of_host("cpu_us"), *cpu_us);
     }
 
     fn summary(&mut self, summary: &Summary, trial: &Trial) {

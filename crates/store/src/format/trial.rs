@@ -12,7 +12,7 @@ use model::record::Trial as Model;
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
-use super::{FORMATS, Profile, Statistics, TRIAL, from_json, known, to_json};
+use super::{FORMATS, LoadHost, Profile, Statistics, TRIAL, from_json, known, to_json};
 use crate::error::Defect;
 
 /// The document in `trial.json`; the campaign's text is in `campaign.toml` next to it.
@@ -71,6 +71,9 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
+    /// The hosts that the load came from; absent if it came from the host of the campaign, and in older bundles.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_hosts: Vec<LoadHost>,
     /// The slices of a paired trial; absent in others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paired: Option<PairedTrial>,
@@ -428,6 +431,7 @@ impl Trial {
             },
             summary: trial.summary.as_ref().map(Summary::from),
             accounting: trial.accounting.into(),
+            load_hosts: trial.load_hosts.iter().cloned().map(LoadHost::from).collect(),
             paired: trial.paired.as_ref().map(PairedTrial::from),
             imported: trial.imported.clone().map(Imported::from),
         }
@@ -476,6 +480,7 @@ impl Trial {
             },
             summary: self.summary.map(Summary::into_model),
             accounting: self.accounting.into(),
+            load_hosts: self.load_hosts.into_iter().map(Into::into).collect(),
             paired: self.paired.map(PairedTrial::into_model).transpose()?,
             imported: self.imported.map(record::Imported::from),
         })

@@ -18,6 +18,7 @@ use model::factor::cache::CacheState;
 use model::factor::pin::Processors;
 use model::factor::settings::SettingsVariant;
 use model::limits::{DiskLimit, LimitsInForce, MemoryLimit};
+use model::load_hosts::LoadHost;
 use model::machine::{Acceleration, DiskAio, DiskCache, Storage, SysctlVariant};
 use model::message::{Interval, Phase, PhaseLatencies, ScriptInterval};
 use model::metrics::{Kind, Metrics, Point, Series};
@@ -277,6 +278,28 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 other_commits: Some(9),
                 server_commits: Some(20),
             },
+            load_hosts: vec![
+                LoadHost {
+                    name: "load-1".to_owned(),
+                    clients: 3,
+                    offset_us: Some(-500_000),
+                    bound_us: Some(71),
+                    late_us: Some(9),
+                    transactions: 7,
+                    busy: Some(0.25),
+                    busy_max: Some(0.5),
+                    lag_us: Some(3.5),
+                    lag_max_us: Some(17.25),
+                    cpu_us: Some(1_234),
+                    lost: None,
+                },
+                LoadHost {
+                    name: "load-2".to_owned(),
+                    clients: 1,
+                    lost: Some("no answer".to_owned()),
+                    ..LoadHost::default()
+                },
+            ],
             paired: None,
             imported: None,
         },
