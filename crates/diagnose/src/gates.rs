@@ -6,10 +6,12 @@ mod emulation;
 #[cfg(test)]
 mod fixture;
 mod load;
+mod load_hosts;
 mod machine;
 mod server;
 mod trend;
 
+use model::load_hosts::LoadHost;
 use model::machine::Acceleration;
 use model::message::{ClientDeath, Interval, Phase};
 use model::metrics::Metrics;
@@ -40,6 +42,8 @@ pub struct Observation<'a> {
     pub default_driver_threads: Option<u32>,
     /// The CPUs that the driver is pinned to; empty if it may have any.
     pub driver_cpus: &'a [u32],
+    /// The hosts that the load came from; empty if it came from this host.
+    pub load_hosts: &'a [LoadHost],
     /// Whether the loop is open: clients wait until their next transaction is due.
     pub open_loop: bool,
     /// Slices of the load if it alternates with that of another server on this machine.
@@ -87,12 +91,14 @@ pub struct Observation<'a> {
 }
 
 /// All gates, in the order in which findings of one status are reported.
-const GROUPS: [&[Gate]; 8] = [
+const GROUPS: [&[Gate]; 10] = [
     &load::INTERRUPTED_GATES,
     &server::GATES,
+    &load_hosts::LOSS_GATES,
     &load::GATES,
     &emulation::GATES,
     &driver::GATES,
+    &load_hosts::GATES,
     &machine::GATES,
     &trend::GATES,
     &collectors::GATES,

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 32] = [
+pub const GATES: [&str; 35] = [
     "interrupted",
     "kernel",
     "no-server",
     "imported",
     "load-failed",
+    "load-host-lost",
     "client-died",
     "nothing-done",
     "transaction-count",
@@ -21,6 +22,8 @@ pub const GATES: [&str; 32] = [
     "driver-threads",
     "driver-lag",
     "driver-starved",
+    "load-host-clock",
+    "load-host-start",
     "server-exited",
     "server-restarted",
     "settings-changed",
@@ -54,6 +57,10 @@ pub struct Thresholds {
     pub driver_lag_us: f64,
     /// Share of the window that the busiest driver thread may wait for a CPU.
     pub driver_wait_share: f64,
+    /// Error of a load host's clock, in microseconds: what may be missing from a second of the load, or in it too much.
+    pub load_host_clock_us: f64,
+    /// Time between the first start of a load host and the last, in microseconds.
+    pub load_host_start_us: f64,
     /// Deviation from Little's law, as a share of the clients.
     pub littles_law_share: f64,
     /// Failed transactions, as a share of all.
@@ -90,6 +97,8 @@ impl Default for Thresholds {
             driver_lag_share: 0.1,
             driver_lag_us: 50.0,
             driver_wait_share: 0.5,
+            load_host_clock_us: 10_000.0,
+            load_host_start_us: 10_000.0,
             littles_law_share: 0.1,
             failed_share: 0.01,
             failed_invalid_share: 0.1,
@@ -109,13 +118,15 @@ impl Default for Thresholds {
 
 impl Thresholds {
     /// All thresholds by name.
-    pub const fn all(&self) -> [(&'static str, f64); 18] {
+    pub const fn all(&self) -> [(&'static str, f64); 20] {
         [
             ("driver_busy_share", self.driver_busy_share),
             ("driver_threads_share", self.driver_threads_share),
             ("driver_lag_share", self.driver_lag_share),
             ("driver_lag_us", self.driver_lag_us),
             ("driver_wait_share", self.driver_wait_share),
+            ("load_host_clock_us", self.load_host_clock_us),
+            ("load_host_start_us", self.load_host_start_us),
             ("littles_law_share", self.littles_law_share),
             ("failed_share", self.failed_share),
             ("failed_invalid_share", self.failed_invalid_share),

@@ -1,5 +1,6 @@
 //! Did the measurement measure the driver?
 
+use model::load_hosts::LoadHost;
 use model::waits::SessionKind;
 
 use super::machine::cpu_time;
@@ -15,6 +16,15 @@ pub(super) const GATES: [Gate; 4] = [
 /// Advice to give the driver more CPU.
 const ADVICE: &str = "raise run.threads, pin driver and server to separate CPUs, or run fewer clients: \
                       the result says little about the server";
+
+/// The same, if the load comes from several hosts.
+const ADVICE_ON_LOAD_HOSTS: &str =
+    "raise run.threads, add load hosts, or run fewer clients: the result says little about the server";
+
+/// Advice to give the driver more CPU, which is here or on a load host.
+fn advice(host: Option<&str>) -> &'static str {
+    if host.is_some() { ADVICE_ON_LOAD_HOSTS } else { ADVICE }
+}
 
 /// Share of the window in which the busiest thread worked; of a paired trial, without its pauses.
 fn busy(observed: &Observation) -> Option<f64> {
@@ -33,15 +43,37 @@ fn busy(observed: &Observation) -> Option<f64> {
     Some(busy_us / in_slices().unwrap_or(width_us)).filter(|busy| busy.is_finite()).map(|busy| busy.min(1.0))
 }
 
+/// Share of the window in which the busiest thread of the busiest driver worked, and the load host that it is on, if any.
+fn busiest<'a>(observed: &Observation<'a>) -> Option<(f64, Option<&'a str>)> {
+    if observed.load_hosts.is_empty() {
+        return Some((busy(observed)?, None));
+    }
+    worst(observed.load_hosts, |host| host.busy)
+}
+
+/// The largest figure of the load hosts, and the host that it is of.
+fn worst(hosts: &[LoadHost], figure: fn(&LoadHost) -> Option<f64>) -> Option<(f64, Option<&str>)> {
+    let known = hosts.iter().filter_map(|host| Some((figure(host)?, Some(host.name.as_str()))));
+    known.max_by(|(one, _), (other, _)| one.total_cmp(other))
+}
+
+/// `the driver`, or the one on this load host.
+fn the_driver(host: Option<&str>) -> String {
+    host.map_or("the driver".to_owned(), |host| format!("the driver on load host {host}"))
+}
+
 fn saturated(observed: &Observation) -> Option<GateFinding> {
-    let busy = busy(observed)?;
+    let (busy, host) = busiest(observed)?;
     let limit = observed.thresholds.driver_busy_share;
     if busy <= limit {
         return None;
     }
-    let evidence =
-        format!("the driver was saturated: its busiest thread worked {} of the window", percent(busy));
-    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(ADVICE))
+    let evidence = format!(
+        "{} was saturated: its busiest thread worked {} of the window",
+        the_driver(host),
+        percent(busy)
+    );
+    Some(suspect(evidence).with_threshold(at_most(limit)).with_advice(advice(host)))
 }
 
 /// Share of their time that sessions of a load wait for its driver, at least, if the server is not the limit.
@@ -91,25 +123,36 @@ fn waiting_for_driver(observed: &Observation) -> Option<f64> {
     Some(waiting / all).filter(|share| share.is_finite())
 }
 
-/// Driver lag is part of every latency: the lag of all responses of a transaction together.
-fn lag(observed: &Observation) -> Option<GateFinding> {
-    let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
+/// Lag of all responses of a transaction, and the load host where it is largest, if the load came from any.
+fn lag_us<'a>(observed: &Observation<'a>) -> Option<(f64, Option<&'a str>)> {
+    if !observed.load_hosts.is_empty() {
+        return worst(observed.load_hosts, |host| host.lag_us);
+    }
     let (mut lag_us, mut transactions) = (0.0, 0.0);
     for interval in observed.measured() {
         let scripts = interval.scripts.iter().chain(&interval.background);
         transactions += scripts.map(|script| script.transactions as f64).sum::<f64>();
         lag_us += interval.lag_us().unwrap_or_default();
     }
-    let lag_us = lag_us / transactions;
+    Some((lag_us / transactions, None))
+}
+
+/// Driver lag is part of every latency: the lag of all responses of a transaction together.
+fn lag(observed: &Observation) -> Option<GateFinding> {
+    let latency_us = observed.summary?.latency.as_ref()?.mean_us?;
+    let (lag_us, host) = lag_us(observed)?;
     let (share, limit) = (lag_us / latency_us, observed.thresholds.driver_lag_share);
     // Negated, because unknown values are NaN.
     if !(share > limit && lag_us > observed.thresholds.driver_lag_us) {
         return None;
     }
-    let evidence =
-        format!("the driver handled responses {lag_us:.0} µs late on average, {} of latency", percent(share));
+    let evidence = format!(
+        "{} handled responses {lag_us:.0} µs late on average, {} of latency",
+        the_driver(host),
+        percent(share)
+    );
     let threshold = format!("{}, or {:.0} µs", at_most(limit), observed.thresholds.driver_lag_us);
-    Some(suspect(evidence).with_threshold(threshold).with_advice(ADVICE))
+    Some(suspect(evidence).with_threshold(threshold).with_advice(advice(host)))
 }
 
 fn starved(observed: &Observation) -> Option<GateFinding> {
@@ -130,7 +173,8 @@ mod tests {
     use model::message::Interval;
     use model::record::Status;
 
-    use super::super::fixture::{TrialFixture, gates, sessions, summary};
+    use super::super::fixture::{TrialFixture, gates, load_hosts, sessions, summary};
+    use super::super::judge;
     use super::*;
 
     #[test]
@@ -143,6 +187,29 @@ mod tests {
         };
         assert_eq!(with(0.8), (Status::Valid, vec![]), "the warm-up does not count");
         assert_eq!(with(0.95), (Status::Suspect, vec!["driver-saturated"]));
+    }
+
+    #[test]
+    fn drivers_of_load_hosts_are_judged_one_by_one_and_named() {
+        let mut trial = TrialFixture::new();
+        // What all of them together report is not judged.
+        for interval in &mut trial.intervals {
+            (interval.busy, interval.lag_mean_us) = (Some(1.0), Some(1e4));
+        }
+        let with = |busy, lag_us| {
+            let mut hosts = load_hosts();
+            (hosts[1].busy, hosts[1].lag_us) = (Some(busy), Some(lag_us));
+            let found = judge(&Observation { load_hosts: &hosts, ..trial.observed() }).findings;
+            found.into_iter().map(|finding| finding.evidence).collect::<Vec<_>>()
+        };
+        assert_eq!(with(0.9, 50.0), [""; 0]);
+        assert_eq!(
+            with(0.91, 60.0),
+            [
+                "the driver on load host b was saturated: its busiest thread worked 91% of the window",
+                "the driver on load host b handled responses 60 µs late on average, 15% of latency",
+            ]
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A flawless trial, to be modified by the tests of the gates.
 
+use model::load_hosts::LoadHost;
 use model::message::{Interval, Phase, ScriptInterval, Slice};
 use model::metrics::{Kind, Metrics, Point, Series};
 use model::paired::{MeasuredSlice, PairedTrial, Side};
@@ -155,6 +156,25 @@ impl TrialFixture {
         event.at += std::time::Duration::from_micros((START_US + after_us).unsigned_abs());
         self.events.push(event);
     }
+}
+
+/// Two hosts that each have half of the load, with clocks half a second apart.
+pub(super) fn load_hosts() -> Vec<LoadHost> {
+    let host = |name: &str, offset_us| LoadHost {
+        name: name.to_owned(),
+        clients: 2,
+        offset_us: Some(offset_us),
+        bound_us: Some(80),
+        late_us: Some(50),
+        transactions: 15_000,
+        busy: Some(0.5),
+        busy_max: Some(0.6),
+        lag_us: Some(4.0),
+        lag_max_us: Some(10.0),
+        cpu_us: Some(500),
+        lost: None,
+    };
+    vec![host("a", 500_000), host("b", -20)]
 }
 
 /// A second of load, with transactions of two statements each.

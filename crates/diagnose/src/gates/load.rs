@@ -49,6 +49,10 @@ pub fn no_kernel(reason: impl Into<String>) -> Finding {
 }
 
 fn load_failed(observed: &Observation) -> Option<GateFinding> {
+    // Their loss is the reason, and a finding of its own.
+    if observed.load_hosts.iter().any(|host| host.lost.is_some()) {
+        return None;
+    }
     Some(invalid(observed.load_failure?.to_owned()))
 }
 

@@ -91,17 +91,16 @@ fn foreign_cpu(observed: &Observation) -> Option<GateFinding> {
     Some(found.with_processes(processes).with_threshold(at_most(limit)))
 }
 
-/// Time for which the load's backends and the driver waited for a CPU because of other processes, as a share of all
+/// Time for which the load's backends and the driver, if it is here, waited for a CPU because of other processes, as a share of all
 /// transactions' latency: of their whole wait, the others' share of what ran meanwhile.
 fn foreign_wait(observed: &Observation) -> Option<f64> {
     let (from_us, to_us) = observed.window?;
     let ran = |series: &Series| series.growth(from_us, to_us);
     let all: f64 = observed.metrics.all("role.run_us").map(ran).sum::<Option<f64>>()?;
     let foreign = observed.growth("role.run_us", Some("foreign"))? / all;
-    let waited: f64 = ["load", "driver"]
-        .map(|role| observed.growth("role.wait_us", Some(role)))
-        .into_iter()
-        .sum::<Option<f64>>()?;
+    let roles: &[&str] = if observed.load_hosts.is_empty() { &["load", "driver"] } else { &["load"] };
+    let waited: f64 =
+        roles.iter().map(|role| observed.growth("role.wait_us", Some(role))).sum::<Option<f64>>()?;
     Some(foreign * waited / latency_us(observed)?).filter(|share| share.is_finite())
 }
 

@@ -60,8 +60,10 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         thresholds: plan.validity,
         acceleration: cell.acceleration,
         clients: cell.clients,
-        driver_threads: Some(cell.driver_threads(processors)),
+        // CPUs that idle here are of no use to drivers elsewhere.
+        driver_threads: load.hosts.is_empty().then(|| cell.driver_threads(processors)),
         default_driver_threads: Some(cell.default_driver_threads(processors)),
+        load_hosts: &load.hosts,
         driver_cpus: &driver_cpus,
         open_loop: cell.rate != Rate::MAX,
         paired: paired.as_ref(),
