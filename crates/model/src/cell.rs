@@ -15,6 +15,7 @@ use crate::factor::{self, Axis, Factor, Figure, LevelError, Place};
 use crate::factors;
 use crate::limits::Limits;
 use crate::machine::{Acceleration, Storage};
+use crate::part::Part;
 
 /// A level of a recorded cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -285,6 +286,19 @@ impl Cell {
     pub fn default_driver_threads(&self, processors: u32) -> u32 {
         let pinned = || Some(cpu_list(self.pin.driver.as_deref()?)?.len() as u32);
         default_threads(self.clients, pinned().or(self.cpus).unwrap_or(processors)).min(self.clients)
+    }
+
+    /// Number of threads of the drivers on this many load hosts together: if none is given, each has as many as one driver has
+    /// for its clients.
+    pub fn driver_threads_on_hosts(&self, hosts: u32, processors: u32) -> u32 {
+        let of_part = |part: Part| {
+            let clients = part.clients(self.clients).len() as u32;
+            default_threads(clients, processors).min(clients)
+        };
+        self.threads.map_or_else(
+            || Part::all(hosts).map(of_part).sum(),
+            |threads| threads.max(hosts).min(self.clients),
+        )
     }
 
     /// Number of clients of its workload and of its background workloads.

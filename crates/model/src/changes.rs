@@ -84,6 +84,7 @@ impl Changes {
         note_change(&mut changes.conflicting, "profile", &old.profile, &new.profile);
         note_change(&mut changes.conflicting, "validity", &old.validity, &new.validity);
         note_change(&mut changes.conflicting, "hooks", &old.hooks, &new.hooks);
+        note_change(&mut changes.conflicting, "load_hosts", &old.load_hosts, &new.load_hosts);
         for server in &new.servers {
             if let Some(before) = old.servers.iter().find(|before| before.name == server.name) {
                 let what = format!("server {}", server.name);

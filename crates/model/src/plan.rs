@@ -8,6 +8,7 @@ use crate::cell::Cell;
 use crate::check::CheckedCampaign;
 use crate::dataset::{DatasetSource, DatasetSpec};
 use crate::factor::Factor;
+use crate::load_hosts::RequestedHosts;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::merit::Merit;
 use crate::profile::Profile;
@@ -41,6 +42,8 @@ pub struct Plan {
     pub validity: Thresholds,
     /// Commands before and after the campaign and its trials.
     pub hooks: Hooks,
+    /// The hosts that the load comes from; none for this host.
+    pub load_hosts: Option<RequestedHosts>,
     /// The servers of the cells, in that order.
     pub servers: Vec<ServerSpec>,
     /// The databases of the user's own that cells run on, in that order.
@@ -94,6 +97,7 @@ impl Plan {
         checked.check_server_support(&cells, &servers)?;
         checked.check_datasets(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;
+        let load_hosts = checked.load_hosts(&cells, &servers)?;
         let comparisons = comparisons(&cells, run.compare);
         if run.order.is_paired() {
             checked.check_pairs(&cells, &servers, &comparisons)?;
@@ -108,6 +112,7 @@ impl Plan {
             profile: checked.profile(&cells)?,
             validity: checked.validity()?,
             hooks: checked.hooks(),
+            load_hosts,
             servers,
             datasets: checked.datasets(&cells)?,
             kernels: checked.kernels(&cells),

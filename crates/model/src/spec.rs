@@ -50,6 +50,8 @@ pub(crate) const MAX_WAITS_HZ: f64 = 1000.0;
 pub(crate) const MAX_RETRIES: i64 = 100;
 /// Maximum trials of a cell.
 pub(crate) const MAX_REPEATS: i64 = 10_000;
+/// Maximum number of load hosts.
+pub(crate) const MAX_LOAD_HOSTS: i64 = 256;
 /// Minimum trials of a cell if their number is determined during the campaign: fewer have no spread.
 pub(crate) const MIN_ADAPTIVE: i64 = 3;
 
@@ -217,6 +219,18 @@ pub struct Run {
     pub checkpoint: Option<bool>,
     /// Pause between the preparation of a trial and its load (default none).
     pub settle: Option<Spanned<Span>>,
+    /// Other hosts that the load comes from, with the clients spread over them: their number, or their names (default: it comes
+    /// from this host).
+    pub load_hosts: Option<Spanned<LoadHosts>>,
+}
+
+/// Hosts that the load comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LoadHosts {
+    /// This many.
+    Number(i64),
+    /// Those with these names.
+    Named(Vec<Spanned<String>>),
 }
 
 /// Number of trials of each cell.
@@ -332,6 +346,32 @@ impl<'de> Deserialize<'de> for Repeats {
                 let table = Table::deserialize(de::value::MapAccessDeserializer::new(map))?;
                 let until_ci = table.until_ci.map(|Share(share)| share);
                 Ok(Repeats::Adaptive { min: table.min, max: table.max, until_ci })
+            }
+        }
+        deserializer.deserialize_any(Either)
+    }
+}
+
+impl<'de> Deserialize<'de> for LoadHosts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> de::Visitor<'de> for Either {
+            type Value = LoadHosts;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of hosts, or a list of their names")
+            }
+
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<LoadHosts, E> {
+                Ok(LoadHosts::Number(number))
+            }
+
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut names: A) -> Result<LoadHosts, A::Error> {
+                let mut all = Vec::new();
+                while let Some(name) = names.next_element()? {
+                    all.push(name);
+                }
+                Ok(LoadHosts::Named(all))
             }
         }
         deserializer.deserialize_any(Either)

@@ -57,6 +57,7 @@ impl CampaignRun<'_> {
             store,
             cache: &cache,
             program: &program,
+            load_hosts: None,
             interrupt: &interrupt,
             observer: &progress,
         });

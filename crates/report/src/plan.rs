@@ -7,6 +7,7 @@ use diagnose::Confound;
 use model::cell::Cell;
 use model::dataset::OwnDatabase;
 use model::factor::Factor;
+use model::load_hosts::RequestedHosts;
 use model::plan::{Order, Plan, PlannedTrial, RunSettings};
 use model::server::ServerSpec;
 use model::workload::Custom;
@@ -29,6 +30,9 @@ pub struct Document<'a> {
     campaign: &'a str,
     tags: &'a [String],
     run: RunSettings,
+    /// The hosts that the load comes from; absent for this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load_hosts: Option<&'a RequestedHosts>,
     /// Seconds.
     estimated_s: f64,
     servers: &'a [ServerSpec],
@@ -64,6 +68,7 @@ impl<'a> Document<'a> {
             campaign: &plan.campaign,
             tags: &plan.tags,
             run: plan.run,
+            load_hosts: plan.load_hosts.as_ref(),
             estimated_s: plan.estimate().seconds(),
             servers: &plan.servers,
             cells: &plan.cells,
@@ -116,8 +121,13 @@ pub fn headline(plan: &Plan) -> String {
             plan.run.seed
         );
     }
+    let from = match plan.load_hosts.as_ref().map(RequestedHosts::count) {
+        None => String::new(),
+        Some(1) => "; load from another host".to_owned(),
+        Some(count) => format!("; load from {count} hosts"),
+    };
     format!(
-        "{}: {} cells × {} repeats = {} trials of {} (warm-up {}), about {} in all; seed {}\n",
+        "{}: {} cells × {} repeats = {} trials of {} (warm-up {}), about {} in all{from}; seed {}\n",
         plan.campaign,
         plan.cells.len(),
         plan.run.repeats,

@@ -27,6 +27,7 @@ use crate::bisection::BisectionSchedule;
 use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
+use crate::load_hosts::LoadHosts;
 use crate::machines::Machines;
 use crate::observer::{Event, Observer, OtherTrial};
 use crate::outage::{MAX_WAIT, MAX_WAIT_TEXT, TrialOutage, outlast};
@@ -60,6 +61,8 @@ pub struct Campaign<'a> {
     pub cache: &'a Cache,
     /// The program that becomes a driver process if called with `driver`: pgdyno itself.
     pub program: &'a Path,
+    /// Where drivers on other hosts come from, for a plan that asks for load hosts; none if there are no such hosts.
+    pub load_hosts: Option<&'a dyn LoadHosts>,
     /// Set when the user wants to stop: the running trial ends and is stored as invalid.
     pub interrupt: &'a AtomicBool,
     /// The receiver of its events.
@@ -83,9 +86,12 @@ impl Campaign<'_> {
     /// is stored as soon as it ends.
     ///
     /// # Errors
-    /// A server can't be prepared, the hook before the campaign fails, a bundle can't be written, or several trials in a
-    /// row have no load.
+    /// The plan asks for load hosts and there are none; a server can't be prepared, the hook before the campaign fails, a bundle
+    /// can't be written, or several trials in a row have no load.
     pub fn execute(&self) -> Result<RunOutcome, RunError> {
+        if let (Some(hosts), None) = (&self.plan.load_hosts, self.load_hosts) {
+            return Err(RunError::NoLoadHosts { count: hosts.count() });
+        }
         let mut schedule: Box<dyn Schedule> = match self.plan.run.order {
             Order::Paired => Box::new(SessionSchedule::new(self.plan, self.trials, self.earlier)),
             Order::Bisect => Box::new(BisectionSchedule::new(self.plan, self.trials, self.earlier)),
@@ -146,6 +152,7 @@ impl Campaign<'_> {
         let is_in_slices = self.plan.run.order.is_paired() && self.plan.is_in_slices();
         let mut second = is_in_slices.then(|| servers.second_pool());
         let host = Host::read();
+        let rig = LiveRig { load_hosts: self.load_hosts.zip(self.plan.load_hosts.as_ref()) };
         let context = RunContext {
             run: self.run,
             plan: self.plan,
@@ -153,7 +160,7 @@ impl Campaign<'_> {
             side: None,
             perf: perf.as_ref(),
             program: self.program,
-            rig: &LiveRig::LOCAL,
+            rig: &rig,
             interrupt: self.interrupt,
             on_ready: &|| (),
         };

@@ -109,6 +109,15 @@ pub enum RunError {
         /// The differences.
         text: String,
     },
+    /// The campaign asks for load hosts, and there are none.
+    #[error(
+        "the campaign has `load_hosts` and needs agents on {count} hosts: run it with --fleet\n\
+         No trial was run. Without `load_hosts`, the load comes from this host"
+    )]
+    NoLoadHosts {
+        /// Number of hosts.
+        count: u32,
+    },
     /// The user interrupted the campaign before its first trial.
     #[error("interrupted")]
     Interrupted,

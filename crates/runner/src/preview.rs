@@ -55,7 +55,8 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
     });
     let has_here = plan.cells.iter().any(|cell| !cell.acceleration.is_virtual());
     let profile = plan.profile.as_ref().filter(|_| has_here).and_then(|profile| Perf::find(profile).err());
-    let here = plan.cells.iter().filter(|cell| !cell.acceleration.is_virtual());
+    let is_here = |cell: &&Cell| !cell.acceleration.is_virtual() && plan.load_hosts.is_none();
+    let here = plan.cells.iter().filter(is_here);
     let files = here.max_by_key(|cell| cell.all_clients());
     let files = files.and_then(|cell| {
         let threads = cell.driver_threads(plan.run.processors.unwrap_or(1));

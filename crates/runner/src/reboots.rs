@@ -236,6 +236,8 @@ impl Reboots<'_> {
             store,
             cache: self.cache,
             program: self.program,
+            // Kernels of this machine have a server on it.
+            load_hosts: None,
             interrupt: self.interrupt,
             observer: self.observer,
         })

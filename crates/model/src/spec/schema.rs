@@ -8,7 +8,9 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::{Campaign, CommitLevels, MAX_REPEATS, MIN_ADAPTIVE, Matrix, Point, Repeats};
+use super::{
+    Campaign, CommitLevels, LoadHosts, MAX_LOAD_HOSTS, MAX_REPEATS, MIN_ADAPTIVE, Matrix, Point, Repeats,
+};
 use crate::definitions::Files;
 use crate::factor::Factor;
 use crate::profile::Unwinding;
@@ -28,6 +30,18 @@ pub(crate) fn call_graphs() -> Vec<&'static str> {
 
 inline_schemas! {
     Files => json!({ "oneOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] });
+    LoadHosts => json!({
+        "oneOf": [
+            { "type": "integer", "minimum": 1, "maximum": MAX_LOAD_HOSTS },
+            {
+                "type": "array",
+                "items": { "type": "string", "pattern": "^[A-Za-z0-9_.+-]{1,60}$" },
+                "minItems": 1,
+                "maxItems": MAX_LOAD_HOSTS,
+                "uniqueItems": true,
+            },
+        ],
+    });
     Repeats => json!({
         "oneOf": [
             { "type": "integer", "minimum": 1, "maximum": MAX_REPEATS },

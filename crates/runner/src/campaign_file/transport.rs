@@ -11,14 +11,17 @@ impl CampaignFile {
     /// can't be resolved here is reported when the server is connected.
     ///
     /// # Errors
-    /// The campaign names another transport.
+    /// The campaign names another transport, or load hosts, which can't reach a socket of this host.
     pub(super) fn derive_transport(mut self) -> Result<Self, CampaignFileError> {
         let is_open =
             self.leaves_open(|matrix| matrix.transport.is_none(), |point| point.transport.is_none());
-        let mut other = None;
+        let (mut other, mut unreachable) = (None, None);
         for server in &self.plan.servers {
             let Source::Dsn(dsn) = &server.source else { continue };
             let Ok(actual) = server::transport(&server.name, dsn) else { continue };
+            if self.plan.load_hosts.is_some() && actual == Transport::Unix {
+                unreachable = Some(server.name.clone());
+            }
             for cell in self.plan.cells.iter_mut().filter(|cell| cell.server == server.name) {
                 if is_open {
                     cell.transport = actual;
@@ -27,10 +30,22 @@ impl CampaignFile {
                 }
             }
         }
-        match other {
-            Some((server, actual)) => Err(self.other_transport(&server, actual)),
-            None => Ok(self),
+        match (other, unreachable) {
+            (Some((server, actual)), _) => Err(self.other_transport(&server, actual)),
+            (None, Some(server)) => Err(self.socket_of_this_host(&server)),
+            (None, None) => Ok(self),
         }
+    }
+
+    fn socket_of_this_host(&self, server: &str) -> CampaignFileError {
+        self.invalid(SpecError {
+            message: format!("load hosts can't reach the server \"{server}\" by a socket of this host"),
+            at: self.server_span(server),
+            help: Some(
+                "expected the host name or the address by which the load hosts know it in the connection string"
+                    .to_owned(),
+            ),
+        })
     }
 
     fn other_transport(&self, server: &str, actual: Transport) -> CampaignFileError {
@@ -71,6 +86,10 @@ mod tests {
         assert_eq!(transports("['18', 'tcp']", tcp).unwrap(), [Transport::Tcp, Transport::Tcp]);
         let refused = transports(all, tcp).unwrap_err();
         assert!(refused.contains("the server \"socket\" connects by unix only"), "{refused}");
+        let on_hosts = "[run]\nload_hosts = 1";
+        assert_eq!(transports("['tcp']", on_hosts).unwrap(), [Transport::Tcp]);
+        let refused = transports("['socket']", on_hosts).unwrap_err();
+        assert!(refused.contains("load hosts can't reach the server \"socket\" by a socket"), "{refused}");
         let refused = transports("['tcp']", "transport = ['unix']").unwrap_err();
         assert!(refused.contains("the server \"tcp\" connects by tcp only"), "{refused}");
     }

@@ -177,7 +177,7 @@ impl ActiveTrial<'_> {
             scale: cell.scale,
             protocol: cell.protocol,
             clients: cell.clients,
-            threads: cell.driver_threads(self.context.plan.run.processors.unwrap_or(1)),
+            threads: self.driver_threads(),
             rate: cell.rate,
             cpus: cell.pin.driver.as_deref().and_then(cpu_list),
             // All cells of a block have the same seed, and so the same keys.
@@ -187,6 +187,16 @@ impl ActiveTrial<'_> {
             interval_us: INTERVAL_US,
             slices: self.context.side.map(|side| Slices { guard_us: side.guard_us() }),
             part: None,
+        }
+    }
+
+    /// Number of threads of the driver; of several together.
+    fn driver_threads(&self) -> u32 {
+        let plan = self.context.plan;
+        let processors = plan.run.processors.unwrap_or(1);
+        match &plan.load_hosts {
+            None => self.cell.driver_threads(processors),
+            Some(hosts) => self.cell.driver_threads_on_hosts(hosts.count(), processors),
         }
     }
 
