@@ -87,62 +87,17 @@ impl Store {
     /// # Errors
     /// It is no archive of bundles, a bundle is damaged, differs from the store's bundle of the same trial, or can't be written.
     pub fn import_bundles(&self, archive: &mut dyn Read) -> Result<ImportedBundles, StoreError> {
-        let unreadable = |source: io::Error| StoreError::Archive {
-            what: format!("it can't be read: {source}; copy or download it again"),
-        };
-        let mut archive = Archive::new(zstd::Decoder::new(archive).map_err(unreadable)?);
         let mut imported = ImportedBundles::default();
-        let mut current: Option<(String, Files)> = None;
-        for entry in archive.entries().map_err(unreadable)? {
-            let mut entry = entry.map_err(unreadable)?;
-            let path = entry.path().map_err(unreadable)?.into_owned();
-            if entry.header().entry_type() == EntryType::Directory {
-                continue;
-            }
-            let (id, name) = place(&path, entry.header().entry_type())?;
-            if current.as_ref().is_some_and(|(known, _)| *known != id) {
-                self.import_bundle(current.take(), &mut imported)?;
-            }
-            let (_, files) = current.get_or_insert_with(|| (id.clone(), Files::new()));
-            let held: u64 = files.values().map(|content| content.len() as u64).sum();
-            let max = files::max_bytes(&name).min(MAX_BUNDLE_BYTES.saturating_sub(held));
-            let mut content = Vec::new();
-            entry.by_ref().take(max + 1).read_to_end(&mut content).map_err(unreadable)?;
-            if content.len() as u64 > max {
-                return Err(StoreError::Archive { what: format!("{} is too large", path.display()) });
-            }
-            files.insert(name, content);
-        }
-        self.import_bundle(current, &mut imported)?;
-        if imported == ImportedBundles::default() {
-            return Err(StoreError::Archive { what: "it has no trials".to_owned() });
-        }
+        read_archive(archive, |record, files| self.import_bundle(record.trial.id, files, &mut imported))?;
         Ok(imported)
     }
 
     fn import_bundle(
         &self,
-        bundle: Option<(String, Files)>,
+        id: String,
+        files: Files,
         imported: &mut ImportedBundles,
     ) -> Result<(), StoreError> {
-        let Some((id, mut files)) = bundle else { return Ok(()) };
-        let damaged = |what: String| StoreError::Archive {
-            what: format!("bundle {id} is damaged: {what}; copy or download it again"),
-        };
-        let defect = |defect: crate::error::Defect| damaged(format!("{}: {}", defect.file, defect.reason));
-        let list = files.remove(sums::FILE).ok_or_else(|| damaged(format!("it has no {}", sums::FILE)))?;
-        let list = String::from_utf8_lossy(&list).into_owned();
-        let listed = sums::parse(&list).map_err(defect)?;
-        if !listed.keys().eq(files.keys()) {
-            return Err(damaged(format!("its files are not those of its {}", sums::FILE)));
-        }
-        for (name, sum) in &listed {
-            sums::verify(name, &files[name], sum).map_err(defect)?;
-        }
-        let record = content::decode(files.clone()).map_err(defect)?;
-        if record.trial.id != id {
-            return Err(damaged(format!("its trial is {}", record.trial.id)));
-        }
         if self.ids()?.contains(&id) {
             if self.files(&id)? != files {
                 return Err(StoreError::Archive {
@@ -160,6 +115,79 @@ impl Store {
         imported.added.push(id);
         Ok(())
     }
+}
+
+/// The trials of an archive, checked.
+///
+/// # Errors
+/// It is no archive of bundles, or a bundle is damaged.
+pub fn archived_trials(archive: &mut dyn Read) -> Result<Vec<TrialRecord>, StoreError> {
+    let mut records = Vec::new();
+    read_archive(archive, |record, _| {
+        records.push(record);
+        Ok(())
+    })?;
+    Ok(records)
+}
+
+/// Calls `on_bundle` with each bundle of an archive, as a record and as files, when it is complete and checked.
+fn read_archive(
+    archive: &mut dyn Read,
+    mut on_bundle: impl FnMut(TrialRecord, Files) -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
+    let unreadable = |source: io::Error| StoreError::Archive {
+        what: format!("it can't be read: {source}; copy or download it again"),
+    };
+    let mut archive = Archive::new(zstd::Decoder::new(archive).map_err(unreadable)?);
+    let mut on_files = |(id, files): (String, Files)| {
+        let (record, files) = checked(&id, files)?;
+        on_bundle(record, files)
+    };
+    let mut current: Option<(String, Files)> = None;
+    for entry in archive.entries().map_err(unreadable)? {
+        let mut entry = entry.map_err(unreadable)?;
+        let path = entry.path().map_err(unreadable)?.into_owned();
+        if entry.header().entry_type() == EntryType::Directory {
+            continue;
+        }
+        let (id, name) = place(&path, entry.header().entry_type())?;
+        if current.as_ref().is_some_and(|(known, _)| *known != id) {
+            current.take().map(&mut on_files).transpose()?;
+        }
+        let (_, files) = current.get_or_insert_with(|| (id.clone(), Files::new()));
+        let held: u64 = files.values().map(|content| content.len() as u64).sum();
+        let max = files::max_bytes(&name).min(MAX_BUNDLE_BYTES.saturating_sub(held));
+        let mut content = Vec::new();
+        entry.by_ref().take(max + 1).read_to_end(&mut content).map_err(unreadable)?;
+        if content.len() as u64 > max {
+            return Err(StoreError::Archive { what: format!("{} is too large", path.display()) });
+        }
+        files.insert(name, content);
+    }
+    let last = current.ok_or_else(|| StoreError::Archive { what: "it has no trials".to_owned() })?;
+    on_files(last)
+}
+
+/// The record of a bundle, whose files are those of its list and have its sums, and the files without it.
+fn checked(id: &str, mut files: Files) -> Result<(TrialRecord, Files), StoreError> {
+    let damaged = |what: String| StoreError::Archive {
+        what: format!("bundle {id} is damaged: {what}; copy or download it again"),
+    };
+    let defect = |defect: crate::error::Defect| damaged(format!("{}: {}", defect.file, defect.reason));
+    let list = files.remove(sums::FILE).ok_or_else(|| damaged(format!("it has no {}", sums::FILE)))?;
+    let list = String::from_utf8_lossy(&list).into_owned();
+    let listed = sums::parse(&list).map_err(defect)?;
+    if !listed.keys().eq(files.keys()) {
+        return Err(damaged(format!("its files are not those of its {}", sums::FILE)));
+    }
+    for (name, sum) in &listed {
+        sums::verify(name, &files[name], sum).map_err(defect)?;
+    }
+    let record = content::decode(files.clone()).map_err(defect)?;
+    if record.trial.id != id {
+        return Err(damaged(format!("its trial is {}", record.trial.id)));
+    }
+    Ok((record, files))
 }
 
 fn append(archive: &mut Builder<impl Write>, path: &str, content: &[u8]) -> io::Result<()> {

@@ -35,7 +35,7 @@ mod sums;
 mod totals;
 mod waits;
 
-pub use archive::{BundleArchive, ImportedBundles};
+pub use archive::{BundleArchive, ImportedBundles, archived_trials};
 pub use check::Check;
 pub use claim::Claim;
 pub use content::StoredContext;
