@@ -22,7 +22,7 @@ use model::validity::Thresholds;
 use model::waits::Waits;
 
 pub use load::{NO_KERNEL, NO_SERVER, no_kernel, no_server};
-pub use machine::other_pgdynos;
+pub use machine::{lost_agent, other_pgdynos};
 
 /// The gate of a trial that the user interrupted: it does not count against the cell.
 pub const INTERRUPTED: &str = "interrupted";

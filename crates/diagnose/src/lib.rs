@@ -30,7 +30,9 @@ pub use explain::{
     NotExplained, explain,
 };
 pub use fitness::{Check, Fix, State, fitness, fixes};
-pub use gates::{INTERRUPTED, NO_KERNEL, NO_SERVER, Observation, judge, no_kernel, no_server, other_pgdynos};
+pub use gates::{
+    INTERRUPTED, NO_KERNEL, NO_SERVER, Observation, judge, lost_agent, no_kernel, no_server, other_pgdynos,
+};
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;
 pub use run_statistics::run_statistics;

@@ -55,6 +55,11 @@ pub fn sha256(path: &Path) -> Result<String, Error> {
     sha256_with(path, &mut |_| Ok(()))
 }
 
+/// The SHA-256 of bytes, in the same way.
+pub fn sha256_of_bytes(bytes: &[u8]) -> String {
+    hexadecimal(Sha256::new_with_prefix(bytes))
+}
+
 /// As [`sha256`], reporting what is read.
 pub(crate) fn sha256_with(path: &Path, on_read: &mut OnRead<'_>) -> Result<String, Error> {
     let mut hash = Sha256::new();

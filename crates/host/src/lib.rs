@@ -23,7 +23,7 @@ pub use cache::Cache;
 pub use contents::Contents;
 pub use cpus::{halves_of_cpus, usable_cpus};
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
-pub use hash::{Fingerprint, sha256};
+pub use hash::{Fingerprint, sha256, sha256_of_bytes};
 pub use kernel_settings::{ChangedKernel, KernelSetting, Restored, kernel_settings, restore_kernel_settings};
 pub use lock::Lock;
 pub use progress::{NoProgress, Progress, check_interrupted};

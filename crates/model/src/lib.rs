@@ -22,6 +22,7 @@ pub mod environment;
 pub mod factor;
 mod figure;
 pub mod fitness;
+pub mod fleet;
 pub mod limits;
 pub mod load_hosts;
 pub mod machine;

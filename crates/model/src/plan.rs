@@ -8,6 +8,7 @@ use crate::cell::Cell;
 use crate::check::CheckedCampaign;
 use crate::dataset::{DatasetSource, DatasetSpec};
 use crate::factor::Factor;
+use crate::fleet::Fleet;
 use crate::load_hosts::RequestedHosts;
 use crate::machine::{Acceleration, KernelSpec};
 use crate::merit::Merit;
@@ -42,6 +43,8 @@ pub struct Plan {
     pub validity: Thresholds,
     /// Commands before and after the campaign and its trials.
     pub hooks: Hooks,
+    /// What it wants of the machines of a fleet.
+    pub fleet: Fleet,
     /// The hosts that the load comes from; none for this host.
     pub load_hosts: Option<RequestedHosts>,
     /// The servers of the cells, in that order.
@@ -112,6 +115,7 @@ impl Plan {
             profile: checked.profile(&cells)?,
             validity: checked.validity()?,
             hooks: checked.hooks(),
+            fleet: checked.fleet()?,
             load_hosts,
             servers,
             datasets: checked.datasets(&cells)?,

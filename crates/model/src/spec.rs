@@ -116,6 +116,9 @@ pub struct Campaign {
     /// Commands before and after the campaign and its trials.
     #[serde(default)]
     pub hooks: Hooks,
+    /// The machines that `pgdyno run --fleet` may run trials on.
+    #[serde(default)]
+    pub fleet: Fleet,
 }
 
 macro_rules! matrices {
@@ -304,6 +307,20 @@ pub struct Profile {
     pub window: Option<Spanned<Span>>,
     /// Length of the off-CPU profile at the end of the measured window (default: none).
     pub off_cpu: Option<Spanned<Span>>,
+}
+
+/// What the machines of a fleet must have to run trials of the campaign.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Fleet {
+    /// Labels that their agents were started with.
+    #[serde(default)]
+    pub labels: Vec<Spanned<String>>,
+    /// Main memory, such as `"64GB"` (default: any).
+    pub memory: Option<Spanned<String>>,
+    /// Time after which the trials of a machine that is not heard of go to another one (default 30 s).
+    pub lease: Option<Spanned<Span>>,
 }
 
 /// Shell commands, run with the trial's factors in their environment.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 35] = [
+pub const GATES: [&str; 36] = [
     "interrupted",
     "kernel",
     "no-server",
@@ -32,6 +32,7 @@ pub const GATES: [&str; 35] = [
     "cpu-steal",
     "foreign-cpu",
     "other-pgdyno",
+    "lost-agent",
     "cpu-frequency",
     "memory-pressure",
     "swap",

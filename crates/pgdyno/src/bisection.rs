@@ -85,7 +85,7 @@ fn search_levels(
     let answer = if is_incomplete { answer.unwrap_or_default() } else { answer? };
     documents.extend(answer.as_ref().map(Document::new));
     let outcome = outcome?;
-    note(&closing_lines(&outcome, store.root()));
+    note(&closing_lines(&outcome, store.root(), false));
     if outcome.interrupted {
         return Ok(Exit::Interrupted);
     }

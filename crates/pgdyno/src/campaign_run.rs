@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
+use fleet::coordinator::Coordinator;
 use host::Cache;
 use model::record::{Run, Trial};
 use plaintext::table::Format;
@@ -15,6 +16,7 @@ use runner::{HostContext, Progress, RunError};
 use store::Store;
 
 use crate::exit::Exit;
+use crate::fleet_args::OnFleet;
 use crate::interrupt;
 use crate::output::{print, terminal};
 use crate::progress::CampaignProgress;
@@ -29,6 +31,8 @@ pub(crate) struct CampaignRun<'a> {
     pub(crate) run: &'a Run,
     /// Its trials in the store.
     pub(crate) trials: &'a [Trial],
+    /// The fleet whose machines run the trials; none for this one.
+    pub(crate) fleet: Option<&'a OnFleet>,
     /// Whether confounds are an error, before anything is measured.
     pub(crate) strict: bool,
     /// Whether to measure at the same time as other pgdynos on this host.
@@ -42,15 +46,32 @@ impl CampaignRun<'_> {
     /// As [`Campaign::execute`]; another pgdyno has claimed the run.
     pub(crate) fn measure(self, store: &Store) -> anyhow::Result<RunOutcome> {
         let (cache, program, interrupt) = (Cache::open()?, program()?, interrupt::flag()?);
-        let Self { file, run, trials, strict, allow_concurrent } = self;
+        let Self { file, run, trials, fleet, strict, allow_concurrent } = self;
         let plan = &file.plan;
         let progress = CampaignProgress::new(plan);
+        if let Some(OnFleet { connection, key }) = fleet {
+            let outcome = Coordinator {
+                connection,
+                plan,
+                run,
+                trials,
+                key: key.as_ref(),
+                store,
+                interrupt: &interrupt,
+                observer: &progress,
+            }
+            .execute();
+            progress.finish();
+            return Ok(outcome?);
+        }
         let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
         let outcome = runner::run(&Campaign {
             plan,
             run,
             trials,
             earlier: &earlier,
+            block: None,
+            more_blocks: None,
             host: &HostContext::detect(),
             strict,
             allow_concurrent,
@@ -124,16 +145,20 @@ pub(crate) fn exit(outcome: &RunOutcome) -> Exit {
 }
 
 /// Numbers of trials, and the commands to run next.
-pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path) -> String {
+pub(crate) fn closing_lines(outcome: &RunOutcome, root: &Path, on_fleet: bool) -> String {
     let RunOutcome { progress: Progress { usable, invalid, remaining, elsewhere }, interrupted } = outcome;
     let root = root.display();
+    let on_fleet = if on_fleet { " --fleet" } else { "" };
     let mut text = if *interrupted { "interrupted: ".to_owned() } else { String::new() };
     text += &format!("{usable} usable and {invalid} invalid trials are in {root}\n");
+    if *remaining > 0 && !on_fleet.is_empty() && *interrupted {
+        text += "The fleet goes on measuring. ";
+    }
     if *remaining > 0 {
-        text += &format!("{remaining} remain: pgdyno resume --store {root}\n");
+        text += &format!("{remaining} remain: pgdyno resume{on_fleet} --store {root}\n");
     }
     if *invalid > 0 && *remaining == 0 {
-        text += &format!("to try the invalid ones again: pgdyno resume --store {root}\n");
+        text += &format!("to try the invalid ones again: pgdyno resume{on_fleet} --store {root}\n");
     }
     if *elsewhere > 0 {
         text +=

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod ab;
+mod agent;
 mod bench;
 mod bisect;
 mod compare;
@@ -10,6 +11,7 @@ mod doctor;
 mod driver;
 mod explain;
 mod export;
+mod fleet;
 mod guest;
 mod history;
 mod import;
@@ -77,6 +79,8 @@ enum Command {
     Kernel(kernel::KernelArgs),
     Store(store::StoreArgs),
     Doctor(doctor::DoctorArgs),
+    Agent(agent::AgentArgs),
+    Fleet(fleet::FleetCommandArgs),
     Pgbench(pgbench::PgbenchArgs),
     Completions(completions::CompletionsArgs),
     #[command(hide = true)]
@@ -118,6 +122,8 @@ impl Cli {
             Command::Kernel(args) => args.run(),
             Command::Store(args) => args.run(),
             Command::Doctor(args) => args.run(),
+            Command::Agent(args) => args.run(),
+            Command::Fleet(args) => args.run(),
             Command::Pgbench(args) => args.run(),
             Command::Completions(args) => args.run(),
             Command::ManPages(args) => args.run(help::fitted(Self::command())),

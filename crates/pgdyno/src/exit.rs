@@ -7,6 +7,7 @@ use analysis::compare::{CompareError, Gates};
 use analysis::history::HistoryError;
 use analysis::power::NoiseError;
 use clap::ValueEnum;
+use fleet::FleetError;
 use import::{ImportError, PersistError};
 use model::secret::mask;
 use runner::RunError;
@@ -121,7 +122,9 @@ pub(crate) fn report(outcome: anyhow::Result<Exit>) -> ExitCode {
             note(&format!("{error}\n"));
             return Exit::Ok;
         }
-        if let Some(RunError::Interrupted) = error.downcast_ref() {
+        let is_interrupt = matches!(error.downcast_ref(), Some(RunError::Interrupted))
+            || matches!(error.downcast_ref(), Some(FleetError::Interrupted));
+        if is_interrupt {
             note("interrupted before the first trial\n");
             return Exit::Interrupted;
         }
@@ -151,6 +154,7 @@ fn usage(error: &anyhow::Error) -> Option<String> {
         || error.is::<OverrideError>()
         || error.downcast_ref().is_some_and(ResumeError::is_usage)
         || error.downcast_ref().is_some_and(RebootError::is_usage)
+        || error.downcast_ref().is_some_and(FleetError::is_usage)
         || error.downcast_ref().is_some_and(CompareError::is_usage)
         || error.downcast_ref().is_some_and(HistoryError::is_usage)
         || matches!(error.downcast_ref(), Some(RunError::Confounded { .. }))

@@ -8,6 +8,7 @@ mod comparison;
 mod completion;
 mod connection;
 mod exit;
+mod fleet_args;
 mod help;
 mod interrupt;
 mod output;

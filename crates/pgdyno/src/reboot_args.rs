@@ -149,7 +149,7 @@ fn conclude(
         }
         RebootOutcome::Finished { outcome, boot } => {
             print_tables(&Store::existing(root)?, run.run, format)?;
-            note(&closing_lines(&outcome, root));
+            note(&closing_lines(&outcome, root, false));
             if let Some(boot) = boot {
                 note("all kernels are done: booting the machine's own\n");
                 execute(&[boot])?;

@@ -28,6 +28,6 @@ pub(crate) fn run_and_print(run: CampaignRun<'_>, store: &Store, format: Format)
     if !outcome.interrupted {
         printed?;
     }
-    note(&closing_lines(&outcome, store.root()));
+    note(&closing_lines(&outcome, store.root(), run.fleet.is_some()));
     Ok(exit(&outcome))
 }

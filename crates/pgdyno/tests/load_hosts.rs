@@ -6,8 +6,6 @@
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,7 +16,7 @@ use base64::engine::general_purpose::STANDARD;
 use driver::{DriverError, Process, ProcessEvent};
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use host::{Cache, NoProgress};
+use host::Cache;
 use model::load_hosts::{RequestedHosts, start_spread_us};
 use model::message::{Interval, Phase, Reply, Request};
 use model::plan::Basis;
@@ -27,55 +25,9 @@ use runner::campaign::{Campaign, RunOutcome};
 use runner::campaign_file::CampaignFile;
 use runner::observer::{Event, Observer};
 use runner::{Driver, HostContext, LoadHosts, LoadHostsError, NamedDriver, RunError};
-use server::StopMode;
-use server::instance::{self, Instance, Start};
 use store::Store;
 use support::text;
-
-/// A server that pgdyno does not own, which other hosts reach by TCP; stopped when dropped.
-struct Theirs {
-    directory: tempfile::TempDir,
-    server: Instance,
-}
-
-impl Theirs {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        let installation = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
-        let settings = [("fsync", "off"), ("autovacuum", "off")]
-            .map(|(name, value)| (name.to_owned(), value.to_owned()))
-            .into();
-        let start = Start {
-            name: "theirs",
-            installation: &installation,
-            template: None,
-            settings: &settings,
-            port: None,
-            tcp: true,
-        };
-        let server = instance::start(&Cache::at(directory.path()).unwrap(), &start, &NoProgress).unwrap();
-        Self { directory, server }
-    }
-
-    /// A campaign of trials on it.
-    fn campaign(&self, factors: &str, run: &str) -> String {
-        format!(
-            "name = 'hosts'\n[factors]\nserver = ['theirs']\n{factors}\n[servers.theirs]\n\
-             dsn = 'host=127.0.0.1 port={} user=postgres passfile={}'\n[run]\n{run}\n",
-            self.server.port(),
-            self.server.password_file().unwrap().display()
-        )
-    }
-}
-
-impl Drop for Theirs {
-    fn drop(&mut self) {
-        let cache = Cache::at(self.directory.path()).unwrap();
-        let _ = instance::stop(&cache, "theirs", StopMode::Immediate);
-        let _ = instance::remove(&cache, "theirs");
-    }
-}
+use support::theirs::Theirs;
 
 /// Drivers on this host in place of several ones: with clocks that are ahead by these, and what each of them reported.
 struct LocalHosts {
@@ -221,6 +173,8 @@ fn run(campaign: &str, hosts: Option<&dyn LoadHosts>) -> Ran {
         run: &file.new_run(&[]),
         trials: &[],
         earlier: &BTreeSet::new(),
+        block: None,
+        more_blocks: None,
         host: &HostContext::detect(),
         strict: false,
         allow_concurrent: true,

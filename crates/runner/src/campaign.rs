@@ -24,6 +24,7 @@ use store::{Store, StoreError};
 
 use crate::background_build::BackgroundBuild;
 use crate::bisection::BisectionSchedule;
+use crate::block::{Block, BlockContent, MoreBlocks, NextBlock};
 use crate::error::RunError;
 use crate::hooks::{self, HookEnv};
 use crate::host_context::HostContext;
@@ -49,6 +50,10 @@ pub struct Campaign<'a> {
     pub trials: &'a [Trial],
     /// Ids of those that earlier commands of the user ran: they do not count as attempts.
     pub earlier: &'a BTreeSet<String>,
+    /// The part of the campaign to run; none for all of it.
+    pub block: Option<&'a Block>,
+    /// Parts of it to run after that one.
+    pub more_blocks: Option<&'a dyn MoreBlocks>,
     /// The host it runs on.
     pub host: &'a HostContext,
     /// Whether confounds are an error, before anything is measured.
@@ -81,7 +86,7 @@ pub struct RunOutcome {
 /// Number of trials in a row without a load after which a campaign gives up.
 const MAX_CONSECUTIVE_FAILURES: u32 = 3;
 
-impl Campaign<'_> {
+impl<'a> Campaign<'a> {
     /// Waits for other pgdynos that measure on this host, prepares the servers and runs every trial still to run here; each
     /// is stored as soon as it ends.
     ///
@@ -92,13 +97,7 @@ impl Campaign<'_> {
         if let (Some(hosts), None) = (&self.plan.load_hosts, self.load_hosts) {
             return Err(RunError::NoLoadHosts { count: hosts.count() });
         }
-        let mut schedule: Box<dyn Schedule> = match self.plan.run.order {
-            Order::Paired => Box::new(SessionSchedule::new(self.plan, self.trials, self.earlier)),
-            Order::Bisect => Box::new(BisectionSchedule::new(self.plan, self.trials, self.earlier)),
-            Order::Sequential | Order::RandomizedBlocks => {
-                Box::new(TrialSchedule::new(self.plan, self.host, self.trials, self.earlier))
-            }
-        };
+        let mut schedule = self.schedule(self.block, self.trials, self.earlier);
         if schedule.next().is_empty() {
             return Ok(RunOutcome { progress: schedule.progress(), interrupted: false });
         }
@@ -117,7 +116,7 @@ impl Campaign<'_> {
             let is_wanted = self.plan.run.build_while_measuring;
             let builds =
                 is_wanted.then(|| BackgroundBuild::new(scope, self.cache, self.plan, self.interrupt));
-            self.run_trials(&mut *schedule, &turn, builds)
+            self.run_trials(&mut schedule, &turn, builds)
         });
         if let Some(hook) = &hooks.after_campaign
             && let Err(error) = hooks::run(hook, &env, &AtomicBool::new(false))
@@ -128,9 +127,35 @@ impl Campaign<'_> {
         Ok(RunOutcome { progress: schedule.progress(), interrupted: self.interrupted() })
     }
 
+    fn schedule(
+        &self,
+        block: Option<&Block>,
+        trials: &[Trial],
+        earlier: &BTreeSet<String>,
+    ) -> Box<dyn Schedule + 'a> {
+        let content = block.map(|block| &block.content);
+        match self.plan.run.order {
+            Order::Paired => {
+                let all = SessionSchedule::new(self.plan, trials, earlier);
+                match content {
+                    Some(BlockContent::Comparison(of)) => Box::new(all.of_comparison(*of)),
+                    _ => Box::new(all),
+                }
+            }
+            Order::Bisect => Box::new(BisectionSchedule::new(self.plan, trials, earlier)),
+            Order::Sequential | Order::RandomizedBlocks => {
+                let all = TrialSchedule::new(self.plan, self.host, trials, earlier);
+                match content {
+                    Some(BlockContent::Trials(trials)) => Box::new(all.of_block(trials)),
+                    _ => Box::new(all),
+                }
+            }
+        }
+    }
+
     fn run_trials(
         &self,
-        schedule: &mut dyn Schedule,
+        schedule: &mut Box<dyn Schedule + 'a>,
         turn: &Turn,
         mut builds: Option<BackgroundBuild<'_, '_>>,
     ) -> Result<(), RunError> {
@@ -182,6 +207,15 @@ impl Campaign<'_> {
                 }
             }
             let trials = schedule.next();
+            if trials.is_empty()
+                && !self.interrupted()
+                && let Some(NextBlock { block, trials }) = self.more_blocks.and_then(MoreBlocks::next)
+            {
+                let earlier = trials.iter().map(|trial| trial.id.clone()).collect();
+                *schedule = self.schedule(Some(&block), &trials, &earlier);
+                without_load = 0;
+                continue;
+            }
             let Some(next) = trials.first().filter(|_| !self.interrupted()) else { break };
             let cell = self.plan.cell(&next.trial);
             if let Some(builds) = &mut builds {
@@ -193,7 +227,7 @@ impl Campaign<'_> {
                     builds.cancel();
                 }
             }
-            if self.plan.run.order == Order::Bisect {
+            if self.plan.run.order == Order::Bisect || self.more_blocks.is_some() {
                 // Both trials, also if they run one after the other.
                 let session = match is_in_slices {
                     true => trials.iter().map(|next| next.trial).collect(),
@@ -221,7 +255,7 @@ impl Campaign<'_> {
                     Err(error) => return Err(error),
                 }
             }
-            self.report_begin(schedule, &trials, 0, &pace);
+            self.report_begin(&**schedule, &trials, 0, &pace);
             let on_interval = |interval: &_, waits: Option<&_>| {
                 self.observer.on_event(&Event::Load { interval, side: None, waits });
             };
@@ -276,7 +310,7 @@ impl Campaign<'_> {
                 }
                 let validity = &ended.record.trial.validity;
                 if at > 0 {
-                    self.report_begin(schedule, &trials, at, &pace);
+                    self.report_begin(&**schedule, &trials, at, &pace);
                 }
                 self.observer.on_event(&Event::TrialEnded(&ended.record.trial));
                 if let Some(TrialOutage { kind: Outage::Exhausted, reason }) = ended.outage {
@@ -309,12 +343,14 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// The cells whose servers are prepared before the first trial: of a bisection those at its ends.
+    /// The cells whose servers are prepared before the first trial: of a bisection those at its ends, of a block its own.
     fn first_cells(&self) -> impl Iterator<Item = &Cell> {
         let is_bisection = self.plan.run.order == Order::Bisect;
-        let first = self.plan.trials.iter().map(|trial| trial.cell);
-        let cells: BTreeSet<usize> =
-            if is_bisection { first.collect() } else { (0..self.plan.cells.len()).collect() };
+        let cells: BTreeSet<usize> = match self.block {
+            Some(block) => block.cell_indices(self.plan),
+            None if is_bisection => self.plan.trials.iter().map(|trial| trial.cell).collect(),
+            None => (0..self.plan.cells.len()).collect(),
+        };
         cells.into_iter().map(|cell| &self.plan.cells[cell])
     }
 

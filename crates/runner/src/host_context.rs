@@ -15,6 +15,8 @@ pub struct HostContext {
     pub booted: Option<BootedFor>,
     /// Host name.
     pub hostname: String,
+    /// Whether this stands for all machines of a fleet, of which one can run each cell.
+    pub is_fleet: bool,
 }
 
 /// The levels that a kernel was booted for.
@@ -43,15 +45,15 @@ impl HostContext {
             command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
             booted: BootedFor::detect(),
             hostname: uname.nodename().to_string_lossy().into_owned(),
+            is_fleet: false,
         }
     }
 
     /// Whether a cell can run here: its kernel and its host, if it names them, are these. A virtual machine boots any kernel.
     pub fn runs(&self, cell: &Cell) -> bool {
-        let is_kernel = |label: &str| {
-            cell.acceleration.is_virtual() || is_release(&self.kernel, label) && self.is_booted_for(cell)
-        };
-        cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
+        let is_kernel =
+            |label: &str| cell.acceleration.is_virtual() || self.is_kernel(label) && self.is_booted_for(cell);
+        self.is_fleet || cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
     }
 
     /// Whether a cell runs on this host, under any kernel.
@@ -63,13 +65,30 @@ impl HostContext {
     fn is_booted_for(&self, cell: &Cell) -> bool {
         match &self.booted {
             Some(booted) => booted.kernel_args == cell.kernel_args && booted.sysctl == cell.sysctl.name,
-            None => {
-                let has = |arg| self.command_line.split_whitespace().any(|present| present == arg);
-                cell.kernel_args.split_whitespace().all(has) && cell.sysctl == SysctlVariant::none()
-            }
+            None => self.has_kernel_args(&cell.kernel_args) && cell.sysctl == SysctlVariant::none(),
         }
     }
+
+    /// Whether the running kernel is of this series.
+    pub fn is_kernel(&self, label: &str) -> bool {
+        is_release(&self.kernel, label)
+    }
+
+    /// Whether the kernel was booted with these arguments.
+    pub fn has_kernel_args(&self, args: &str) -> bool {
+        let has = |arg| self.command_line.split_whitespace().any(|present| present == arg);
+        args.split_whitespace().all(has)
+    }
 }
+
+/// All machines of a fleet: one can run each cell.
+pub(crate) static FLEET: HostContext = HostContext {
+    kernel: String::new(),
+    command_line: String::new(),
+    booted: None,
+    hostname: String::new(),
+    is_fleet: true,
+};
 
 /// Whether a release belongs to the series of a label: `6.1.0-37-amd64` to `6.1`, `6.12.9` not.
 pub(crate) fn is_release(release: &str, label: &str) -> bool {

@@ -4,7 +4,7 @@
 //! [`campaign_file`] reads and plans a campaign, [`resume`] finds the run to continue, [`preview`] checks a plan, and
 //! [`run()`] executes it; [`reboots`] boots the kernels of a campaign on the machine itself and runs the trials of each.
 //!
-//! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]); [`repeats`] decides whether
+//! [`campaign`] runs the trials that [`schedule`] chooses on this host ([`host_context`]), or those of one of its [`blocks`]; [`repeats`] decides whether
 //! a cell needs more of them, [`outage`] waits for the end of what keeps trials from running, [`provision`] provides the levels of
 //! a bisection, [`background_build`] builds them while others are measured. [`servers`] holds the one running server, a [`server_handle`]; [`trial`] runs one trial
 //! on it, with the user's [`hooks`]: [`load`] talks to the driver process, or to those on several [`load_hosts`] as to one, [`collect`] collects during the load,
@@ -16,6 +16,8 @@
 mod alternation;
 mod background_build;
 mod bisection;
+mod block;
+pub mod blocks;
 pub mod campaign;
 pub mod campaign_file;
 mod driver_handle;
@@ -51,5 +53,5 @@ pub use error::RunError;
 pub use hooks::HookError;
 pub use host_context::HostContext;
 pub use load_hosts::{LoadHosts, LoadHostsError, NamedDriver};
-pub use run::run;
+pub use run::{Claimed, run};
 pub use schedule::{ComparisonState, Progress};

@@ -16,8 +16,6 @@ use store::format::live::{
 };
 use store::{LiveWriter, Store, StoreError, Totals};
 
-use crate::RunError;
-use crate::campaign::RunOutcome;
 use crate::observer::{Event, Observer, OtherTrial};
 
 /// Shortest time between two reported steps of a preparation.
@@ -75,12 +73,12 @@ impl<'a> LiveFile<'a> {
         live
     }
 
-    /// Ends the run and removes its file.
-    pub(crate) fn end(self, executed: &Result<RunOutcome, RunError>) {
-        let (how, why) = match executed {
-            Ok(RunOutcome { interrupted: false, .. }) => (How::Finished, None),
-            Ok(_) | Err(RunError::Interrupted) => (How::Interrupted, None),
-            Err(error) => (How::Failed, Some(error.to_string())),
+    /// Ends the run, which was interrupted or failed with an error, and removes its file.
+    pub(crate) fn end(self, interrupted: bool, error: Option<String>) {
+        let (how, why) = match error {
+            _ if interrupted => (How::Interrupted, None),
+            None => (How::Finished, None),
+            Some(error) => (How::Failed, Some(error)),
         };
         let state = self.state.into_inner().unwrap_or_else(PoisonError::into_inner);
         if let Some(writer) = state.writer {
@@ -289,7 +287,7 @@ mod tests {
             side: None,
             other: None,
         });
-        live.end(&Ok(RunOutcome::default()));
+        live.end(false, None);
         let notices = notices.0.into_inner().unwrap();
         assert_eq!(notices.len(), 1, "{notices:?}");
         assert!(notices[0].contains("pgdyno serve") && notices[0].contains(&run.id), "{notices:?}");
@@ -306,7 +304,7 @@ mod tests {
         assert_eq!((head.planned, head.campaign.as_str()), (6, "a"));
         assert_eq!(head.cells.iter().map(|cell| cell.planned).collect::<Vec<_>>(), [3, 3]);
         assert!(update.alive);
-        live.end(&Err(RunError::Interrupted));
+        live.end(true, Some("interrupted".to_owned()));
         assert!(store.live_runs().is_empty());
     }
 }

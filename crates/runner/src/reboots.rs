@@ -230,6 +230,8 @@ impl Reboots<'_> {
             run: self.run,
             trials: &self.trials()?,
             earlier: &journal.campaign.earlier,
+            block: None,
+            more_blocks: None,
             host: &HostContext::detect(),
             strict: self.strict,
             allow_concurrent: self.allow_concurrent,

@@ -14,6 +14,7 @@ use model::shuffle::Shuffler;
 use model::units::Span;
 use stats::PairedSequence;
 
+use crate::block::BlockTrial;
 use crate::host_context::HostContext;
 use crate::repeats::{self, Pair};
 
@@ -132,6 +133,12 @@ pub struct ComparisonState<'a> {
 /// Trials one after another: those that have been run and those still to run.
 pub(crate) struct TrialSchedule<'a> {
     plan: &'a Plan,
+    /// Those of the plan, or of a block of it.
+    planned: Vec<PlannedTrial>,
+    /// Reasons for those in addition to the plan, by position.
+    reasons: BTreeMap<u32, String>,
+    /// Whether the plan may have more repeats; not in a block, which others add.
+    adds_repeats: bool,
     host: &'a HostContext,
     /// Attempts in their order, by cell and repeat.
     attempts: BTreeMap<(usize, u32), Vec<Attempt>>,
@@ -146,11 +153,29 @@ impl<'a> TrialSchedule<'a> {
         trials: &[Trial],
         earlier: &BTreeSet<String>,
     ) -> Self {
-        let mut schedule = Self { plan, host, attempts: BTreeMap::new() };
+        let mut schedule = Self {
+            plan,
+            planned: plan.trials.clone(),
+            reasons: BTreeMap::new(),
+            adds_repeats: true,
+            host,
+            attempts: BTreeMap::new(),
+        };
         for trial in trials {
             schedule.add(trial, earlier.contains(&trial.id));
         }
         schedule
+    }
+
+    /// The same for some trials of the campaign.
+    pub(crate) fn of_block(self, trials: &[BlockTrial]) -> Self {
+        let reasons = trials.iter().filter_map(|trial| Some((trial.position, trial.reason.clone()?)));
+        Self {
+            planned: trials.iter().map(BlockTrial::planned).collect(),
+            reasons: reasons.collect(),
+            adds_repeats: false,
+            ..self
+        }
     }
 
     fn add(&mut self, trial: &Trial, is_earlier: bool) {
@@ -180,8 +205,9 @@ impl<'a> TrialSchedule<'a> {
             self.host.runs(self.plan.cell(trial))
                 && self.attempts_at(trial.cell, trial.repeat).all(|attempt| attempt.interrupted)
         };
-        let trial = *self.plan.trials.iter().find(not_run)?;
-        Some(NextTrial { trial, attempt: self.next_attempt(trial.cell, trial.repeat), reason: None })
+        let trial = *self.planned.iter().find(not_run)?;
+        let reason = self.reasons.get(&trial.position).cloned();
+        Some(NextTrial { trial, attempt: self.next_attempt(trial.cell, trial.repeat), reason })
     }
 
     /// The next attempt at the first trial that has only invalid ones, if another is allowed.
@@ -210,27 +236,37 @@ impl<'a> TrialSchedule<'a> {
         !usable && failures <= self.plan.run.retries as usize
     }
 
-    /// A trial in addition to the plan, if the results so far call for one. They run in blocks too: the cells with the
-    /// fewest repeats first, in a shuffled order.
-    fn extra_repeat(&self) -> Option<NextTrial> {
+    /// The trials in addition to the plan that the results so far call for, with the reason for each. They run in blocks too: the
+    /// cells with the fewest repeats, in a shuffled order.
+    pub(crate) fn extra_repeats(&self) -> Vec<(PlannedTrial, String)> {
         let candidates = self.cells_to_repeat();
-        let fewest = candidates.iter().map(|(cell, _)| self.repeats(*cell)).min()?;
+        let Some(fewest) = candidates.iter().map(|(cell, _)| self.repeats(*cell)).min() else {
+            return Vec::new();
+        };
         let mut order: Vec<usize> = (0..self.plan.cells.len()).collect();
         Shuffler::new(self.plan.run.seed.wrapping_add(u64::from(fewest))).shuffle(&mut order);
-        let (cell, reason) = order
-            .iter()
-            .filter(|cell| self.repeats(**cell) == fewest)
-            .find_map(|cell| candidates.iter().find(|(candidate, _)| candidate == cell))?;
         let last = self.all().map(|attempt| attempt.position).max().unwrap_or(0);
-        let position = last.max(self.plan.trials.len() as u32) + 1;
-        let trial = PlannedTrial { position, cell: *cell, repeat: fewest + 1 };
-        Some(NextTrial { trial, attempt: 1, reason: Some(reason.clone()) })
+        let first = last.max(self.plan.trials.len() as u32) + 1;
+        let cells = order
+            .into_iter()
+            .filter(|cell| self.repeats(*cell) == fewest)
+            .filter_map(|cell| candidates.iter().find(|(candidate, _)| *candidate == cell));
+        let trial = |(position, (cell, reason)): (u32, &(usize, String))| {
+            (PlannedTrial { position, cell: *cell, repeat: fewest + 1 }, reason.clone())
+        };
+        (first..).zip(cells).map(trial).collect()
+    }
+
+    /// The next of these.
+    fn extra_repeat(&self) -> Option<NextTrial> {
+        let (trial, reason) = self.extra_repeats().into_iter().next()?;
+        Some(NextTrial { trial, attempt: 1, reason: Some(reason) })
     }
 
     /// The cells that need another repeat, each with the reason.
     fn cells_to_repeat(&self) -> Vec<(usize, String)> {
         let run = &self.plan.run;
-        if run.repeats.min == run.repeats.max {
+        if run.repeats.min == run.repeats.max || !self.adds_repeats {
             return Vec::new();
         }
         let open = self.open_pairs();
@@ -288,7 +324,7 @@ impl<'a> TrialSchedule<'a> {
             let attempt = self.next_attempt(trial.cell, trial.repeat);
             NextTrial { trial: *trial, attempt, reason: None }
         };
-        self.plan.trials.iter().filter(is_open).map(next).collect()
+        self.planned.iter().filter(is_open).map(next).collect()
     }
 
     fn all(&self) -> impl Iterator<Item = &Attempt> {
@@ -340,7 +376,7 @@ impl Schedule for TrialSchedule<'_> {
     fn progress(&self) -> Progress {
         let mut progress = Progress::default();
         let mut repeats: Vec<(usize, u32)> =
-            self.plan.trials.iter().map(|trial| (trial.cell, trial.repeat)).collect();
+            self.planned.iter().map(|trial| (trial.cell, trial.repeat)).collect();
         repeats.extend(self.attempts.keys());
         repeats.sort_unstable();
         repeats.dedup();
@@ -367,6 +403,9 @@ impl Schedule for TrialSchedule<'_> {
     }
 
     fn possible(&self) -> Vec<PlannedTrial> {
+        if !self.adds_repeats {
+            return Vec::new();
+        }
         let cells = (0..self.plan.cells.len()).filter(|cell| self.host.runs(&self.plan.cells[*cell]));
         let repeats =
             |cell| (self.repeats(cell) + 1..=self.plan.run.repeats.max).map(move |repeat| (cell, repeat));

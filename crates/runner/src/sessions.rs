@@ -27,6 +27,8 @@ const MAX_PAIRS: u32 = 4 * PAIRS;
 pub(crate) struct SessionSchedule<'a> {
     plan: &'a Plan,
     comparisons: Vec<Comparison>,
+    /// The one whose sessions run here; none for all.
+    only: Option<usize>,
     /// By their number.
     sessions: BTreeMap<u32, Session>,
 }
@@ -63,11 +65,16 @@ impl<'a> SessionSchedule<'a> {
             Comparison { a, b, figures: plan.run.figure.map_or_else(deciding, |figure| vec![figure]) }
         };
         let comparisons = plan.comparisons().into_iter().map(comparison).collect();
-        let mut schedule = Self { plan, comparisons, sessions: BTreeMap::new() };
+        let mut schedule = Self { plan, comparisons, only: None, sessions: BTreeMap::new() };
         for trial in trials {
             schedule.add(trial, earlier.contains(&trial.id));
         }
         schedule
+    }
+
+    /// The same for the sessions of one comparison. Other machines run those of others, under other numbers.
+    pub(crate) fn of_comparison(self, comparison: usize) -> Self {
+        Self { only: Some(comparison), ..self }
     }
 
     fn add(&mut self, trial: &Trial, is_earlier: bool) {
@@ -157,11 +164,16 @@ impl<'a> SessionSchedule<'a> {
     }
 
     /// The open comparisons; none if the time is over.
-    fn open(&self) -> Vec<usize> {
+    pub(crate) fn open(&self) -> Vec<usize> {
         match self.is_out_of_time() {
             true => Vec::new(),
-            false => (0..self.comparisons.len()).filter(|of| self.is_open(*of)).collect(),
+            false => self.all().filter(|of| self.is_open(*of)).collect(),
         }
+    }
+
+    /// The comparisons whose sessions run here.
+    fn all(&self) -> impl Iterator<Item = usize> {
+        (0..self.comparisons.len()).filter(|of| self.only.is_none_or(|only| only == *of))
     }
 
     /// Both trials of the session of this number.
@@ -189,7 +201,11 @@ impl<'a> SessionSchedule<'a> {
     }
 
     fn next_number(&self) -> u32 {
-        self.sessions.keys().next_back().map_or(1, |last| last + 1)
+        let next = self.sessions.keys().next_back().map_or(1, |last| last + 1);
+        let Some(only) = self.only else { return next };
+        // Each comparison has every n-th number.
+        let (count, own) = (self.comparisons.len() as u32, only as u32 + 1);
+        own + count * next.saturating_sub(own).div_ceil(count)
     }
 }
 
@@ -231,10 +247,9 @@ impl Schedule for SessionSchedule<'_> {
     fn progress(&self) -> Progress {
         let of_session = |session: &Session| session.sides.iter().flatten().count();
         let usable = self.sessions.values().filter(|session| !session.sides.contains(&None)).map(of_session);
-        let all = 0..self.comparisons.len();
         Progress {
             usable: usable.sum(),
-            invalid: all.filter(|comparison| self.has_failed(*comparison)).count(),
+            invalid: self.all().filter(|comparison| self.has_failed(*comparison)).count(),
             remaining: self.remaining().len(),
             elsewhere: 0,
         }

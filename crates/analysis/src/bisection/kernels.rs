@@ -25,8 +25,7 @@ pub(super) fn describe(plan: &Plan, levels: &mut [BisectionLevel], contexts: &[(
             |trial: &Trial| Factor::Kernel.known_level(&trial.cell).as_ref() == Some(&level.name);
         let of_level = contexts.iter().filter(|(trial, _)| is_of_level(trial));
         let release = of_level.filter_map(|(_, context)| context.environment.kernel.as_ref()).next();
-        let release = release.map(|release| format!("Linux {release}"));
-        level.title = level.title.take().or(release);
+        level.title = level.title.take().or_else(|| release.cloned());
     }
 }
 

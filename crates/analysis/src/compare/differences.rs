@@ -138,7 +138,7 @@ fn trial_facts(trial: &Trial) -> BTreeMap<String, String> {
 fn is_explained_by(what: &str, factors: &[Factor]) -> bool {
     match what {
         "server's programs" => factors.contains(&Factor::Server),
-        "machine hostname" => factors.contains(&Factor::Host),
+        "machine hostname" | "machine agent" => factors.contains(&Factor::Host),
         _ => false,
     }
 }

@@ -68,6 +68,7 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     };
     let mut facts = vec![
         machine("host", |e| e.hostname.clone()),
+        machine("agent", |e| e.agent.clone()),
         machine("processor", |e| e.cpu_model.clone()),
         machine("architecture", |e| e.architecture.clone()),
         machine("CPUs", |e| e.cpus.map(|cpus| cpus.to_string())),

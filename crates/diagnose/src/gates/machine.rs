@@ -151,6 +151,13 @@ pub fn other_pgdynos(acceleration: Acceleration, others: &[&str]) -> Option<Find
     Some(found.named("other-pgdyno"))
 }
 
+/// An agent of a fleet was lost before it had completed the block of this trial, which another one measured anew: what is
+/// compared was to be measured on one machine.
+pub fn lost_agent(agent: &str) -> Finding {
+    invalid(format!("the agent {agent} was lost before its block was complete; the block was measured anew"))
+        .named("lost-agent")
+}
+
 /// The mean over the CPUs in each third of the window: changes of a single CPU from second to second do not matter.
 fn cpu_frequency(observed: &Observation) -> Option<GateFinding> {
     let (from_us, to_us) = observed.window?;

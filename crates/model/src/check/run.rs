@@ -6,15 +6,16 @@ use super::CheckedCampaign;
 use crate::cell::Cell;
 use crate::factor::{Factor, duration};
 
+use crate::fleet::{DEFAULT_LEASE, Fleet, MIN_LEASE};
 use crate::paired::PairedFigure;
 use crate::profile::{OFF_CPU_SETUP_US, Profile, Unwinding};
 use crate::run::{
     Basis, Collect, DEFAULT_CONFIDENCE, DEFAULT_EFFECT, Hooks, Order, Repeats, RunSettings, Vacuum,
 };
 use crate::spec;
-use crate::units::Span;
+use crate::units::{Size, Span};
 use crate::validity::Thresholds;
-use crate::value::{Spanned, SpecError, in_range, integer, one_of, word};
+use crate::value::{Spanned, SpecError, check_name, in_range, integer, one_of, word};
 
 /// Default maximum of the sessions of a comparison: more find only differences that hardly anyone looks for.
 const MAX_SESSIONS: u32 = 500;
@@ -194,6 +195,35 @@ impl CheckedCampaign<'_> {
             window: window.as_ref().map(|given| *given.get_ref()),
             off_cpu: off_cpu.as_ref().map(|given| *given.get_ref()),
         }))
+    }
+
+    /// What the campaign wants of the machines of a fleet.
+    pub(crate) fn fleet(&self) -> Result<Fleet, SpecError> {
+        let spec::Fleet { labels, memory, lease } = &self.campaign.fleet;
+        for label in labels {
+            check_name(label, "label")?;
+        }
+        let memory = memory.as_ref().map(|given| {
+            given.get_ref().parse::<Size>().map_err(|error| {
+                SpecError::at(
+                    given,
+                    error.to_string(),
+                    "expected the main memory that each machine must have",
+                )
+            })
+        });
+        if let Some(given) = lease.as_ref().filter(|given| *given.get_ref() < MIN_LEASE) {
+            return Err(SpecError::at(
+                given,
+                format!("a lease of {} is too short", given.get_ref()),
+                format!("expected at least {MIN_LEASE}"),
+            ));
+        }
+        Ok(Fleet {
+            labels: labels.iter().map(|label| label.get_ref().clone()).collect(),
+            memory: memory.transpose()?,
+            lease: lease.as_ref().map_or(DEFAULT_LEASE, |given| *given.get_ref()),
+        })
     }
 
     /// Thresholds of the validity gates.

@@ -219,7 +219,7 @@ impl AbArgs {
             Err(_) if outcome.interrupted => None,
             decision => decision?,
         };
-        note(&closing_lines(&outcome, store.root()));
+        note(&closing_lines(&outcome, store.root(), false));
         Ok(match (exit(&outcome), decision) {
             (Exit::Interrupted, _) => Exit::Interrupted,
             (failed, None) => failed,
@@ -235,7 +235,8 @@ impl AbArgs {
         }
         let run = file.new_run(&[]);
         let allow_concurrent = self.allow_concurrent;
-        let trials = CampaignRun { file, run: &run, trials: &[], strict: false, allow_concurrent };
+        let trials =
+            CampaignRun { file, run: &run, trials: &[], fleet: None, strict: false, allow_concurrent };
         let outcome = trials.measure(store)?;
         Ok((run, outcome))
     }

@@ -241,7 +241,8 @@ impl BisectArgs {
         let run = file.new_run(&[]);
         note(&report::plan::headline(&file.plan));
         let allow_concurrent = self.allow_concurrent;
-        let run = CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent };
+        let run =
+            CampaignRun { file: &file, run: &run, trials: &[], fleet: None, strict: false, allow_concurrent };
         bisection::search(run, &store, self.format)
     }
 

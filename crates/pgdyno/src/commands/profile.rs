@@ -121,7 +121,8 @@ impl ProfileArgs {
             note(&format!("{warning}\n"));
         }
         let allow_concurrent = self.allow_concurrent;
-        let trials = CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent };
+        let trials =
+            CampaignRun { file: &file, run: &run, trials: &[], fleet: None, strict: false, allow_concurrent };
         let exit = exit(&trials.measure(&store)?);
         if exit == Exit::Ok {
             self.show(&Reading::of(&store)?, &RunSelection::Run(run.id), groups)?;

@@ -3,17 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use host::Cache;
+use host::{Cache, NoProgress};
+use model::changes::Changes;
 use report::bundles::left_out_lines;
-use runner::campaign_file::{directory, overrides};
+use runner::campaign_file::{CampaignFile, directory, overrides};
 use runner::reboots::journaled_run;
-use runner::resume::{Request, Resumption, resume, summary};
+use runner::resume::{Request, ResumeError, Resumption, resume, summary};
 use store::Store;
 
 use crate::campaign_arg;
 use crate::campaign_run::CampaignRun;
 use crate::completion;
 use crate::exit::Exit;
+use crate::fleet_args::{OnFleet, OnFleetArgs};
 use crate::output::{FormatArg, note};
 use crate::progress::PreparationProgress;
 use crate::reboot_args::{RebootArgs, continue_after_boot};
@@ -64,6 +66,9 @@ pub(crate) struct ResumeArgs {
     reboots: RebootArgs,
 
     #[command(flatten)]
+    fleet: OnFleetArgs,
+
+    #[command(flatten)]
     store: StoreArg,
 
     #[command(flatten)]
@@ -85,7 +90,14 @@ impl ResumeArgs {
             if insecure_mirror {
                 server::allow_insecure_mirror();
             }
-            let run = CampaignRun { file: &file, run: &journaled.run, trials: &[], strict, allow_concurrent };
+            let run = CampaignRun {
+                file: &file,
+                run: &journaled.run,
+                trials: &[],
+                fleet: None,
+                strict,
+                allow_concurrent,
+            };
             return continue_after_boot(run, journaled.journal, &root, format);
         }
         // A trial that can't be read is missing, and runs again.
@@ -103,18 +115,37 @@ impl ResumeArgs {
             },
         );
         progress.clear();
-        let Resumption { file, path, run, trials, changes } = &resumption?;
+        let fleet = self.fleet.connect()?;
+        let resumption = match (resumption, &fleet) {
+            // No trial of it has been collected yet.
+            (Err(ResumeError::NoRun { .. }), Some(fleet)) => self.run_of_fleet(fleet, &root, text)?,
+            (resumption, _) => resumption?,
+        };
+        let Resumption { file, path, run, trials, changes } = &resumption;
         if !changes.is_empty() {
             note(&summary(changes));
         }
         file.check_servers(&Cache::open()?)?;
         note(&format!("{}: continuing run {} of {} trials\n", run.campaign, run.id, file.plan.trials.len()));
         let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
-        let run = CampaignRun { file, run, trials, strict, allow_concurrent };
+        let run = CampaignRun { file, run, trials, fleet: fleet.as_ref(), strict, allow_concurrent };
         if self.reboots.is_given() {
             return self.reboots.begin(run, path, &root, format);
         }
         run_and_print(run, &store, format)
+    }
+
+    /// A run of the fleet, of which nothing is in the store.
+    fn run_of_fleet(&self, fleet: &OnFleet, root: &Path, text: Option<String>) -> anyhow::Result<Resumption> {
+        let campaign = match (&self.campaign, text) {
+            (Some(path), Some(text)) => Some(CampaignFile::parse(path, text, None)?.plan.campaign),
+            _ => None,
+        };
+        let (run, workloads) = fleet.connection.queued_run(self.run.as_deref(), campaign.as_deref())?;
+        let path = self.campaign.clone().unwrap_or_else(|| root.with_file_name("campaign.toml"));
+        let text = run.campaign_toml.clone();
+        let file = CampaignFile::parse_with(&path, text, run.basis(), &workloads, &NoProgress)?;
+        Ok(Resumption { file, path, run, trials: Vec::new(), changes: Changes::default() })
     }
 
     /// The text of FILE, if it is given.

@@ -9,6 +9,7 @@ use crate::campaign_arg::CampaignArg;
 use crate::campaign_run::{CampaignRun, program};
 use crate::commands::plan::{expected_time, power_of_plan};
 use crate::exit::Exit;
+use crate::fleet_args::OnFleetArgs;
 use crate::output::{FormatArg, note};
 use crate::progress::PreparationProgress;
 use crate::reboot_args::RebootArgs;
@@ -20,11 +21,13 @@ use crate::store_arg::StoreArg;
 /// Servers and data sets are fetched and built when they are first needed. Each trial is stored as soon as it has
 /// ended; Ctrl-C ends the running one and keeps all others, and `pgdyno resume` continues from there, as it does after a
 /// crash. Trials of another kernel or host wait for a `resume` there; with --kernels-by-reboot, the machine boots each
-/// kernel without intervention. Tables go to standard output, progress to standard error.
+/// kernel without intervention. With --fleet, the machines of a fleet run the trials: Ctrl-C then leaves them at work, and
+/// `pgdyno resume --fleet` collects what they have measured. Tables go to standard output, progress to standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  pgdyno run campaigns/quick.toml\n  \
                         pgdyno run campaigns/versions.toml --set scale=100 --set duration=60s\n  \
                         pgdyno run kernels.toml --kernels-by-reboot --dry-run\n  \
+                        pgdyno run sweep.toml --fleet --nats nats://nats.example\n  \
                         pgdyno run upgrade.toml --store /var/lib/pgdyno && pgdyno report --store /var/lib/pgdyno\n\n\
                         Exit codes: 0 ok, 1 error, 2 usage or campaign wrong (nothing was measured), 4 no trial is \
                         usable,\n5 some trials are invalid or wait for another kernel or host, 130 interrupted.")]
@@ -48,6 +51,9 @@ pub(crate) struct RunArgs {
     reboots: RebootArgs,
 
     #[command(flatten)]
+    fleet: OnFleetArgs,
+
+    #[command(flatten)]
     store: StoreArg,
 
     #[command(flatten)]
@@ -58,6 +64,7 @@ impl RunArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let boots_kernels = self.reboots.is_given();
         let file = if boots_kernels { self.campaign.read_for_reboots()? } else { self.campaign.read()? };
+        let fleet = self.fleet.connect()?;
         let cache = Cache::open()?;
         file.check_servers(&cache)?;
         let bar = PreparationProgress::new();
@@ -73,7 +80,14 @@ impl RunArgs {
         }
         let run = file.new_run(&self.tag);
         let (strict, allow_concurrent) = (self.strict, self.allow_concurrent);
-        let run = CampaignRun { file: &file, run: &run, trials: &[], strict, allow_concurrent };
+        let run = CampaignRun {
+            file: &file,
+            run: &run,
+            trials: &[],
+            fleet: fleet.as_ref(),
+            strict,
+            allow_concurrent,
+        };
         if boots_kernels {
             return self.reboots.begin(run, &self.campaign.path, &root, self.format.get());
         }

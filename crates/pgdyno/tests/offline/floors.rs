@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate, its floor, and the crates that it may use.
-const FLOORS: [(&str, u8, &[&str]); 22] = [
+const FLOORS: [(&str, u8, &[&str]); 23] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -41,6 +41,7 @@ const FLOORS: [(&str, u8, &[&str]); 22] = [
             "workload",
         ],
     ),
+    ("fleet", 3, &["model", "driver", "host", "store", "runner"]),
     ("analysis", 2, &["model", "host", "stats", "plaintext", "diagnose", "store"]),
     (
         "report",
@@ -79,6 +80,7 @@ const FLOORS: [(&str, u8, &[&str]); 22] = [
             "import",
             "workload",
             "runner",
+            "fleet",
             "analysis",
             "report",
             "plaintext",

@@ -3,8 +3,10 @@
 // Each test file uses only a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod nats;
 pub(crate) mod pgbench;
 pub(crate) mod serve;
+pub(crate) mod theirs;
 
 use std::fs;
 use std::io::{BufRead, BufReader};

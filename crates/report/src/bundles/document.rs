@@ -198,6 +198,7 @@ struct AccountingDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EnvironmentDocument<'a> {
     hostname: Option<&'a str>,
+    agent: Option<&'a str>,
     kernel: Option<&'a str>,
     kernel_version: Option<&'a str>,
     os: Option<&'a str>,
@@ -432,6 +433,7 @@ impl<'a> EnvironmentDocument<'a> {
     fn new(environment: &'a Environment) -> Self {
         Self {
             hostname: environment.hostname.as_deref(),
+            agent: environment.agent.as_deref(),
             kernel: environment.kernel.as_deref(),
             kernel_version: environment.kernel_version.as_deref(),
             os: environment.os.as_deref(),

@@ -328,6 +328,7 @@ const LONG_GROUPS: [&str; 4] = ["available_extensions.", "limits.", "mount.", "s
 fn machine(environment: &Environment) -> Section {
     let mut section = Section::new("Machine");
     section.push_known("host", &environment.hostname);
+    section.push_known("agent", &environment.agent);
     for (name, value) in environment.flatten() {
         if !LONG_GROUPS.iter().any(|group| name.starts_with(group)) {
             section.push(&name, value);

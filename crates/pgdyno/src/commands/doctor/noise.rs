@@ -41,7 +41,7 @@ impl NoiseArgs {
         let store = Store::open(directory.path())?;
         note(&headline(&file.plan));
         let run = file.new_run(&[]);
-        CampaignRun { file: &file, run: &run, trials: &[], strict: false, allow_concurrent }
+        CampaignRun { file: &file, run: &run, trials: &[], fleet: None, strict: false, allow_concurrent }
             .measure(&store)?;
         let cells = aa_cells(&file.plan.cells, &store.trials()?);
         if cells.is_empty() {

@@ -1,0 +1,212 @@
+//! What the events of a block add up to.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use crate::message::{Attempt, Ending, Event, QueuedBlock, What};
+
+/// Attempts that agents may end, by dying or failing, before a block is set aside.
+pub const MAX_FAILURES: usize = 3;
+
+/// A block, as far as its events are known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BlockState {
+    /// As it was queued last; none if that is not known yet.
+    pub queued: Option<QueuedBlock>,
+    /// What agents did with it since, in this order.
+    pub attempts: Vec<AttemptState>,
+    /// Whether nobody tries it any more.
+    pub is_set_aside: bool,
+    /// Id of the attempt that completed it: the first that did.
+    completed: Option<String>,
+}
+
+/// An attempt, as far as its events are known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptState {
+    /// The attempt.
+    pub attempt: Attempt,
+    /// When it began.
+    pub begun: Timestamp,
+    /// Ids of its ended trials, with the SHA-256 of their archives.
+    pub trials: Vec<(String, String)>,
+    /// How it ended; none if it has not, or its agent died.
+    pub ended: Option<Ending>,
+}
+
+impl BlockState {
+    /// Adds the next event.
+    pub fn add(&mut self, event: Event) {
+        match event.what {
+            What::Queued(queued) => {
+                // Events of one round are in their order, but a round may be queued twice.
+                if self.queued.as_ref().is_none_or(|known| known.round < queued.round) {
+                    let is_first = self.queued.is_none();
+                    self.queued = Some(*queued);
+                    if !is_first {
+                        self.attempts.clear();
+                        self.is_set_aside = false;
+                        self.completed = None;
+                    }
+                }
+            }
+            What::Begun(attempt) => {
+                let is_known = self.attempts.iter().any(|known| known.attempt.id == attempt.id);
+                if !is_known {
+                    self.attempts.push(AttemptState {
+                        attempt,
+                        begun: event.at,
+                        trials: Vec::new(),
+                        ended: None,
+                    });
+                }
+            }
+            What::Trial { attempt, trial, sha256 } => {
+                if let Some(known) = self.attempt(&attempt) {
+                    known.trials.push((trial, sha256));
+                }
+            }
+            What::Ended { attempt, how } => {
+                let is_complete = how == Ending::Complete;
+                if let Some(known) = self.attempt(&attempt) {
+                    known.ended.get_or_insert(how);
+                    if is_complete {
+                        self.completed.get_or_insert(attempt);
+                    }
+                }
+            }
+            What::SetAside => self.is_set_aside = true,
+        }
+    }
+
+    fn attempt(&mut self, id: &str) -> Option<&mut AttemptState> {
+        self.attempts.iter_mut().find(|known| known.attempt.id == id)
+    }
+
+    /// The attempt that completed it: the first, if two agents did.
+    pub fn completed(&self) -> Option<&AttemptState> {
+        self.attempts.iter().find(|state| Some(&state.attempt.id) == self.completed.as_ref())
+    }
+
+    /// Whether it waits for an agent, or one has it.
+    pub fn is_open(&self) -> bool {
+        self.completed().is_none() && !self.is_set_aside
+    }
+
+    /// The attempts that failed, or whose agents died, as far as an agent knows that has just been given the block.
+    pub fn failures(&self) -> impl Iterator<Item = &AttemptState> {
+        self.attempts.iter().filter(|attempt| matches!(attempt.ended, None | Some(Ending::Failed { .. })))
+    }
+
+    /// The agent that has it now.
+    pub fn running(&self) -> Option<&AttemptState> {
+        self.attempts.last().filter(|attempt| self.is_open() && attempt.ended.is_none())
+    }
+
+    /// Why it was set aside, or failed so far, in words.
+    pub fn evidence(&self) -> Vec<String> {
+        let of = |state: &AttemptState| {
+            let AttemptState { attempt, trials, ended, .. } = state;
+            let agent = &attempt.agent;
+            match ended {
+                Some(Ending::Failed { why }) => format!("{agent}: {why}"),
+                _ => format!("{agent} was lost after {} of its trials", trials.len()),
+            }
+        };
+        self.failures().map(of).collect()
+    }
+}
+
+/// The blocks of a run, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RunState {
+    /// By name.
+    pub blocks: BTreeMap<String, BlockState>,
+    /// Number of the last event.
+    pub last: u64,
+}
+
+impl RunState {
+    /// The blocks that wait for an agent, or that one has.
+    pub fn open(&self) -> impl Iterator<Item = (&str, &BlockState)> {
+        self.blocks.iter().filter(|(_, block)| block.is_open()).map(|(name, block)| (&**name, block))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use runner::blocks::{Block, BlockContent};
+
+    use super::*;
+    use crate::requirement::Requirement;
+
+    fn queued(round: u32) -> What {
+        What::Queued(Box::new(QueuedBlock {
+            run: "R".to_owned(),
+            block: Block { name: "b".to_owned(), content: BlockContent::Comparison(0) },
+            job_sha256: String::new(),
+            requirement: Requirement::default(),
+            round,
+            id: round.to_string(),
+        }))
+    }
+
+    fn begun(id: &str, agent: &str) -> What {
+        What::Begun(Attempt { id: id.to_owned(), agent: agent.to_owned(), machine: agent.to_owned() })
+    }
+
+    fn ended(attempt: &str, how: Ending) -> What {
+        What::Ended { attempt: attempt.to_owned(), how }
+    }
+
+    fn trial(attempt: &str, trial: &str) -> What {
+        What::Trial { attempt: attempt.to_owned(), trial: trial.to_owned(), sha256: String::new() }
+    }
+
+    fn state(events: impl IntoIterator<Item = What>) -> BlockState {
+        let mut state = BlockState::default();
+        for what in events {
+            state.add(Event { at: Timestamp::UNIX_EPOCH, what });
+        }
+        state
+    }
+
+    #[test]
+    fn a_block_is_complete_once() {
+        let events = [
+            queued(0),
+            begun("1", "a"),
+            trial("1", "T1"),
+            begun("2", "b"),
+            trial("2", "T2"),
+            ended("2", Ending::Complete),
+            // The lease of the first had ended while the server was away, and it went on.
+            trial("1", "T3"),
+            ended("1", Ending::Complete),
+        ];
+        for known in 1..=events.len() {
+            let state = state(events[..known].iter().cloned());
+            assert_eq!(state.is_open(), known < 6, "after {known} events");
+        }
+        let state = state(events);
+        assert_eq!(state.completed().unwrap().attempt.id, "2");
+    }
+
+    #[test]
+    fn the_dead_and_the_failed_count_and_the_stopped_do_not() {
+        let failed = Ending::Failed { why: "no space".to_owned() };
+        let mut events = vec![queued(0), begun("1", "a"), ended("1", Ending::GivenBack), begun("2", "b")];
+        events.extend([trial("2", "T"), begun("3", "c"), ended("3", failed)]);
+        let state_of = |events: &[What]| state(events.iter().cloned());
+        let before = state_of(&events);
+        assert_eq!(before.failures().count(), 2);
+        assert_eq!(before.evidence(), ["b was lost after 1 of its trials", "c: no space"]);
+        assert!(before.is_open() && before.running().is_none());
+        events.push(What::SetAside);
+        assert!(!state_of(&events).is_open());
+        events.push(queued(1));
+        let again = state_of(&events);
+        assert!(again.is_open() && again.attempts.is_empty(), "it was queued again");
+    }
+}

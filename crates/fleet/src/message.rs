@@ -1,0 +1,219 @@
+//! What a coordinator and agents send each other: JSON, with the version of these messages.
+
+use jiff::Timestamp;
+use model::record::Run;
+use model::workload::Workload;
+use runner::blocks::Block;
+use serde::{Deserialize, Serialize};
+
+use crate::error::FleetError;
+use crate::requirement::Requirement;
+
+/// Version of these messages; others are refused.
+pub const VERSION: u32 = 1;
+
+/// The largest message that is read, in bytes; bundles and campaigns are objects.
+pub(crate) const MAX_BYTES: usize = 1 << 20;
+/// The largest campaign with its workloads, in bytes.
+pub(crate) const MAX_JOB_BYTES: usize = 16 << 20;
+
+/// A message with its version.
+#[derive(Debug, Serialize, Deserialize)]
+struct Versioned<T> {
+    version: u32,
+    #[serde(flatten)]
+    content: T,
+}
+
+/// A campaign's run with everything that its blocks need: an object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Job {
+    /// The run's id.
+    pub run: String,
+    /// The campaign's name.
+    pub campaign: String,
+    /// The campaign's text.
+    pub text: String,
+    /// Seed of the run.
+    pub seed: Option<u64>,
+    /// CPUs from which the default number of the driver's threads follows.
+    pub processors: Option<u32>,
+    /// Tags of the run.
+    pub tags: Vec<String>,
+    /// Notes of the campaign.
+    pub notes: Option<String>,
+    /// The release of pgdyno that queued it, and runs it.
+    pub pgdyno_version: String,
+    /// Its workloads that are not pgbench's.
+    pub workloads: Vec<Workload>,
+}
+
+impl Job {
+    /// That of a run.
+    pub fn new(run: &Run, workloads: Vec<Workload>) -> Self {
+        let Run { id, campaign, campaign_toml, seed, processors, pgdyno_version, tags, notes } = run.clone();
+        Self {
+            run: id,
+            campaign,
+            text: campaign_toml,
+            seed,
+            processors,
+            tags,
+            notes,
+            pgdyno_version,
+            workloads,
+        }
+    }
+
+    /// The run.
+    pub fn run(&self) -> Run {
+        Run {
+            id: self.run.clone(),
+            campaign: self.campaign.clone(),
+            campaign_toml: self.text.clone(),
+            seed: self.seed,
+            processors: self.processors,
+            pgdyno_version: self.pgdyno_version.clone(),
+            tags: self.tags.clone(),
+            notes: self.notes.clone(),
+        }
+    }
+}
+
+/// A run of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedRun {
+    /// The run's id.
+    pub run: String,
+    /// The campaign's name.
+    pub campaign: String,
+    /// Host of its coordinator.
+    pub coordinator: String,
+    /// When it was queued.
+    pub at: Timestamp,
+}
+
+/// A block in the queue.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QueuedBlock {
+    /// The run's id.
+    pub run: String,
+    /// The block.
+    pub block: Block,
+    /// SHA-256 of the run's [`Job`], in hexadecimal.
+    pub job_sha256: String,
+    /// What an agent must have or be.
+    pub requirement: Requirement,
+    /// How often the block was queued before.
+    pub round: u32,
+    /// Unique: the message is kept once, if it is sent twice.
+    pub id: String,
+}
+
+/// A message of the queue: a block, signed where the coordinator has a key.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct SignedBlock {
+    /// A [`QueuedBlock`], as JSON: exactly these bytes are signed.
+    pub(crate) block: String,
+    /// Public key of the signature.
+    pub(crate) key: Option<String>,
+    /// The signature, in base64.
+    pub(crate) signature: Option<String>,
+}
+
+/// What an agent does with a block, from when it takes it on.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Unique.
+    pub id: String,
+    /// The agent.
+    pub agent: String,
+    /// Its machine: continues a block that it began.
+    pub machine: String,
+}
+
+/// An event of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// What.
+    pub what: What,
+}
+
+/// What happened to a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// It is in the queue.
+    Queued(Box<QueuedBlock>),
+    /// An agent has taken it.
+    Begun(Attempt),
+    /// A trial of it has ended, and its bundle can be fetched.
+    Trial {
+        /// Id of the attempt.
+        attempt: String,
+        /// Id of the trial.
+        trial: String,
+        /// SHA-256 of the archive of its bundle, in hexadecimal.
+        sha256: String,
+    },
+    /// An agent has finished an attempt.
+    Ended {
+        /// Id of the attempt.
+        attempt: String,
+        /// How.
+        how: Ending,
+    },
+    /// Nobody tries it any more, as it ended too many attempts.
+    SetAside,
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// All of its trials have ended.
+    Complete,
+    /// The agent gave it back, as it was stopped.
+    GivenBack,
+    /// It could not be run.
+    Failed {
+        /// Why.
+        why: String,
+    },
+}
+
+/// Progress of a running block, which is not kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ProgressMessage {
+    /// The agent.
+    pub(crate) agent: String,
+    /// What it does.
+    pub(crate) text: String,
+}
+
+/// The bytes of a message.
+pub(crate) fn encode(content: &impl Serialize) -> Result<Vec<u8>, FleetError> {
+    serde_json::to_vec(&Versioned { version: VERSION, content })
+        .map_err(|error| FleetError::nats("take a message", error))
+}
+
+/// A message from its bytes.
+pub(crate) fn decode<T: for<'de> Deserialize<'de>>(subject: &str, bytes: &[u8]) -> Result<T, FleetError> {
+    #[derive(Deserialize)]
+    struct Version {
+        version: u32,
+    }
+    let message = |why: String| FleetError::Message { subject: subject.to_owned(), why };
+    if bytes.len() > MAX_JOB_BYTES {
+        return Err(message(format!("it has {} bytes", bytes.len())));
+    }
+    let Version { version } = serde_json::from_slice(bytes).map_err(|error| message(error.to_string()))?;
+    if version != VERSION {
+        return Err(message(format!("its version is {version}, that of this pgdyno {VERSION}")));
+    }
+    let Versioned { content, .. } =
+        serde_json::from_slice(bytes).map_err(|error| message(error.to_string()))?;
+    Ok(content)
+}

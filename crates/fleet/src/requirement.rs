@@ -1,0 +1,139 @@
+//! What a block needs of the agent that takes it.
+
+use host::sha256_of_bytes;
+use model::cell::Cell;
+use model::load_hosts::RequestedHosts;
+use model::plan::{Hooks, Plan};
+use model::server::Source;
+use model::units::Size;
+use model::workload::Custom;
+use runner::HostContext;
+use runner::blocks::Block;
+use serde::{Deserialize, Serialize};
+
+use crate::error::FleetError;
+use crate::facts::AgentFacts;
+
+/// What an agent must have or be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Requirement {
+    /// Release of pgdyno.
+    pub pgdyno_version: String,
+    /// Name of the agent: the level of the factor `host`.
+    pub host: Option<String>,
+    /// Labels.
+    pub labels: Vec<String>,
+    /// Main memory, in bytes.
+    pub memory_bytes: Option<u64>,
+    /// The running kernel: its release, or the beginning of it.
+    pub kernel: Option<String>,
+    /// Words on the kernel's command line.
+    pub kernel_args: String,
+    /// Whether commands of the campaign run there.
+    pub hooks: bool,
+    /// Number of other agents that its load comes from.
+    pub load_hosts: u32,
+    /// Whether servers are built there, or run from a directory there.
+    pub builds: bool,
+}
+
+impl Requirement {
+    /// That of a block of a campaign.
+    ///
+    /// # Errors
+    /// No fleet can meet it.
+    pub fn of(block: &Block, plan: &Plan) -> Result<Self, FleetError> {
+        let cells = block.cells(plan);
+        let booted = cells.iter().find(|cell| !cell.acceleration.is_virtual());
+        if let Some(cell) = cells.iter().find(|cell| needs_parameters(cell)) {
+            return Err(FleetError::Campaign(format!(
+                "the cell {cell} sets kernel parameters (sysctl): agents do not, as they may not be root; run it on the machine \
+                 itself with --kernels-by-reboot, or in virtual machines"
+            )));
+        }
+        let server = |cell: &&Cell| plan.server(cell).map(|server| &server.source);
+        let builds = cells
+            .iter()
+            .filter_map(server)
+            .any(|source| matches!(source, Source::Build(_) | Source::Bin(_) | Source::Installed(_)));
+        Ok(Self {
+            pgdyno_version: model::release::VERSION.to_owned(),
+            host: cells.iter().find_map(|cell| cell.host.clone()),
+            labels: plan.fleet.labels.clone(),
+            memory_bytes: plan.fleet.memory.map(Size::bytes),
+            kernel: booted.and_then(|cell| cell.kernel.clone()),
+            kernel_args: booted.map(|cell| cell.kernel_args.clone()).unwrap_or_default(),
+            hooks: runs_commands(plan, &cells),
+            load_hosts: plan.load_hosts.as_ref().map_or(0, RequestedHosts::count),
+            builds,
+        })
+    }
+
+    /// A name of it, for subjects.
+    pub(crate) fn name(&self) -> String {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        sha256_of_bytes(text.as_bytes())[..16].to_owned()
+    }
+
+    /// What an agent lacks, in words; empty if it can take the block.
+    pub fn unmet(&self, agent: &AgentFacts) -> Vec<String> {
+        let mut unmet = Vec::new();
+        if agent.pgdyno_version != self.pgdyno_version {
+            unmet.push(format!(
+                "it is pgdyno {}, not {}: trials of two versions are not compared",
+                agent.pgdyno_version, self.pgdyno_version
+            ));
+        }
+        if let Some(host) = self.host.as_ref().filter(|host| **host != agent.name) {
+            unmet.push(format!("its name is not {host}"));
+        }
+        for label in self.labels.iter().filter(|label| !agent.labels.contains(label)) {
+            unmet.push(format!("it has no label {label}"));
+        }
+        if let Some(bytes) =
+            self.memory_bytes.filter(|bytes| agent.memory_bytes.is_none_or(|has| has < *bytes))
+        {
+            unmet.push(format!("it has less memory than {}", Size::from_bytes(bytes)));
+        }
+        let context = HostContext {
+            kernel: agent.kernel.clone(),
+            command_line: agent.kernel_command_line.clone(),
+            ..HostContext::default()
+        };
+        if let Some(kernel) = self.kernel.as_ref().filter(|kernel| !context.is_kernel(kernel)) {
+            unmet.push(format!("its kernel {} is not {kernel}", agent.kernel));
+        }
+        if !context.has_kernel_args(&self.kernel_args) {
+            unmet.push(format!("its kernel was not booted with {}", self.kernel_args));
+        }
+        if self.hooks && !agent.allows.hooks {
+            unmet.push("it does not run hooks (--allow hooks)".to_owned());
+        }
+        if self.builds && !agent.allows.builds {
+            unmet.push("it does not build servers (--allow builds)".to_owned());
+        }
+        unmet
+    }
+}
+
+/// Whether a campaign's own commands run where its trials do: hooks, and `\\shell` and `\\setshell` in scripts.
+fn runs_commands(plan: &Plan, cells: &[&Cell]) -> bool {
+    let Hooks { before_campaign, after_campaign, before_trial, after_trial } = &plan.hooks;
+    let has_hooks =
+        [before_campaign, after_campaign, before_trial, after_trial].into_iter().any(Option::is_some);
+    has_hooks || cells.iter().filter_map(|cell| cell.workload.custom()).any(has_shell_commands)
+}
+
+pub(crate) fn has_shell_commands(workload: &Custom) -> bool {
+    let is_shell = |line: &str| {
+        let line = line.trim_start();
+        line.starts_with("\\shell") || line.starts_with("\\setshell")
+    };
+    let own = workload.scripts.iter().any(|script| script.text.lines().any(is_shell));
+    let background = workload.background.iter().filter_map(|background| background.workload.custom());
+    own || background.into_iter().any(has_shell_commands)
+}
+
+fn needs_parameters(cell: &Cell) -> bool {
+    !cell.acceleration.is_virtual() && cell.sysctl != model::machine::SysctlVariant::none()
+}

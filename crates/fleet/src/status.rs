@@ -1,0 +1,118 @@
+//! What a fleet does: its agents and its runs.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::connection::Connection;
+use crate::error::FleetError;
+use crate::events::{BlockState, RunState};
+use crate::facts::AgentStatus;
+use crate::message::{self, QueuedRun};
+
+/// Time that agents have to answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(2);
+/// Time without an answer after which no more are expected.
+const QUIET: Duration = Duration::from_millis(500);
+
+/// The whole fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FleetStatus {
+    /// The agents that answered, by name.
+    pub agents: Vec<AgentStatus>,
+    /// The runs, the oldest first.
+    pub runs: Vec<RunStatus>,
+}
+
+/// A run of the fleet.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RunStatus {
+    /// The run.
+    pub run: QueuedRun,
+    /// Blocks that wait for an agent.
+    pub waiting: usize,
+    /// Blocks that an agent has, with its name.
+    pub running: Vec<(String, String)>,
+    /// Blocks that are complete.
+    pub complete: usize,
+    /// Blocks that were set aside, with the reasons.
+    pub set_aside: Vec<(String, Vec<String>)>,
+    /// Trials that have ended.
+    pub trials: usize,
+}
+
+impl Connection {
+    /// The agents that answer now.
+    ///
+    /// # Errors
+    /// The NATS server does not answer.
+    pub fn agents(&self) -> Result<Vec<AgentStatus>, FleetError> {
+        let inbox = self.client.new_inbox();
+        let mut answers = self.listen(inbox.clone())?;
+        let (client, subject) = (self.client.clone(), self.subjects.agents());
+        self.wait(async move { client.publish_with_reply(subject, inbox, "".into()).await })
+            .map_err(|error| FleetError::nats("take a message", error))?;
+        let end = Instant::now() + ANSWER_LIMIT;
+        let mut agents: Vec<AgentStatus> = Vec::new();
+        while Instant::now() < end {
+            let Some(answer) = answers.next(QUIET) else { break };
+            if answer.payload.len() <= message::MAX_BYTES {
+                agents.extend(message::decode(answer.subject.as_str(), &answer.payload).ok());
+            }
+        }
+        agents.sort_by(|a, b| a.facts.name.cmp(&b.facts.name));
+        Ok(agents)
+    }
+
+    /// What the fleet does.
+    ///
+    /// # Errors
+    /// The NATS server does not answer.
+    pub fn status(&self) -> Result<FleetStatus, FleetError> {
+        let agents = self.agents()?;
+        let mut runs = Vec::new();
+        for run in self.runs()? {
+            let state = self.run_state(&run.run, RunState::default())?;
+            runs.push(RunStatus::new(run, &state));
+        }
+        Ok(FleetStatus { agents, runs })
+    }
+
+    /// The state of a block of a run.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub fn block_state(&self, run: &str, block: &str) -> Result<BlockState, FleetError> {
+        let mut state = BlockState::default();
+        for placed in self.events(run, Some(block), 0)? {
+            state.add(placed.event);
+        }
+        Ok(state)
+    }
+
+    /// The state of a run's blocks after the events since this one.
+    pub(crate) fn run_state(&self, run: &str, mut state: RunState) -> Result<RunState, FleetError> {
+        for placed in self.events(run, None, state.last + 1)? {
+            state.last = placed.sequence;
+            state.blocks.entry(placed.block).or_default().add(placed.event);
+        }
+        Ok(state)
+    }
+}
+
+impl RunStatus {
+    fn new(run: QueuedRun, state: &RunState) -> Self {
+        let mut status =
+            Self { run, waiting: 0, running: Vec::new(), complete: 0, set_aside: Vec::new(), trials: 0 };
+        for (name, block) in &state.blocks {
+            status.trials += block.attempts.iter().map(|attempt| attempt.trials.len()).sum::<usize>();
+            match (block.running(), block.is_set_aside) {
+                (Some(attempt), _) => status.running.push((name.clone(), attempt.attempt.agent.clone())),
+                (None, true) => status.set_aside.push((name.clone(), block.evidence())),
+                (None, false) if block.is_open() => status.waiting += 1,
+                (None, false) => status.complete += 1,
+            }
+        }
+        status
+    }
+}
