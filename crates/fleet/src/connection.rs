@@ -246,7 +246,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Events of a block of a run, or with none of all its blocks, with this number or a greater one.
+    /// Events of a block of a run, or of all its blocks, with this number or a greater one.
     pub(crate) fn events(
         &self,
         run: &str,

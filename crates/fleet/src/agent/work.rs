@@ -34,12 +34,18 @@ pub(super) struct Work<'a> {
     job_sha256: String,
     /// The block that runs now; none between two.
     current: Mutex<Option<Held>>,
+    /// Why a bundle could not be sent, which ends the work.
+    failed: Mutex<Option<String>>,
 }
 
 impl<'a> Work<'a> {
     pub(super) fn new(agent: &'a ConnectedAgent<'a>, job: &'a Job, held: Held) -> Self {
         let (signed, job_sha256) = (held.signed.clone(), held.queued.job_sha256.clone());
-        Self { agent, job, signed, job_sha256, current: Mutex::new(Some(held)) }
+        Self { agent, job, signed, job_sha256, current: Mutex::new(Some(held)), failed: Mutex::default() }
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<String>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Held>> {
@@ -81,7 +87,7 @@ impl<'a> Work<'a> {
         let earlier: BTreeSet<String> = first.trials.iter().map(|trial| trial.id.clone()).collect();
         let load_hosts = FleetLoadHosts { connection, own: &agent.facts.name, block: &self.signed };
         let following = Following { work: self, plan: &plan };
-        let observer = BlockObserver { work: self, store: &store, run: &run, failed: Mutex::new(None) };
+        let observer = BlockObserver { work: self, store: &store, run: &run };
         let mut host = HostContext::detect();
         // The level of `host` is the name of an agent.
         host.hostname.clone_from(&agent.facts.name);
@@ -106,7 +112,7 @@ impl<'a> Work<'a> {
             Err(RunError::Interrupted) => Ok(RunOutcome { progress: Progress::default(), interrupted: true }),
             outcome => outcome.map_err(|error| error.to_string()),
         };
-        match observer.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        match self.failed().take() {
             Some(why) => Err(why),
             None => outcome,
         }
@@ -155,6 +161,9 @@ impl MoreBlocks for Following<'_> {
     fn next(&self) -> Option<NextBlock> {
         let Self { work, plan } = *self;
         let agent = work.agent;
+        if work.failed().is_some() {
+            return None;
+        }
         let held = work.current().take()?;
         agent.end(held, Ending::Complete);
         let can_take = |requirement: &Requirement| requirement.unmet(&agent.agent.facts).is_empty();
@@ -187,8 +196,6 @@ struct BlockObserver<'a> {
     work: &'a Work<'a>,
     store: &'a Store,
     run: &'a Run,
-    /// Why a bundle could not be sent, which ends the block.
-    failed: Mutex<Option<String>>,
 }
 
 impl BlockObserver<'_> {
@@ -239,7 +246,7 @@ impl Observer for BlockObserver<'_> {
             observer::Event::TrialEnded(trial) => {
                 if let Err(error) = self.send(trial) {
                     let why = format!("a bundle can't be sent: {error}");
-                    self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                    self.work.failed().get_or_insert(why);
                 }
             }
             observer::Event::Preparing { what, done: 0, .. } => self.tell(what),
