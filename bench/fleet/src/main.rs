@@ -1,4 +1,4 @@
-//! What a fleet costs: a campaign on one agent beside the same campaign without a fleet, and the queue alone under many agents.
+//! What a fleet costs: a campaign on one agent and the same campaign without a fleet, and the queue alone under many agents.
 //!
 //! `cargo build --release -p pgdyno -p fleet-cost`, then `fleet-cost --help`. `nats.rs` runs the server, `campaign.rs` and
 //! `queue.rs` measure.

@@ -50,7 +50,7 @@ pub use limits::check_file_limit;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
 pub use merged_load::MergedLoad;
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
-pub use process::{Process, ProcessEvent};
+pub use process::{Process, ProcessEvent, tail};
 pub use record::{
     CommandRecord, ErrorRecord, Failures, Intended, Lag, Moments, PhaseLatencies, Record, ScriptRecord,
     TransactionSpan,

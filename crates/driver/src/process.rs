@@ -157,8 +157,8 @@ fn parse_reply(line: &str) -> Result<Reply, DriverError> {
     }
 }
 
-/// Reads to the end, and returns the last part.
-fn tail(mut input: impl Read) -> String {
+/// Reads a process's standard error to its end, and returns the last part.
+pub fn tail(mut input: impl Read) -> String {
     let mut kept = VecDeque::new();
     let mut buffer = [0; 4096];
     loop {

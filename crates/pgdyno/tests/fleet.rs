@@ -16,7 +16,9 @@ use model::spec::Campaign;
 use model::workload::Workloads;
 use support::nats::{Nats, agent, start_agent};
 use support::theirs::Theirs;
-use support::{Bench, Process, Running, joined, process_tree, signal, text, wait_until, wait_until_gone};
+use support::{
+    Bench, Process, Random, Running, joined, process_tree, signal, text, wait_until, wait_until_gone,
+};
 
 /// Twelve trials in six blocks: two servers, compared at two numbers of clients.
 const CAMPAIGN: &str = "name = 'shared'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nscale = [1]\n\
@@ -244,18 +246,6 @@ fn a_run_goes_on_without_its_coordinator() {
     assert!(bench.pgdyno(&["fleet", "cancel", &id[..10], "--nats", &nats.url()]).status.success());
     let status = text(&bench.pgdyno(&["fleet", "status", "--nats", &nats.url()]));
     assert!(!status.contains("shared"), "{status}");
-}
-
-/// Xorshift generator of what is killed, and when: the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
 }
 
 /// Agents, the coordinator and the NATS server are killed at random moments: nothing is lost, nothing is measured twice. The

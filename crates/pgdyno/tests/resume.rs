@@ -12,19 +12,7 @@ use model::plan::Plan;
 use model::record::{Status, Trial};
 use model::spec::Campaign;
 use model::workload::Workloads;
-use support::{Bench, signal, text};
-
-/// Xorshift generator of the times to kill at, the same for the same seed.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-}
+use support::{Bench, Random, signal, text};
 
 /// Kills pgdyno at `kills` random moments of a campaign, resumes it each time, and checks the trials at its end.
 fn killed_again_and_again(campaign: &str, kills: usize, longest: Duration) {

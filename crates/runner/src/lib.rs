@@ -53,5 +53,6 @@ pub use error::RunError;
 pub use hooks::HookError;
 pub use host_context::HostContext;
 pub use load_hosts::{LoadHosts, LoadHostsError, NamedDriver};
+pub use rig::DRIVER_COMMAND;
 pub use run::{Claimed, run};
 pub use schedule::{ComparisonState, Progress};

@@ -23,7 +23,7 @@ use crate::hooks::{self, HookEnv, HookError};
 use crate::load_hosts::{JoinedDriver, LoadHosts};
 
 /// The argument that makes pgdyno a driver process.
-const DRIVER_COMMAND: &str = "driver";
+pub const DRIVER_COMMAND: &str = "driver";
 
 /// The servers that trials run on.
 pub(crate) trait ServerPool {

@@ -15,6 +15,7 @@ use host::process::withhold_variables;
 use jiff::Timestamp;
 use model::message::Request;
 use model::secret::is_secret_name;
+use runner::DRIVER_COMMAND;
 use rustix::process::Signal;
 use tokio::runtime::Handle;
 
@@ -28,12 +29,8 @@ use crate::requirement::has_shell_commands;
 use crate::signature::TrustedKeys;
 use crate::subjects::{Subjects, is_token};
 
-/// The argument that makes pgdyno a driver process.
-const DRIVER_COMMAND: &str = "driver";
 /// Time without a sign of life after which nobody needs the driver.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
-/// The end of a driver's standard error that is passed on, in bytes.
-const MAX_STDERR: usize = 4096;
 
 /// Starts drivers for others, as long as the connection exists and the agent is not busy.
 pub(super) fn serve(
@@ -154,7 +151,7 @@ impl Session {
         else {
             return Err(io::Error::other("it has no pipes"));
         };
-        let stderr = thread::spawn(move || tail(errors));
+        let stderr = thread::spawn(move || driver::tail(errors));
         let child = Arc::new(Mutex::new(child));
         let relay = {
             let (session, child) = (self.clone(), Arc::clone(&child));
@@ -223,11 +220,4 @@ fn has_shell(request: &[u8]) -> bool {
         Ok(Request::Run(load)) => load.workload.custom().is_some_and(has_shell_commands),
         _ => false,
     }
-}
-
-/// The end of what a driver wrote to its standard error.
-fn tail(mut errors: impl io::Read) -> String {
-    let mut bytes = Vec::new();
-    let _ = errors.read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes[bytes.len().saturating_sub(MAX_STDERR)..]).into_owned()
 }

@@ -32,6 +32,18 @@ pub(crate) struct Bench {
     directory: TempDir,
 }
 
+/// Xorshift generator of what is killed, and when: the same for the same seed, which is not 0.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
 /// A running pgdyno.
 pub(crate) struct Running {
     child: Child,
