@@ -15,7 +15,8 @@ pub(crate) const FILE: &str = "environment.json";
 pub struct Environment {
     /// Host name.
     pub hostname: Option<String>,
-    /// Name of the agent of the fleet that ran the trial; null without a fleet.
+    /// Name of the agent of the fleet that ran the trial; absent without a fleet.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// Kernel name and release, such as `Linux 6.1.0-37-amd64`.
     pub kernel: Option<String>,
