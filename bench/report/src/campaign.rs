@@ -143,6 +143,7 @@ impl Generator<'_> {
             repeat: 1,
             attempt: 1,
             position: 1,
+            agent: None,
             reason: None,
             started: Some(self.started),
             load_started: Some(self.started),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use model::plan::Order;
-use model::record::Run;
+use model::record::{Run, Trial};
 use model::spec::{self, Repeats};
 use model::units::Span;
 use stats::{Comparison, Logs, MARGIN, SessionSpread};
@@ -13,8 +13,24 @@ use stats::{Comparison, Logs, MARGIN, SessionSpread};
 pub(crate) struct Figures<'a> {
     /// The figures.
     pub(crate) values: &'a [f64],
-    /// Their runs' ids with the number of their repeat, in the same order.
-    pub(crate) blocks: &'a [(String, u32)],
+    /// Their sessions with the number of their repeat, in the same order.
+    pub(crate) blocks: &'a [(SessionKey, u32)],
+}
+
+/// What runs share: that of one campaign on one machine. Machines of a fleet are sessions of their own.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SessionKey {
+    /// The run's id.
+    pub run: String,
+    /// Name of the agent; none without a fleet.
+    pub agent: Option<String>,
+}
+
+impl SessionKey {
+    /// That of a trial.
+    pub(crate) fn new(trial: &Trial) -> Self {
+        Self { run: trial.run.id.clone(), agent: trial.agent.clone() }
+    }
 }
 
 /// What a comparison of two cells takes from the design of their campaigns.
@@ -28,8 +44,8 @@ pub(crate) struct Design {
     pub(crate) sessions: Option<Sessions>,
 }
 
-/// The sessions of two sides that have none in common. A session is a run of a campaign: its trials share the state of the
-/// machine, which differs from that of another session.
+/// The sessions of two sides that have none in common. A session is a run of a campaign on one machine: its trials share the
+/// machine and its state, which differ from those of another session.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sessions {
     /// Number of sessions of the baseline.
@@ -43,21 +59,23 @@ pub struct Sessions {
 impl Sessions {
     /// The sessions of these runs, with the spread between those of each side, and between `others`: other sessions with
     /// such cells. `None` if the sides share a session, or if the figures have no logarithms.
-    pub(crate) fn new(a: Figures<'_>, b: Figures<'_>, others: &BTreeMap<&str, Vec<f64>>) -> Option<Self> {
+    pub(crate) fn new(a: Figures<'_>, b: Figures<'_>, others: &[Vec<f64>]) -> Option<Self> {
         let (of_a, of_b) = (by_session(a), by_session(b));
         if of_a.is_empty() || of_b.is_empty() || of_a.keys().any(|session| of_b.contains_key(session)) {
             return None;
         }
-        let means = |sessions: &BTreeMap<&str, Vec<f64>>| -> Vec<f64> {
-            sessions.values().filter_map(|values| Some(Logs::new(values.iter().copied())?.mean())).collect()
-        };
-        let spread = SessionSpread::new(&[means(&of_a), means(&of_b), means(others)]);
+        let mean = |values: &Vec<f64>| Some(Logs::new(values.iter().copied())?.mean());
+        let spread = SessionSpread::new(&[
+            of_a.values().filter_map(mean).collect::<Vec<f64>>(),
+            of_b.values().filter_map(mean).collect(),
+            others.iter().filter_map(mean).collect(),
+        ]);
         Some(Self { a: of_a.len(), b: of_b.len(), spread })
     }
 }
 
-fn by_session(side: Figures<'_>) -> BTreeMap<&str, Vec<f64>> {
-    let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+fn by_session(side: Figures<'_>) -> BTreeMap<&SessionKey, Vec<f64>> {
+    let mut sessions: BTreeMap<&SessionKey, Vec<f64>> = BTreeMap::new();
     for ((session, _), value) in side.blocks.iter().zip(side.values) {
         sessions.entry(session).or_default().push(*value);
     }
@@ -115,7 +133,8 @@ impl<'a> Campaigns<'a> {
                 blocks.insert(run.id.as_str());
             }
         }
-        let pairs = a.blocks.iter().zip(a.values).filter(|((run, _), _)| blocks.contains(run.as_str()));
+        let pairs =
+            a.blocks.iter().zip(a.values).filter(|((session, _), _)| blocks.contains(session.run.as_str()));
         // A block has one run of each side; where it has more, what is next to what is unknown.
         let is_single = |side: Figures<'_>, block| side.blocks.iter().filter(|of| *of == block).count() == 1;
         let pairs = pairs.filter(|(block, _)| is_single(a, *block) && is_single(b, *block));
@@ -169,5 +188,35 @@ impl Settings {
             max_time: run.and_then(|run| Some(*run.max_time.as_ref()?.get_ref())),
             cpu_decides: run.and_then(|run| run.cpu_decides.as_ref()).is_some_and(|given| *given.get_ref()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runs(agents: &[&str], values: &[f64]) -> (Vec<(SessionKey, u32)>, Vec<f64>) {
+        let key = |agent: &&str| SessionKey { run: "R".to_owned(), agent: Some((*agent).to_owned()) };
+        let keys = agents.iter().flat_map(|agent| (1..=3).map(move |repeat| (key(agent), repeat)));
+        (keys.collect(), values.to_vec())
+    }
+
+    #[test]
+    fn machines_of_a_fleet_are_sessions() {
+        let (blocks, values) = runs(&["big-1", "big-2"], &[100.0, 100.0, 100.0, 110.0, 110.0, 110.0]);
+        let a = Figures { values: &values, blocks: &blocks };
+        let (blocks, values) = runs(&["small-1"], &[50.0, 50.0, 50.0]);
+        let b = Figures { values: &values, blocks: &blocks };
+        let sessions = Sessions::new(a, b, &[]).unwrap();
+        assert_eq!((sessions.a, sessions.b), (2, 1));
+        let spread = sessions.spread.unwrap();
+        assert_eq!(spread.degrees_of_freedom, 1);
+        assert!((spread.variance - 1.1_f64.ln().powi(2) / 2.0).abs() < 1e-12);
+        // Blocks that were spread over machines cancel what these differ in.
+        assert_eq!(Sessions::new(a, a, &[]), None);
+        // How much machines differ is not known from one on each side.
+        let (blocks, values) = runs(&["big-1"], &[100.0, 101.0, 99.0]);
+        let one = Figures { values: &values, blocks: &blocks };
+        assert_eq!(Sessions::new(one, b, &[]).unwrap().spread, None);
     }
 }

@@ -31,9 +31,6 @@ pub(crate) fn facts_of_machine(environment: &Environment) -> Facts {
     if let Some(host) = &environment.hostname {
         facts.insert("machine hostname".to_owned(), host.clone());
     }
-    if let Some(agent) = &environment.agent {
-        facts.insert("machine agent".to_owned(), agent.clone());
-    }
     facts
 }
 

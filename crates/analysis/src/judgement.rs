@@ -18,7 +18,7 @@ pub(crate) use paired::{Attempt, CommonSessions, attempt, deciding_row, paired_r
 
 use crate::design::{Design, Figures};
 
-pub use crate::design::Sessions;
+pub use crate::design::{SessionKey, Sessions};
 
 /// Result of comparing the runs of two cells.
 #[derive(Clone, Debug, PartialEq)]
@@ -241,8 +241,8 @@ pub struct Runs {
     pub trials: Vec<String>,
     /// Their figures, in the same order.
     pub values: Vec<f64>,
-    /// Their runs' ids with the number of their repeat, in the same order.
-    pub blocks: Vec<(String, u32)>,
+    /// Their sessions with the number of their repeat, in the same order.
+    pub blocks: Vec<(SessionKey, u32)>,
     /// Number of usable trials without the figure.
     pub without: usize,
     /// Number of suspect ones among the usable trials.
@@ -449,7 +449,7 @@ pub fn runs(trials: &[&Trial], figure: impl Fn(&Trial) -> Option<f64>) -> Runs {
         trial.validity.findings.iter().for_each(|finding| runs.add(finding));
         runs.trials.push(trial.id.clone());
         runs.values.push(value);
-        runs.blocks.push((trial.run.id.clone(), trial.repeat));
+        runs.blocks.push((SessionKey::new(trial), trial.repeat));
     }
     runs
 }

@@ -9,6 +9,7 @@ mod curve;
 mod events;
 mod heat;
 mod load;
+mod load_hosts;
 mod metrics;
 mod points;
 mod rerun;
@@ -18,6 +19,7 @@ mod waits;
 use model::record::TrialRecord;
 use serde::Serialize;
 
+pub use load_hosts::HostOfLoad;
 pub use points::Points;
 
 use crate::explain::{ExplanationView, explain_trial};
@@ -43,6 +45,8 @@ pub struct Detail {
     pub rerun: Option<String>,
     /// Throughput, failures and latency over time.
     pub load: Load,
+    /// The hosts that the load came from; empty if it came from the campaign's host.
+    pub load_hosts: Vec<HostOfLoad>,
     /// Latencies over time; null if there are none.
     pub heat: Option<Heat>,
     /// Latency from the intended start, in the measured window; null if there is none.
@@ -261,6 +265,7 @@ pub fn detail(record: &TrialRecord, most: Points) -> Detail {
         window: load::window(&record.intervals),
         rerun: rerun::rerun(&record.trial),
         load: latencies.load,
+        load_hosts: load_hosts::load_hosts(&record.trial.load_hosts),
         heat: latencies.heat,
         intended: latencies.intended,
         service: latencies.service,

@@ -145,7 +145,6 @@ fn all_facts_of_a_virtual_server_are_reported() {
         found,
         Environment {
             hostname: text("bench-1"),
-            agent: None,
             kernel: text("Linux 6.1.0-37-amd64"),
             kernel_version: text("Linux version 6.1.0-37-amd64 (gcc 12)"),
             kernel_command_line: text("BOOT_IMAGE=/vmlinuz root=/dev/vda1 quiet"),

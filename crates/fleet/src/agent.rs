@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use futures_util::StreamExt as _;
 use host::Cache;
 use jiff::Timestamp;
+use model::fleet::{AgentFacts, AgentState, AgentStatus};
 
 use crate::connection::Connection;
 use crate::error::FleetError;
 use crate::events::{BlockState, MAX_FAILURES};
-use crate::facts::{AgentFacts, AgentState, AgentStatus};
 use crate::message::{self, Attempt, Ending, Event, Job, QueuedBlock, SignedBlock, What};
 use crate::queue::{Delivery, Kept};
 use crate::requirement::Requirement;

@@ -16,11 +16,12 @@ use async_nats::jetstream::{self, Context};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use futures_util::{StreamExt as _, TryStreamExt as _};
 use host::sha256_of_bytes;
+use model::fleet::QueuedRun;
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::error::FleetError;
-use crate::message::{self, Event, Job, QueuedRun};
+use crate::message::{self, Event, Job};
 use crate::subjects::Subjects;
 
 /// Time limit of a request.

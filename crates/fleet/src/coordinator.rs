@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use host::sha256_of_bytes;
 use jiff::Timestamp;
+use model::fleet::QueuedRun;
 use model::plan::{Order, Plan};
 use model::record::{Run, Trial, TrialRecord};
 use model::secret::campaign_secrets;
@@ -22,7 +23,7 @@ use store::{Store, archived_trials};
 use crate::connection::{Connection, Listener, bundle_name};
 use crate::error::FleetError;
 use crate::events::{AttemptState, BlockState, RunState};
-use crate::message::{self, Job, MAX_JOB_BYTES, ProgressMessage, QueuedBlock, QueuedRun};
+use crate::message::{self, Job, MAX_JOB_BYTES, ProgressMessage, QueuedBlock};
 use crate::requirement::Requirement;
 use crate::signature::SecretKey;
 

@@ -114,7 +114,15 @@ impl BlockState {
                 _ => format!("{agent} was lost after {} of its trials", trials.len()),
             }
         };
-        self.failures().map(of).collect()
+        let mut counted: Vec<(String, usize)> = Vec::new();
+        for text in self.failures().map(of) {
+            match counted.iter_mut().find(|(known, _)| *known == text) {
+                Some((_, times)) => *times += 1,
+                None => counted.push((text, 1)),
+            }
+        }
+        let times = |(text, times)| if times == 1 { text } else { format!("{text} ({times} times)") };
+        counted.into_iter().map(times).collect()
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, Subscriber};
 use driver::{DriverError, ProcessEvent};
 use futures_util::StreamExt as _;
+use model::fleet::{AgentState, AgentStatus};
 use model::load_hosts::RequestedHosts;
 use model::message::{Reply, Request, VERSION};
 use runner::{Driver, LoadHosts, LoadHostsError, NamedDriver};
@@ -19,7 +20,6 @@ use tokio::task::JoinHandle;
 
 use crate::connection::Connection;
 use crate::error::FleetError;
-use crate::facts::{AgentState, AgentStatus};
 use crate::message::{self, SignedBlock};
 
 /// Time in which load hosts have to become free.

@@ -80,19 +80,6 @@ impl Job {
     }
 }
 
-/// A run of the fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct QueuedRun {
-    /// The run's id.
-    pub run: String,
-    /// The campaign's name.
-    pub campaign: String,
-    /// Host of its coordinator.
-    pub coordinator: String,
-    /// When it was queued.
-    pub at: Timestamp,
-}
-
 /// A block in the queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QueuedBlock {

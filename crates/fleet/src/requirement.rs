@@ -2,6 +2,7 @@
 
 use host::sha256_of_bytes;
 use model::cell::Cell;
+use model::fleet::AgentFacts;
 use model::load_hosts::RequestedHosts;
 use model::plan::{Hooks, Plan};
 use model::server::Source;
@@ -12,7 +13,6 @@ use runner::blocks::Block;
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
-use crate::facts::AgentFacts;
 
 /// What an agent must have or be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

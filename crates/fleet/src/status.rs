@@ -2,44 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
+use model::fleet::{AgentStatus, FleetStatus, QueuedRun, RunStatus, RunningBlock, SetAsideBlock};
 
 use crate::connection::Connection;
 use crate::error::FleetError;
 use crate::events::{BlockState, RunState};
-use crate::facts::AgentStatus;
-use crate::message::{self, QueuedRun};
+use crate::message;
 
 /// Time that agents have to answer.
 const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// Time without an answer after which no more are expected.
 const QUIET: Duration = Duration::from_millis(500);
-
-/// The whole fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct FleetStatus {
-    /// The agents that answered, by name.
-    pub agents: Vec<AgentStatus>,
-    /// The runs, the oldest first.
-    pub runs: Vec<RunStatus>,
-}
-
-/// A run of the fleet.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct RunStatus {
-    /// The run.
-    pub run: QueuedRun,
-    /// Blocks that wait for an agent.
-    pub waiting: usize,
-    /// Blocks that an agent has, with its name.
-    pub running: Vec<(String, String)>,
-    /// Blocks that are complete.
-    pub complete: usize,
-    /// Blocks that were set aside, with the reasons.
-    pub set_aside: Vec<(String, Vec<String>)>,
-    /// Trials that have ended.
-    pub trials: usize,
-}
 
 impl Connection {
     /// The agents that answer now.
@@ -73,7 +46,7 @@ impl Connection {
         let mut runs = Vec::new();
         for run in self.runs()? {
             let state = self.run_state(&run.run, RunState::default())?;
-            runs.push(RunStatus::new(run, &state));
+            runs.push(run_status(run, &state));
         }
         Ok(FleetStatus { agents, runs })
     }
@@ -100,19 +73,23 @@ impl Connection {
     }
 }
 
-impl RunStatus {
-    fn new(run: QueuedRun, state: &RunState) -> Self {
-        let mut status =
-            Self { run, waiting: 0, running: Vec::new(), complete: 0, set_aside: Vec::new(), trials: 0 };
-        for (name, block) in &state.blocks {
-            status.trials += block.attempts.iter().map(|attempt| attempt.trials.len()).sum::<usize>();
-            match (block.running(), block.is_set_aside) {
-                (Some(attempt), _) => status.running.push((name.clone(), attempt.attempt.agent.clone())),
-                (None, true) => status.set_aside.push((name.clone(), block.evidence())),
-                (None, false) if block.is_open() => status.waiting += 1,
-                (None, false) => status.complete += 1,
+/// Counts a run's blocks.
+fn run_status(run: QueuedRun, state: &RunState) -> RunStatus {
+    let mut status =
+        RunStatus { run, waiting: 0, running: Vec::new(), complete: 0, set_aside: Vec::new(), trials: 0 };
+    for (name, block) in &state.blocks {
+        status.trials += block.attempts.iter().map(|attempt| attempt.trials.len()).sum::<usize>();
+        let name = name.clone();
+        match (block.running(), block.is_set_aside) {
+            (Some(running), _) => {
+                status.running.push(RunningBlock { block: name, agent: running.attempt.agent.clone() });
             }
+            (None, true) => {
+                status.set_aside.push(SetAsideBlock { block: name, reasons: block.evidence() });
+            }
+            (None, false) if block.is_open() => status.waiting += 1,
+            (None, false) => status.complete += 1,
         }
-        status
     }
+    status
 }

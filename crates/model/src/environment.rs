@@ -11,8 +11,6 @@ use serde::Serialize;
 pub struct Environment {
     /// Host name.
     pub hostname: Option<String>,
-    /// Name of the agent of the fleet that ran the trial; none without a fleet.
-    pub agent: Option<String>,
     /// Kernel name and release, such as `Linux 6.1.0-37-amd64`.
     pub kernel: Option<String>,
     /// The kernel's full version line (`/proc/version`).

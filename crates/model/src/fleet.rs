@@ -1,7 +1,13 @@
-//! What a campaign wants of the machines of a fleet.
+//! Machines of a fleet: what a campaign wants of them, and what they do.
+
+mod status;
 
 use serde::Serialize;
 
+pub use self::status::{
+    AgentFacts, AgentState, AgentStatus, Allows, FleetStatus, QueuedRun, RunStatus, RunningBlock,
+    SetAsideBlock,
+};
 use crate::units::{Size, Span};
 
 /// Time for which an agent may not be heard of, by default.

@@ -105,6 +105,8 @@ pub struct Trial {
     pub position: u32,
     /// Reason for running it in addition to the planned trials; none for a planned one.
     pub reason: Option<String>,
+    /// Name of the agent of the fleet that ran it; none without a fleet.
+    pub agent: Option<String>,
     /// Its start (server start included); none if an imported trial's is unknown.
     pub started: Option<Timestamp>,
     /// Start of its load, the origin of intervals; none if no load ran.
@@ -163,6 +165,7 @@ impl Trial {
             attempt: 1,
             position: 1,
             reason: None,
+            agent: None,
             started: None,
             load_started: None,
             clocks: None,

@@ -14,7 +14,9 @@ use model::plan::Plan;
 use model::record::{Status, Trial};
 use model::spec::Campaign;
 use model::workload::Workloads;
+use store::Store;
 use support::nats::{Nats, agent, start_agent};
+use support::serve::Server;
 use support::theirs::Theirs;
 use support::{
     Bench, Process, Random, Running, joined, process_tree, signal, text, wait_until, wait_until_gone,
@@ -36,8 +38,8 @@ fn resume_on(bench: &Bench, nats: &Nats) -> Running {
 }
 
 /// The agent that ran a trial.
-fn agent_of(bench: &Bench, trial: &Trial) -> String {
-    bench.store().environment(&trial.id).unwrap().agent.unwrap()
+fn agent_of(trial: &Trial) -> String {
+    trial.agent.clone().unwrap()
 }
 
 /// Each planned trial is usable exactly once, and all of a block ran on one machine.
@@ -58,7 +60,7 @@ fn check_trials(bench: &Bench, campaign: &str) -> Vec<Trial> {
     let mut machines: BTreeMap<(u32, String), BTreeSet<String>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.validity.status != Status::Invalid) {
         let block = (trial.repeat, Factor::Clients.level(&trial.cell));
-        machines.entry(block).or_default().insert(agent_of(bench, trial));
+        machines.entry(block).or_default().insert(agent_of(trial));
     }
     assert!(machines.values().all(|agents| agents.len() == 1), "{machines:?}");
     let (ids, runs): (BTreeSet<_>, BTreeSet<_>) =
@@ -102,6 +104,34 @@ fn trials_of_three_agents_are_stored_once() {
 }
 
 #[test]
+fn the_served_store_shows_the_fleet() {
+    let Some(mut nats) = Nats::start() else { return };
+    let bench = Bench::new(CAMPAIGN);
+    Store::open(&bench.path().join(".pgdyno")).unwrap();
+    let _agent = agent(&bench, &nats, "one", &["--label", "test"]);
+    let url = nats.url();
+    let server = Server::start(&bench, &["--listen", "127.0.0.1:0", "--fleet", "--nats", &url]);
+    let fleet = || {
+        let (status, body) = server.get("/api/fleet", "");
+        (status, serde_json::from_str::<serde_json::Value>(&body).unwrap())
+    };
+    let (status, idle) = fleet();
+    assert_eq!((status, &idle["agents"][0]["facts"]["name"]), (200, &"one".into()), "{idle}");
+    assert_eq!((&idle["agents"][0]["state"], &idle["runs"]), (&"idle".into(), &serde_json::json!([])));
+    let run = run_on(&bench, &nats, &[]);
+    wait_until("a block runs", || {
+        let (_, now) = fleet();
+        now["runs"][0]["running"][0]["agent"] == "one"
+            && now["agents"][0]["state"]["running"]["campaign"] == "shared"
+    });
+    nats.kill();
+    wait_until("the fleet does not answer", || fleet().0 == 503);
+    nats.restart();
+    wait_until("it answers again", || fleet().0 == 200);
+    assert_eq!(run.end().0, Some(0));
+}
+
+#[test]
 fn sessions_of_a_comparison_stay_on_one_machine() {
     let Some(nats) = Nats::start() else { return };
     let campaign = "name = 'pairs'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nscale = [1]\nclients = [1, 2]\n\
@@ -122,7 +152,7 @@ fn sessions_of_a_comparison_stay_on_one_machine() {
         assert_eq!((of.len(), clients.len()), (2, 1), "session {number}");
         let (count, agents) = comparisons.entry(clients.into_iter().collect()).or_default();
         *count += 1;
-        agents.extend(of.iter().map(|trial| agent_of(&bench, trial)));
+        agents.extend(of.iter().map(agent_of));
     }
     assert_eq!(comparisons.len(), 2);
     let agents: BTreeSet<&String> = comparisons.values().flat_map(|(_, agents)| agents).collect();
@@ -242,7 +272,7 @@ fn a_run_goes_on_without_its_coordinator() {
     assert!(joined(&stderr).contains("pgdyno resume --fleet"), "{stderr}");
     let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
-    let id = status["runs"][0]["run"]["run"].as_str().unwrap().to_owned();
+    let id = status["runs"][0]["run"].as_str().unwrap().to_owned();
     assert!(bench.pgdyno(&["fleet", "cancel", &id[..10], "--nats", &nats.url()]).status.success());
     let status = text(&bench.pgdyno(&["fleet", "status", "--nats", &nats.url()]));
     assert!(!status.contains("shared"), "{status}");
@@ -411,7 +441,7 @@ fn garbage_and_strangers_are_refused() {
     assert_eq!(run.end().0, Some(130));
     let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
     let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
-    let id = status["runs"][0]["run"]["run"].as_str().unwrap();
+    let id = status["runs"][0]["run"].as_str().unwrap();
     assert!(bench.pgdyno(&["fleet", "cancel", id, "--nats", &nats.url()]).status.success());
     assert!(bench.trials().is_empty(), "an agent ran what a stranger signed");
     stop(careful);

@@ -16,6 +16,7 @@ pub mod explain;
 pub mod export_files;
 pub mod export_tables;
 mod file;
+pub mod fleet;
 pub mod history;
 mod html;
 pub mod imports;

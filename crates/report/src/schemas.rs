@@ -48,6 +48,7 @@ fn generated_schemas_are_those_of_the_documents() {
         ("bisect-run", schema::<crate::bisect::tested::TestBisection>("bisect --run")),
         ("doctor", schema::<crate::doctor::DoctorDocument<'static>>("doctor")),
         ("plan", schema::<crate::plan::Document<'static>>("plan")),
+        ("fleet-status", schema::<crate::fleet::Document<'static>>("fleet status")),
         ("store-list", schema::<crate::bundles::ListDocument<'static>>("store list")),
         ("store-show", schema::<crate::bundles::ShowDocument<'static>>("store show")),
         ("store-check", schema::<crate::bundles::CheckDocument<'static>>("store check")),

@@ -1,9 +1,11 @@
 //! The report as a server: the page, and the data behind it: runs, their views, trials, and the runs in progress.
 //!
 //! A request passes `connections` (limits), `guard` (access), `routes`, `report_cache` (data read from the store) or
-//! `watch` (events in the store) or `metrics` (running campaigns as numbers), and `response`. Nothing is ever written.
+//! `watch` (events in the store) or `metrics` (running campaigns as numbers) or `fleet` (agents and queue), and `response`.
+//! Nothing is ever written.
 
 mod connections;
+mod fleet;
 mod guard;
 mod metrics;
 mod page;
@@ -22,15 +24,16 @@ use store::Store;
 use tokio::signal::unix::{SignalKind, signal};
 
 pub use connections::{Limits, accept};
+pub use fleet::AskFleet;
 pub use guard::{BadToken, Guard, Token};
 pub use page::PageError;
 
-/// Router of a store's pages, behind a guard.
+/// Router of a store's pages, and of a fleet's state if there is one, behind a guard.
 ///
 /// # Errors
 /// The built-in page can't be served.
-pub fn site(store: Store, guard: Guard) -> Result<Router, PageError> {
-    Ok(routes::router(Arc::new(routes::Site::new(store)?), Arc::new(guard)))
+pub fn site(store: Store, fleet: Option<AskFleet>, guard: Guard) -> Result<Router, PageError> {
+    Ok(routes::router(Arc::new(routes::Site::new(store, fleet)?), Arc::new(guard)))
 }
 
 /// Most threads for blocking work: more than computations at a time, so that listeners need not wait for these; and few,

@@ -246,7 +246,7 @@ impl<'a> Campaign<'a> {
                             }
                         }
                         failed.record.logs.extend(subjects.take());
-                        self.write(&failed.record)?;
+                        self.write(&mut failed.record)?;
                         schedule.record(&failed.record.trial);
                         self.observer.on_event(&Event::TrialEnded(&failed.record.trial));
                         continue;
@@ -294,7 +294,7 @@ impl<'a> Campaign<'a> {
                 ended.record.logs.extend(subjects.take());
                 // Users see what is stored.
                 ended.record.trial.mask_secrets();
-                self.write(&ended.record)?;
+                self.write(&mut ended.record)?;
                 schedule.record(&ended.record.trial);
                 pace.estimated += self.plan.estimate_of(&[next.trial]).us();
             }
@@ -454,7 +454,8 @@ impl<'a> Campaign<'a> {
     }
 
     /// Stores a trial; if the disk is full, waits for space.
-    fn write(&self, record: &TrialRecord) -> Result<(), RunError> {
+    fn write(&self, record: &mut TrialRecord) -> Result<(), RunError> {
+        record.trial.agent.clone_from(&self.host.agent);
         let attempt = || self.store.write(record);
         let is_full = |error: &StoreError| host::is_exhausted(error);
         let written = outlast(Instant::now() + MAX_WAIT, self.interrupt, attempt, is_full, |error| {

@@ -15,6 +15,8 @@ pub struct HostContext {
     pub booted: Option<BootedFor>,
     /// Host name.
     pub hostname: String,
+    /// Name of the agent of a fleet that runs trials here; none without a fleet.
+    pub agent: Option<String>,
     /// Whether this stands for all machines of a fleet, of which one can run each cell.
     pub is_fleet: bool,
 }
@@ -45,6 +47,7 @@ impl HostContext {
             command_line: std::fs::read_to_string("/proc/cmdline").unwrap_or_default(),
             booted: BootedFor::detect(),
             hostname: uname.nodename().to_string_lossy().into_owned(),
+            agent: None,
             is_fleet: false,
         }
     }
@@ -56,9 +59,9 @@ impl HostContext {
         self.is_fleet || cell.kernel.as_deref().is_none_or(is_kernel) && self.is_host(cell)
     }
 
-    /// Whether a cell runs on this host, under any kernel.
+    /// Whether a cell runs on this host, under any kernel. In a fleet, hosts have the names of their agents.
     pub fn is_host(&self, cell: &Cell) -> bool {
-        cell.host.as_deref().is_none_or(|label| self.hostname == label)
+        cell.host.as_deref().is_none_or(|label| self.agent.as_ref().unwrap_or(&self.hostname) == label)
     }
 
     /// A kernel that the user booted has the arguments on its command line and no parameters set by pgdyno.
@@ -87,6 +90,7 @@ pub(crate) static FLEET: HostContext = HostContext {
     command_line: String::new(),
     booted: None,
     hostname: String::new(),
+    agent: None,
     is_fleet: true,
 };
 

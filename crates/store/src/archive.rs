@@ -62,6 +62,11 @@ impl<W: Write> BundleArchive<W> {
                 StoreError::Archive { what: format!("trial {id} can't be redacted: {what}") }
             })?;
         }
+        self.append(id, files)
+    }
+
+    /// Adds the files of a bundle, with their sums.
+    fn append(&mut self, id: &str, mut files: Files) -> Result<(), StoreError> {
         files.insert(sums::FILE.to_owned(), sums::list(&files).into_bytes());
         for (name, content) in &files {
             append(&mut self.archive, &format!("{TRIALS}/{id}/{name}"), content)
@@ -81,6 +86,19 @@ impl<W: Write> BundleArchive<W> {
 }
 
 impl Store {
+    /// An archive of the bundle with this complete id, whose files are as they are in the store.
+    ///
+    /// # Errors
+    /// The bundle can't be read.
+    pub fn archived(&self, id: &str) -> Result<Vec<u8>, StoreError> {
+        let unwritten = || StoreError::io("write", Path::new("the archive"));
+        let mut bytes = Vec::new();
+        let mut archive = BundleArchive::new(&mut bytes, false).map_err(unwritten())?;
+        archive.append(id, self.files(id)?)?;
+        archive.finish().map_err(unwritten())?;
+        Ok(bytes)
+    }
+
     /// Stores the bundles of an archive that the store does not have. Each is complete and checked before it appears; an
     /// error leaves those before it.
     ///

@@ -47,7 +47,7 @@ impl Redaction {
     /// a home directory in its texts.
     pub(crate) fn new(record: &TrialRecord) -> Self {
         let mut hosts: BTreeSet<String> = record.environment.hostname.iter().cloned().collect();
-        hosts.extend(record.environment.agent.clone());
+        hosts.extend(record.trial.agent.clone());
         hosts.extend(record.trial.load_hosts.iter().map(|host| host.name.clone()));
         hosts.extend(Factor::Host.known_level(&record.trial.cell).filter(|host| host != "any"));
         let campaign = &record.trial.run.campaign_toml;

@@ -196,3 +196,44 @@ export interface StoredTrial {
   started: string | null;
   ended: string | null;
 }
+
+/** `api/fleet`: the document of `pgdyno fleet status --format json`; 404 if no fleet is shown, 503 if it does not answer. */
+export interface Fleet {
+  /** Agents that answered, by name. */
+  agents: FleetAgent[];
+  /** Oldest first. */
+  runs: FleetRun[];
+}
+
+export interface FleetAgent {
+  facts: {
+    name: string;
+    pgdyno_version: string;
+    labels: string[];
+    machine: string;
+    cpus: number | null;
+    memory_bytes: number | null;
+    kernel: string;
+    /** Checks of `pgdyno doctor` that are not ok. */
+    findings: string[];
+  };
+  state: 'idle' | { load: { agent: string; since: string } } | { running: { run: string; campaign: string; block: string; since: string; trials: number } };
+  /** Whether it takes no more blocks, as it is being stopped. */
+  is_draining: boolean;
+  /** What it waits for, if it waits for the NATS server. */
+  trouble: string | null;
+}
+
+/** A run, and the numbers of its blocks. */
+export interface FleetRun {
+  run: string;
+  campaign: string;
+  /** Host of its coordinator. */
+  coordinator: string;
+  waiting: number;
+  running: { block: string; agent: string }[];
+  complete: number;
+  /** Blocks that ended too many attempts. */
+  set_aside: { block: string; reasons: string[] }[];
+  trials: number;
+}

@@ -5,7 +5,7 @@
 
 import type { Detail } from './generated/detail';
 import type { History } from './generated/history';
-import type { RunHead } from './live';
+import type { Fleet, RunHead } from './live';
 import type { View } from './generated/view';
 
 export interface Source {
@@ -68,11 +68,24 @@ function hasTrials({ valid, suspect, invalid }: RunHead): boolean {
   return valid + suspect + invalid > 0;
 }
 
+/** What the fleet does, if `pgdyno serve` shows one. */
+export async function fleet(): Promise<Fleet | null> {
+  const response = await respond('api/fleet');
+  return response.status === 404 ? null : content<Fleet>(response);
+}
+
 async function answer<T>(path: string): Promise<T> {
-  const response = await fetch(path).catch(() => fail('pgdyno serve does not respond: is it still running?'));
+  return content<T>(await respond(path));
+}
+
+function respond(path: string): Promise<Response> {
+  return fetch(path).catch(() => fail('pgdyno serve does not respond: is it still running?'));
+}
+
+async function content<T>(response: Response): Promise<T> {
   if (response.ok) return (await response.json()) as T;
   const failure = (await response.json().catch(() => null)) as { error?: string } | null;
-  return fail(failure?.error ?? `pgdyno serve returned ${response.status} for ${path}`);
+  return fail(failure?.error ?? `pgdyno serve returned ${response.status} for ${new URL(response.url).pathname}`);
 }
 
 function fail(why: string): never {

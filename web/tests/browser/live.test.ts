@@ -6,6 +6,77 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { launch } from '../launch';
 import { serve, stop } from '../serve';
+import type { Fleet, FleetAgent } from '../../src/data/live';
+
+/** What `pgdyno serve --fleet` answers. */
+const FLEET: Fleet = {
+  agents: [
+    agent('big', { labels: ['nvme', '16-cores'], cpus: 16, memory_bytes: 64 * 2 ** 30 }, { running: { run: '01M84CPDWAN18AGAK1PSAV6XG3', campaign: 'versions', block: '4 of 9', since: new Date().toISOString(), trials: 3 } }),
+    { ...agent('small', { findings: ['governor: powersave'] }, 'idle'), is_draining: true },
+    agent('spare', {}, { load: { agent: 'big', since: new Date().toISOString() } }),
+  ],
+  runs: [
+    {
+      run: '01M84CPDWAN18AGAK1PSAV6XG3',
+      campaign: 'versions',
+      coordinator: 'desk',
+      waiting: 2,
+      running: [{ block: '4 of 9', agent: 'big' }],
+      complete: 5,
+      set_aside: [{ block: '2 of 9', reasons: ['agent small died', 'agent big died'] }],
+      trials: 23,
+    },
+  ],
+};
+
+function agent(name: string, facts: Partial<FleetAgent['facts']>, state: FleetAgent['state']): FleetAgent {
+  const same = { pgdyno_version: '0.2.0', labels: [], cpus: null, memory_bytes: null, kernel: '6.12.9', findings: [] };
+  return { facts: { ...same, name, machine: name, ...facts }, state, is_draining: false, trouble: null };
+}
+
+test('the fleet is shown, also when it does not answer for a while', async () => {
+  const browser = await launch();
+  onTestFinished(() => browser.close());
+  const store = mkdtempSync(join(tmpdir(), 'pgdyno-live-'));
+  onTestFinished(() => { rmSync(store, { recursive: true, force: true }); });
+  mkdirSync(join(store, 'trials'));
+  const serving = await serve(store, '127.0.0.1:0');
+  onTestFinished(() => stop(serving.child));
+  const page = await browser.context.newPage();
+  await page.goto(`${serving.address}#page=live`);
+  await page.getByText('No campaign is running').waitFor();
+  // Without --fleet.
+  expect(await page.getByRole('heading', { name: 'Fleet' }).isVisible()).toBe(false);
+
+  let response: { status: number; json: unknown } = { status: 200, json: FLEET };
+  await page.route('**/api/fleet', (route) => route.fulfill(response));
+  await page.reload();
+  await page.getByRole('heading', { name: 'Fleet' }).waitFor();
+  const rows = async (table: string) => (await page.getByRole('table', { name: table }).locator('tbody tr').allInnerTexts()).map((row) => row.split(/\s*\t\s*/));
+  const agents = await rows('Agents');
+  expect(agents.map(([name, does]) => [name, does?.replace(/[\d.]+ (s|min|h).*/, 'TIME')])).toEqual([
+    ['big', 'versions 4 of 9: 3 trials, TIME'],
+    ['small', 'stops'],
+    ['spare', 'load for big: TIME'],
+  ]);
+  expect(agents[0]?.slice(2)).toEqual(['nvme 16-cores', '16', '64.0 GiB', '6.12.9', '0.2.0']);
+  expect(await rows('Runs and their blocks')).toEqual([['01M84CPDWAN18AGAK1PSAV6XG3', 'versions', 'desk', '2', '1', '5', '1', '23']]);
+  await page.getByText('small: governor: powersave').waitFor();
+  await page.getByText('was set aside: agent small died; agent big died').waitFor();
+  response = { status: 503, json: { error: 'the NATS server does not answer' } };
+  await page.getByText('this is its last state: the NATS server does not answer').waitFor();
+  expect(await rows('Agents')).toHaveLength(3);
+  response = { status: 200, json: { ...FLEET, agents: [] } };
+  await page.getByText('No agent answers').waitFor();
+  mkdirSync('test-results/pictures', { recursive: true });
+  response = { status: 200, json: FLEET };
+  await page.getByRole('table', { name: 'Agents' }).waitFor();
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 900 });
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBeLessThanOrEqual(width);
+    await page.screenshot({ path: `test-results/pictures/fleet-${width}.png`, fullPage: true });
+  }
+});
 
 test('a page that is refused because too many follow the server tries again', async () => {
   const browser = await launch();

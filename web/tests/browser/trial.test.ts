@@ -8,7 +8,7 @@ import { gunzipSync } from 'node:zlib';
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { Detail } from '../../src/data/generated/detail';
-import { change, inUnit, latency, tps } from '../../src/data/format';
+import { change, count, inUnit, latency, tps } from '../../src/data/format';
 import { allTrials } from '../../src/data/trials';
 import type { View } from '../../src/data/generated/view';
 import { launch, type Browser } from '../launch';
@@ -111,6 +111,16 @@ test('percentiles, parts of a transaction and statements are the file’s', asyn
     expect(statements).toContain(query);
     expect(statements).toContain(latency(total_us / calls));
   }
+});
+
+test('load hosts have their parts of the load and their clocks', async () => {
+  const page = await opened(`trial=${first.id}`);
+  const rows = await page.getByRole('table', { name: 'Load hosts' }).locator('tbody tr').allInnerTexts();
+  expect(rows.map((row) => row.split(/\s*\t\s*/))).toEqual([
+    ['load-1', '4', count(first.load_hosts[0]?.transactions ?? null), '-0.002', '0.086', '0.231', '11%', '1.8'],
+    ['load-2', '4', count(first.load_hosts[1]?.transactions ?? null), '+500.014', '0.086', '–', '–', '1.8'],
+  ]);
+  await page.getByText('load-2 was lost: it reported nothing for 12 s').waitFor();
 });
 
 describe('by keyboard', () => {

@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import ts from 'typescript';
 import { expect, test } from 'vitest';
+import { diagnosticsOf } from './types';
 
 interface Panel {
   type: string;
@@ -45,26 +45,7 @@ function diagnostics(dashboard: string): string[] {
     export const tables: Plain<TableFieldOptions>[] = ${custom('table')};
     export const tableOptions: Plain<TableOptions>[] = ${options('table')};
   `;
-  const name = join(import.meta.dirname, 'dashboard.ts');
-  const settings: ts.CompilerOptions = {
-    strict: true,
-    noEmit: true,
-    skipLibCheck: true,
-    target: ts.ScriptTarget.ES2024,
-    module: ts.ModuleKind.ESNext,
-    moduleResolution: ts.ModuleResolutionKind.Bundler,
-    types: [],
-  };
-  const files = ts.createCompilerHost(settings);
-  const host: ts.CompilerHost = {
-    ...files,
-    fileExists: (file) => file === name || files.fileExists(file),
-    getSourceFile: (file, target, ...rest) =>
-      file === name ? ts.createSourceFile(file, program, target) : files.getSourceFile(file, target, ...rest),
-  };
-  return ts
-    .getPreEmitDiagnostics(ts.createProgram([name], settings, host))
-    .map((diagnostic) => ts.flattenDiagnosticMessageText(diagnostic.messageText, '\n'));
+  return diagnosticsOf(program);
 }
 
 test('the dashboard has the types of Grafana', { timeout: 60_000 }, () => {

@@ -20,10 +20,11 @@ pub(super) struct FactsCache {
     options: HashMap<String, Option<KernelOptions>>,
 }
 
-/// The key of a trial's context: its run, and its levels of the factors that determine server and machine.
+/// The key of a trial's context: its run, its machine, and its levels of the factors that determine server and machine.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ContextKey {
     run: String,
+    agent: Option<String>,
     levels: Vec<String>,
     settings: Option<SettingsVariant>,
 }
@@ -32,6 +33,7 @@ impl ContextKey {
     fn from_trial(trial: &Trial) -> Self {
         Self {
             run: trial.run.id.clone(),
+            agent: trial.agent.clone(),
             levels: column_levels(&trial.cell),
             settings: trial.cell.settings.known().cloned(),
         }
@@ -130,6 +132,7 @@ fn trial_facts(trial: &Trial) -> BTreeMap<String, String> {
         ("pgdyno", Some(trial.run.pgdyno_version.clone())),
         ("driver's event loop", engine),
         ("server's programs", trial.server_build.clone()),
+        ("machine agent", trial.agent.clone()),
     ];
     all.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
 }

@@ -11,7 +11,7 @@ use super::advice::advice_on_metric;
 use super::matching::Shared;
 use super::{CompareError, MetricRows, Request};
 use crate::design::{Campaigns, Sessions};
-use crate::judgement::{CellPair, Row, is_usable, judge_cells, runs};
+use crate::judgement::{CellPair, Row, SessionKey, is_usable, judge_cells, runs};
 use crate::margin::MetricMargin;
 use crate::metric::{Metric, metrics_like};
 
@@ -227,21 +227,23 @@ struct OtherSessions<'a> {
     figure: &'a dyn Fn(&Trial) -> Option<f64>,
 }
 
-impl<'a> OtherSessions<'a> {
-    /// The figures of usable trials of the same cells and campaigns, by run; none of the compared runs.
-    fn of(&self, shared: &Shared<'_>) -> BTreeMap<&'a str, Vec<f64>> {
+impl OtherSessions<'_> {
+    /// The figures of usable trials of the same cells and campaigns, by session; none of the compared sessions.
+    fn of(&self, shared: &Shared<'_>) -> Vec<Vec<f64>> {
         let compared: Vec<&Trial> = shared.a.iter().chain(&shared.b).copied().collect();
+        let is_session_of =
+            |trial: &Trial, of: &Trial| (&of.run.id, &of.agent) == (&trial.run.id, &trial.agent);
         let is_like = |trial: &&&Trial| {
             is_usable(trial)
-                && compared.iter().all(|of| of.run.id != trial.run.id)
+                && !compared.iter().any(|of| is_session_of(trial, of))
                 && compared.iter().any(|of| of.run.campaign == trial.run.campaign && of.cell == trial.cell)
         };
-        let mut sessions: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        let mut sessions: BTreeMap<SessionKey, Vec<f64>> = BTreeMap::new();
         for trial in self.trials.iter().filter(is_like) {
             if let Some(figure) = (self.figure)(trial) {
-                sessions.entry(&trial.run.id).or_default().push(figure);
+                sessions.entry(SessionKey::new(trial)).or_default().push(figure);
             }
         }
-        sessions
+        sessions.into_values().collect()
     }
 }

@@ -116,7 +116,8 @@ fn by_key<'a>(side: &Selected<'a>, free: &[Factor]) -> Result<Vec<(Levels, Vec<&
     }
     for (key, trials) in &cells {
         let varied = Factor::varied(trials.iter().map(|trial| &trial.cell));
-        if let Some(factor) = varied.first() {
+        // Machines are replicates: each is a session.
+        if let Some(factor) = varied.iter().find(|factor| **factor != Factor::Host) {
             let levels = factor.levels(trials.iter().map(|trial| &trial.cell));
             return Err(CompareError::SeveralCells {
                 side: describe(side),

@@ -27,7 +27,7 @@ pub(crate) fn describe(
     let tally = Tally { columns_of_trials, columns: columns.len() };
     Environment {
         machine: machine(&environments),
-        facts: facts(&environments, &tally),
+        facts: facts(&known_trials, &environments, &tally),
         confounds: Vec::new(),
         kernel_options: kernel_options(columns, trials, contexts),
         settings: settings(columns, trials, contexts),
@@ -51,7 +51,7 @@ fn machine(environments: &[&record::Environment]) -> Option<String> {
     lines.all(|line| line == first).then_some(first)
 }
 
-fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
+fn facts(trials: &[&Trial], environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     if environments.is_empty() {
         return Vec::new();
     }
@@ -68,7 +68,12 @@ fn facts(environments: &[&record::Environment], tally: &Tally) -> Vec<Fact> {
     };
     let mut facts = vec![
         machine("host", |e| e.hostname.clone()),
-        machine("agent", |e| e.agent.clone()),
+        Fact {
+            group: "machine",
+            name: "agent".to_owned(),
+            of_kernel: false,
+            values: tally.count(trials.iter().map(|trial| trial.agent.clone())),
+        },
         machine("processor", |e| e.cpu_model.clone()),
         machine("architecture", |e| e.architecture.clone()),
         machine("CPUs", |e| e.cpus.map(|cpus| cpus.to_string())),

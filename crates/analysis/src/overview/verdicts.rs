@@ -15,7 +15,7 @@ use super::view;
 use crate::compare::{Differences, MetricRows, Pair};
 use crate::context::TrialContext;
 use crate::design::Campaigns;
-use crate::judgement::{Caution, CellPair, CommonSessions, Row, deciding_row, judge_cells, runs};
+use crate::judgement::{Caution, CellPair, CommonSessions, Row, Sessions, deciding_row, judge_cells, runs};
 use crate::levels::Levels;
 use crate::margin::MetricMargin;
 use crate::metric::Metric;
@@ -52,7 +52,8 @@ pub(super) fn judge_columns<'a>(
         let margin = MetricMargin::new(&metric, &[], std::iter::empty()).of(effect, &a, &b);
         let of_both = a.trials.iter().chain(&b.trials);
         let of_both = of_both.filter_map(|id| Some(&by_id.get(id.as_str())?.run));
-        let design = campaigns.design(of_both, a.figures(), b.figures());
+        let mut design = campaigns.design(of_both, a.figures(), b.figures());
+        design.sessions = Sessions::new(a.figures(), b.figures(), &[]);
         let paired = sessions.map(|sessions| {
             let deciding = sessions.deciding(campaigns);
             sessions.compare(&metric, figure, margin, &deciding, together)
@@ -196,6 +197,9 @@ fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
         0 => format!("the baseline: {text}"),
         _ => text,
     };
+    let apart = row.sessions.filter(|sessions| sessions.spread.is_none()).map(|_| {
+        "measured in another session than the baseline, or on another machine; how much these differ is unknown".to_owned()
+    });
     view::Verdict {
         verdict: row.judged.outcome.name(metric.better()),
         by: None,
@@ -208,6 +212,6 @@ fn verdict(row: &Row, metric: &Metric) -> view::Verdict {
         sessions_left: paired.and_then(|paired| paired.sequence.sessions_left()),
         p_holm: row.judged.p_holm,
         margin: row.margin().unwrap_or(MARGIN),
-        cautions: row.cautions().into_iter().map(caution).collect(),
+        cautions: row.cautions().into_iter().map(caution).chain(apart).collect(),
     }
 }

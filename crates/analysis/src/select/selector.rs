@@ -1,7 +1,7 @@
 //! Selectors of trials: one grammar for every command that takes trials or cells.
 //!
 //! A selector is a list of terms separated by commas, each of which narrows it: `FACTOR=LEVEL` to the trials of that
-//! level; `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to an origin. Any other
+//! level, and of several hosts to those of any of them; `run:ID`, `campaign:NAME` (its latest run), `tag:NAME` and `latest` (the latest run) to an origin. Any other
 //! term is a trial's id, or a prefix of it; several ids select all of these trials.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,7 @@ use super::runs::{ReadError, RunSelection, select_run};
 pub struct Selector {
     text: String,
     from: Option<Origin>,
-    levels: BTreeMap<Factor, String>,
+    levels: BTreeMap<Factor, BTreeSet<String>>,
     ids: BTreeSet<String>,
 }
 
@@ -80,7 +80,7 @@ impl Selector {
     }
 
     /// The named levels.
-    pub fn levels(&self) -> &BTreeMap<Factor, String> {
+    pub fn levels(&self) -> &BTreeMap<Factor, BTreeSet<String>> {
         &self.levels
     }
 
@@ -149,7 +149,7 @@ impl Selector {
 
     /// Whether a trial has all named levels.
     pub(crate) fn has_levels_of(&self, trial: &Trial) -> bool {
-        self.levels.iter().all(|(factor, level)| factor.level(&trial.cell) == *level)
+        self.levels.iter().all(|(factor, levels)| levels.contains(&factor.level(&trial.cell)))
     }
 
     /// Whether it names only levels.
@@ -177,9 +177,10 @@ impl Selector {
 
     /// The named levels as text.
     fn named_levels(&self) -> String {
-        let levels: Vec<String> =
-            self.levels.iter().map(|(factor, level)| format!("{}={level}", factor.name())).collect();
-        levels.join(",")
+        let of_factor = |(factor, levels): (&Factor, &BTreeSet<String>)| {
+            levels.iter().map(|level| format!("{}={level}", factor.name())).collect::<Vec<_>>()
+        };
+        self.levels.iter().flat_map(of_factor).collect::<Vec<_>>().join(",")
     }
 
     /// The existing levels of the named factors; if each named level exists but not in combination, those of the
@@ -189,7 +190,9 @@ impl Selector {
         let missing: Vec<Factor> = self
             .levels
             .iter()
-            .filter(|(factor, level)| !factor.levels(cells.iter().copied()).contains(*level))
+            .filter(|(factor, levels)| {
+                factor.levels(cells.iter().copied()).iter().all(|level| !levels.contains(level))
+            })
             .map(|(factor, _)| *factor)
             .collect();
         match missing.is_empty() {
@@ -297,10 +300,14 @@ impl Selector {
             let known: Vec<&str> = Factor::ALL.iter().map(|factor| factor.name()).collect();
             SelectorError(format!("{error}; there are {}", known.join(", ")))
         })?;
-        match self.levels.insert(factor, level.to_owned()) {
-            None => Ok(()),
+        let levels = self.levels.entry(factor).or_default();
+        match levels.first().filter(|_| factor != Factor::Host) {
+            None => {
+                levels.insert(level.to_owned());
+                Ok(())
+            }
             Some(other) => Err(SelectorError(format!(
-                "{name} can't be {other} and {level}: a selector names one level of a factor"
+                "{name} can't be {other} and {level}: a selector names one level of a factor, or several hosts"
             ))),
         }
     }

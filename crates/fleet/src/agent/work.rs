@@ -1,7 +1,6 @@
 //! A block on this machine: a campaign of its trials in a store of its own, whose bundles are sent.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,14 +8,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use host::{NoProgress, Scratch};
 use jiff::Timestamp;
 use model::plan::Plan;
-use model::record::{Run, Trial, TrialRecord};
+use model::record::{Run, Trial};
 use model::workload::Workloads;
 use runner::blocks::{BlockContent, MoreBlocks, NextBlock, mark_as_lost};
 use runner::campaign::{Campaign, RunOutcome};
 use runner::campaign_file::CampaignFile;
 use runner::observer::{self, Observer};
 use runner::{HostContext, Progress, RunError};
-use store::{BundleArchive, Store};
+use store::Store;
 
 use super::{ConnectedAgent, Held};
 use crate::error::FleetError;
@@ -89,8 +88,7 @@ impl<'a> Work<'a> {
         let following = Following { work: self, plan: &plan };
         let observer = BlockObserver { work: self, store: &store, run: &run };
         let mut host = HostContext::detect();
-        // The level of `host` is the name of an agent.
-        host.hostname.clone_from(&agent.facts.name);
+        host.agent = Some(agent.facts.name.clone());
         let campaign = Campaign {
             plan: &plan,
             run: &run,
@@ -203,9 +201,7 @@ impl BlockObserver<'_> {
         let agent = self.work.agent;
         let current = self.work.current();
         let Some(Held { queued, attempt, .. }) = &*current else { return Ok(()) };
-        let mut record = self.store.load(&trial.id)?;
-        record.environment.agent = Some(agent.agent.facts.name.clone());
-        let archive = archive(self.store, &record)?;
+        let archive = self.store.archived(&trial.id)?;
         let sha256 = agent.insist(|| agent.connection.put_bundle(&queued.run, &trial.id, &archive))?;
         let what = What::Trial { attempt: attempt.id.clone(), trial: trial.id.clone(), sha256 };
         let event = Event { at: Timestamp::now(), what };
@@ -224,16 +220,6 @@ impl BlockObserver<'_> {
         // Nobody may listen, and nobody needs to.
         let _ = connection.wait(async move { client.publish(subject, bytes.into()).await });
     }
-}
-
-/// The archive of a trial's bundle.
-fn archive(store: &Store, record: &TrialRecord) -> Result<Vec<u8>, FleetError> {
-    let mut bytes = Vec::new();
-    let written = |error: io::Error| FleetError::nats("take a bundle", error);
-    let mut archive = BundleArchive::new(&mut bytes, false).map_err(written)?;
-    archive.add(store, record)?;
-    archive.finish().map_err(written)?;
-    Ok(bytes)
 }
 
 impl Observer for BlockObserver<'_> {

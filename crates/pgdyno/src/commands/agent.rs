@@ -9,10 +9,10 @@ use anyhow::Context;
 use clap::{Args, ValueEnum};
 use diagnose::State;
 use fleet::agent::Agent;
-use fleet::facts::{AgentFacts, Allows};
 use fleet::signature::TrustedKeys;
 
 use host::Cache;
+use model::fleet::{AgentFacts, Allows};
 use runner::HostContext;
 
 use crate::campaign_run::program;

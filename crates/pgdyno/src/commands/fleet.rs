@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use fleet::signature::SecretKey;
 
+use crate::completion;
 use crate::exit::Exit;
 use crate::fleet_args::FleetArgs;
 use crate::output::{note, print};
@@ -40,7 +41,7 @@ enum Command {
 #[command(after_help = "Examples:\n  pgdyno fleet cancel 01KAK3")]
 struct CancelArgs {
     /// The run: its id or the beginning of it
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", add = completion::runs())]
     run: String,
 
     #[command(flatten)]

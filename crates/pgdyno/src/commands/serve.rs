@@ -7,10 +7,11 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use report::serve::{Guard, Token, serve, site};
+use report::serve::{AskFleet, Guard, Token, serve, site};
 use store::Store;
 
 use crate::exit::{Exit, Usage};
+use crate::fleet_args::FleetArgs;
 use crate::output::{note, print};
 use crate::store_arg::StoreArg;
 
@@ -34,6 +35,7 @@ const VARIABLE: &str = "PGDYNO_TOKEN";
                         pgdyno serve                                   http://127.0.0.1:7432/\n  \
                         pgdyno serve --store /var/lib/pgdyno --listen 127.0.0.1:0\n  \
                         pgdyno serve --listen 0.0.0.0:7432             prints a URL with a token\n  \
+                        pgdyno serve --fleet --nats nats://nats.example\n  \
                         ssh -L 7432:127.0.0.1:7432 bench.example pgdyno serve --store campaigns/.pgdyno")]
 pub(crate) struct ServeArgs {
     /// Address and port to listen on; port 0 chooses a free one
@@ -46,12 +48,20 @@ pub(crate) struct ServeArgs {
 
     #[command(flatten)]
     store: StoreArg,
+
+    /// Also show the agents of a fleet, and what runs where (docs/fleet.md)
+    #[arg(long, help_heading = "Fleet")]
+    fleet: bool,
+
+    #[command(flatten)]
+    connection: FleetArgs,
 }
 
 impl ServeArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let store = Store::existing(&self.store.root())?;
         let token = self.token()?;
+        let fleet = self.ask_fleet()?;
         let listener = TcpListener::bind(self.listen).map_err(|error| self.listen_error(&error))?;
         let address = listener.local_addr().context("could not determine the address")?;
         let generated = match &token {
@@ -66,9 +76,18 @@ impl ServeArgs {
         if token.is_some() {
             note("visitors need the token: http://…/?token=TOKEN, or `Authorization: Bearer TOKEN`\n");
         }
-        let site = site(store, Guard::new(address, token.or(generated)))?;
+        let site = site(store, fleet, Guard::new(address, token.or(generated)))?;
         serve(listener, site).context("could not serve")?;
         Ok(Exit::Ok)
+    }
+
+    /// What asks the fleet, if one is shown.
+    fn ask_fleet(&self) -> anyhow::Result<Option<AskFleet>> {
+        if !self.fleet {
+            return Ok(None);
+        }
+        let connection = self.connection.connect("pgdyno serve")?;
+        Ok(Some(Box::new(move || connection.status().map_err(|error| error.to_string()))))
     }
 
     /// Token from `--token-file` or the environment, if any.

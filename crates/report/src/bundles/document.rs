@@ -66,6 +66,7 @@ struct TrialDocument<'a> {
     attempt: u32,
     position: u32,
     reason: Option<&'a str>,
+    agent: Option<&'a str>,
     started: Option<String>,
     ended: Option<String>,
     server_version: Option<&'a str>,
@@ -198,7 +199,6 @@ struct AccountingDocument {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 struct EnvironmentDocument<'a> {
     hostname: Option<&'a str>,
-    agent: Option<&'a str>,
     kernel: Option<&'a str>,
     kernel_version: Option<&'a str>,
     os: Option<&'a str>,
@@ -341,6 +341,7 @@ impl<'a> TrialDocument<'a> {
             attempt: trial.attempt,
             position: trial.position,
             reason: trial.reason.as_deref(),
+            agent: trial.agent.as_deref(),
             started: trial.started.map(|at| at.to_string()),
             ended: trial.ended.map(|at| at.to_string()),
             server_version: trial.server_version.as_deref(),
@@ -433,7 +434,6 @@ impl<'a> EnvironmentDocument<'a> {
     fn new(environment: &'a Environment) -> Self {
         Self {
             hostname: environment.hostname.as_deref(),
-            agent: environment.agent.as_deref(),
             kernel: environment.kernel.as_deref(),
             kernel_version: environment.kernel_version.as_deref(),
             os: environment.os.as_deref(),

@@ -88,6 +88,7 @@ fn about(record: &TrialRecord) -> Section {
     section.push("cell", &trial.cell);
     section.push("repeat", format!("{}, attempt {}", trial.repeat, trial.attempt));
     section.push("position in the run", trial.position);
+    section.push_known("agent", &trial.agent);
     section.push_known("started", &trial.started);
     section.push_known("ended", &trial.ended);
     section.push_known("server version", &trial.server_version);
@@ -328,7 +329,6 @@ const LONG_GROUPS: [&str; 4] = ["available_extensions.", "limits.", "mount.", "s
 fn machine(environment: &Environment) -> Section {
     let mut section = Section::new("Machine");
     section.push_known("host", &environment.hostname);
-    section.push_known("agent", &environment.agent);
     for (name, value) in environment.flatten() {
         if !LONG_GROUPS.iter().any(|group| name.starts_with(group)) {
             section.push(&name, value);

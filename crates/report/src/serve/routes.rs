@@ -14,6 +14,7 @@ use axum::routing::get;
 use store::{Store, StoreError, is_id};
 use tower_http::compression::{CompressionLayer, CompressionLevel};
 
+use super::fleet::{AskFleet, Fleet};
 use super::guard::{self, Guard};
 use super::metrics::Metrics;
 use super::page::{Page, PageError};
@@ -28,17 +29,19 @@ pub(crate) struct Site {
     cache: Arc<ReportCache>,
     watch: Arc<Watch>,
     metrics: Metrics,
+    fleet: Option<Fleet>,
 }
 
 impl Site {
-    pub(crate) fn new(store: Store) -> Result<Self, PageError> {
+    pub(crate) fn new(store: Store, fleet: Option<AskFleet>) -> Result<Self, PageError> {
         let page = Page::new(crate::html::PAGE)?;
         let policy = HeaderValue::try_from(&page.policy)
             .map_err(|_| PageError::new("its content security policy is not plain text"))?;
         let cache = Arc::new(ReportCache::new(store));
         let watch = Arc::new(Watch::new(Arc::clone(&cache)));
         let metrics = Metrics::new(Arc::clone(&cache));
-        Ok(Self { page: Document::new(page.html), policy, cache, watch, metrics })
+        let fleet = fleet.map(Fleet::new);
+        Ok(Self { page: Document::new(page.html), policy, cache, watch, metrics, fleet })
     }
 }
 
@@ -51,6 +54,7 @@ pub(crate) fn router(site: Arc<Site>, guard: Arc<Guard>) -> Router {
         .route("/api/runs/{id}/histories", get(histories))
         .route("/api/trials/{id}", get(detail))
         .route("/api/live", get(live))
+        .route("/api/fleet", get(fleet))
         .route("/metrics", get(metrics))
         .fallback(not_found)
         .with_state(site)
@@ -97,6 +101,15 @@ async fn live(State(site): State<Arc<Site>>) -> Result<Response, ErrorResponse> 
 
 async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     site.metrics.response(&headers).await
+}
+
+async fn fleet(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
+    match &site.fleet {
+        Some(fleet) => fleet.response(&headers).await,
+        None => Err(ErrorResponse::not_found(
+            "no fleet is shown: `pgdyno serve --fleet --nats URL` shows one".to_owned(),
+        )),
+    }
 }
 
 async fn not_found() -> ErrorResponse {

@@ -128,7 +128,7 @@ async fn damaged_bundles_are_named_in_the_view_of_the_others_until_they_are_repa
         std::fs::write(environment, "{}").unwrap();
     }
     let new = TestServer {
-        site: site(server.store(), Guard::new("127.0.0.1:7432".parse().unwrap(), None)).unwrap(),
+        site: site(server.store(), None, Guard::new("127.0.0.1:7432".parse().unwrap(), None)).unwrap(),
         ..server
     };
     let response = new.get(&path).await;

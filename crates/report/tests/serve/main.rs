@@ -8,6 +8,7 @@ mod fixture;
 mod access;
 mod connections;
 mod data;
+mod fleet;
 mod live;
 mod metrics;
 
@@ -114,7 +115,7 @@ impl TestServer {
             store.write(record).unwrap();
         }
         let token = token.map(|token| Token::new(token).unwrap());
-        let site = site(store, Guard::new(address.parse().unwrap(), token)).unwrap();
+        let site = site(store, None, Guard::new(address.parse().unwrap(), token)).unwrap();
         Self { folder, records, site }
     }
 

@@ -108,6 +108,8 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 attempt: next.attempt,
                 position: next.trial.position,
                 reason: next.reason.clone(),
+                // Set when it is stored.
+                agent: None,
                 started: Some(trial.started),
                 load_started: load.load_started(),
                 clocks,

@@ -15,9 +15,6 @@ pub(crate) const FILE: &str = "environment.json";
 pub struct Environment {
     /// Host name.
     pub hostname: Option<String>,
-    /// Name of the agent of the fleet that ran the trial; absent without a fleet.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub agent: Option<String>,
     /// Kernel name and release, such as `Linux 6.1.0-37-amd64`.
     pub kernel: Option<String>,
     /// The kernel's full version line (`/proc/version`).
@@ -236,7 +233,7 @@ pub struct Relation {
 
 mirrors!(
     Environment,
-    model::Environment { hostname, agent, kernel, kernel_version, kernel_command_line, os, libc, architecture, cpu_model, cpus, cpu_governor, clocksource, memory_bytes, memory_available_bytes, swap_bytes, swap_used_bytes, transparent_hugepages, transparent_hugepages_defrag, huge_pages, virtualization, cgroup, limits, data_filesystem, data_mount_options, other_devices, load_average_1m_centi, sysctl }
+    model::Environment { hostname, kernel, kernel_version, kernel_command_line, os, libc, architecture, cpu_model, cpus, cpu_governor, clocksource, memory_bytes, memory_available_bytes, swap_bytes, swap_used_bytes, transparent_hugepages, transparent_hugepages_defrag, huge_pages, virtualization, cgroup, limits, data_filesystem, data_mount_options, other_devices, load_average_1m_centi, sysctl }
     into { cpu, server, kernel_facts }
     each { numa_nodes, data_devices, mounts }
     maybe { virtual_machine }

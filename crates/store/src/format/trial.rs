@@ -35,6 +35,9 @@ pub struct Trial {
     /// Why it was run in addition to the plan; null if it was planned.
     #[serde(default)]
     pub reason: Option<String>,
+    /// Name of the agent of the fleet that ran it; absent without a fleet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
     /// Start of the trial, RFC 3339, UTC.
     pub started: Option<Timestamp>,
     /// Start of the load, RFC 3339, UTC; null if no load ran.
@@ -413,6 +416,7 @@ impl Trial {
             attempt: trial.attempt,
             position: trial.position,
             reason: trial.reason.clone(),
+            agent: trial.agent.clone(),
             started: trial.started,
             load_started: trial.load_started,
             clocks: trial.clocks.map(Clocks::from),
@@ -457,6 +461,7 @@ impl Trial {
             attempt: self.attempt,
             position: self.position,
             reason: self.reason,
+            agent: self.agent,
             started: self.started,
             load_started: self.load_started,
             clocks: self.clocks.map(record::Clocks::from),

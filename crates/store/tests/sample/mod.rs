@@ -147,6 +147,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             attempt: 1,
             position: 7,
             reason: Some("WIDE after 5 runs".to_owned()),
+            agent: Some("rack-3".to_owned()),
             started: Some("2026-11-21T10:00:00.123456789Z".parse().unwrap()),
             load_started: Some("2026-11-21T10:00:02.5Z".parse().unwrap()),
             clocks: Some(Clocks {

@@ -49,6 +49,10 @@ rerun: string | null,
  */
 load: Load, 
 /**
+ * The hosts that the load came from; empty if it came from the campaign's host.
+ */
+load_hosts: Array<HostOfLoad>, 
+/**
  * Latencies over time; null if there are none.
  */
 heat: Heat | null, 
@@ -147,6 +151,47 @@ width_us: Array<number>,
  * Transactions by column, then by row.
  */
 counts: Array<Array<number>>, };
+
+/**
+ * A load host: its part of the load in the window, and its clock.
+ */
+export type HostOfLoad = { 
+/**
+ * Its name.
+ */
+name: string, 
+/**
+ * Clients.
+ */
+clients: number, 
+/**
+ * Transactions.
+ */
+transactions: number, 
+/**
+ * Its clock less that of the campaign's host; null if it was not measured.
+ */
+offset_us: number | null, 
+/**
+ * The largest possible error of that.
+ */
+bound_us: number | null, 
+/**
+ * Time from the agreed instant until it began.
+ */
+late_us: number | null, 
+/**
+ * Share of the window in which its busiest driver thread worked.
+ */
+busy: number | null, 
+/**
+ * Mean driver lag of a transaction's responses.
+ */
+lag_us: number | null, 
+/**
+ * Why it was lost; null if it was not.
+ */
+lost: string | null, };
 
 /**
  * Group of events that are drawn together.
