@@ -116,6 +116,7 @@ impl Generator<'_> {
             intervals.iter().skip(1).flat_map(|interval| &interval.scripts).map(|script| script.transactions);
         let transactions: u64 = transactions.sum();
         TrialRecord {
+            phases: Vec::new(),
             trial: self.trial(run, transactions, random),
             environment: environment(random),
             settings: settings(&self.cell.server),
@@ -137,6 +138,7 @@ impl Generator<'_> {
         let mean_us = f64::from(self.cell.clients) / tps * 1e6;
         let version = format!("{}.1", self.cell.server);
         Trial {
+            phases: Vec::new(),
             id: store::new_id(),
             run: run.clone(),
             cell: self.cell.clone().into(),
@@ -161,6 +163,8 @@ impl Generator<'_> {
             raw_read: None,
             validity: Validity { status: Status::Valid, findings: findings() },
             summary: Some(Summary {
+                worst_second_tps: None,
+                longest_stall_us: None,
                 instructions_per_transaction: None,
                 window_us: Some(self.size.seconds * 1_000_000),
                 transactions: Some(transactions),

@@ -3,7 +3,7 @@
 //! In the order of the data: [`select`] selects trials, [`context`] reads their contexts, [`metric`] derives a figure
 //! from each. These are the basis of [`overview()`] (all cells of a run next to each other), [`mod@compare`]
 //! (differences between two selections), [`mod@history`] (changes over time), [`mod@explain`] (where the time goes),
-//! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail), [`mod@bisection`] (at which level it changed) and [`power`] (detectable changes).
+//! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail; [`phase`] makes a trial of one of its phases), [`mod@bisection`] (at which level it changed) and [`power`] (detectable changes).
 
 pub mod bisection;
 pub mod compare;
@@ -20,6 +20,7 @@ pub mod levels;
 pub mod margin;
 pub mod metric;
 pub mod overview;
+pub mod phase;
 pub mod power;
 pub mod profile;
 pub mod select;

@@ -47,6 +47,19 @@ pub enum Metric {
         /// A latency; `None` for its transactions per second.
         latency: Option<LatencyFigure>,
     },
+    /// Figure of one phase of a workload that has several.
+    Phase {
+        /// The phase's name.
+        phase: String,
+        /// The figure, as of a trial with that load only.
+        metric: Box<Self>,
+    },
+    /// Rows that transactions inserted, changed or deleted, per second.
+    Rows,
+    /// Fewest transactions per second in a second of the window.
+    WorstSecond,
+    /// Longest time in the window without the end of a successful transaction, in microseconds.
+    LongestStall,
     /// Block accesses and writes.
     Blocks(BlockFigure),
     /// A collected metric: the growth of a counter in the window, per second, or the mean of a gauge in it.
@@ -75,20 +88,24 @@ pub enum LatencyFigure {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
-     instructions, cpu_per_transaction, server_instructions, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
+     rows, worst_second, longest_stall, instructions, cpu_per_transaction, server_instructions, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
      blocks.writes, blocks.visited, each of the first five of a background workload, such as \
-     beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
+     beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, each of all these of a phase, such as \
+     phase.tps{{load}} or phase.beside.tps{{measure/queue}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
 
 /// Metrics other than those collected under their own name.
-const NAMED: [(&str, Metric); 14] = [
+const NAMED: [(&str, Metric); 17] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
     ("latency.p50", Metric::Latency(LatencyFigure::P50)),
     ("latency.p95", Metric::Latency(LatencyFigure::P95)),
     ("latency.p99", Metric::Latency(LatencyFigure::P99)),
+    ("rows", Metric::Rows),
+    ("worst_second", Metric::WorstSecond),
+    ("longest_stall", Metric::LongestStall),
     ("instructions", Metric::Instructions),
     ("cpu_per_transaction", Metric::CpuPerTransaction),
     ("server_instructions", Metric::ServerInstructions),
@@ -104,6 +121,8 @@ const NAMED: [(&str, Metric); 14] = [
 const BACKGROUND_PREFIX: &str = "beside.";
 /// Prefix of the metrics of scripts.
 const SCRIPT_PREFIX: &str = "script.";
+/// Prefix of the metrics of phases.
+const PHASE_PREFIX: &str = "phase.";
 
 impl FromStr for Metric {
     type Err = MetricError;
@@ -117,6 +136,18 @@ impl FromStr for Metric {
             Some((name, of)) => (name, Some(of.to_owned())),
             None => (text, None),
         };
+        if let Some(name) = name.strip_prefix(PHASE_PREFIX) {
+            let label = of.as_deref().ok_or_else(|| MetricError(text.to_owned()))?;
+            let (phase, inner) = match label.split_once('/') {
+                Some((phase, label)) => (phase, format!("{name}{{{label}}}")),
+                None => (label, name.to_owned()),
+            };
+            let metric: Self = inner.parse().map_err(|_| MetricError(text.to_owned()))?;
+            return match metric {
+                Self::Phase { .. } => Err(MetricError(text.to_owned())),
+                metric => Ok(Self::Phase { phase: phase.to_owned(), metric: Box::new(metric) }),
+            };
+        }
         if let Some(figure) = name.strip_prefix(BACKGROUND_PREFIX) {
             let figure = NAMED.into_iter().find(|(known, _)| *known == figure).map(|(_, metric)| metric);
             return match (figure, of) {
@@ -163,6 +194,13 @@ impl fmt::Display for Metric {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 f.pad(&format!("{SCRIPT_PREFIX}{figure}{{{script}}}"))
             }
+            (Self::Phase { phase, metric }, _) => {
+                let inner = metric.to_string();
+                f.pad(&match inner.strip_suffix('}').and_then(|inner| inner.split_once('{')) {
+                    Some((name, label)) => format!("{PHASE_PREFIX}{name}{{{phase}/{label}}}"),
+                    None => format!("{PHASE_PREFIX}{inner}{{{phase}}}"),
+                })
+            }
             (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
             (Self::Collected { name, .. }, _) => f.pad(name),
             _ => Ok(()),
@@ -174,6 +212,8 @@ impl Metric {
     /// Direction in which it improves; for collected metrics, from the catalogue.
     pub fn better(&self) -> Better {
         match self {
+            Self::Phase { metric, .. } => metric.better(),
+            Self::Rows | Self::WorstSecond => Better::Higher,
             Self::Tps | Self::Background { latency: None, .. } | Self::Script { latency: None, .. } => {
                 Better::Higher
             }
@@ -184,6 +224,7 @@ impl Metric {
             Self::Latency(_)
             | Self::Background { .. }
             | Self::Script { .. }
+            | Self::LongestStall
             | Self::Instructions
             | Self::CpuPerTransaction
             | Self::ServerInstructions
@@ -193,10 +234,14 @@ impl Metric {
     }
 
     /// Whether its figures are times, in microseconds.
-    pub const fn is_time(&self) -> bool {
+    pub fn is_time(&self) -> bool {
+        if let Self::Phase { metric, .. } = self {
+            return metric.is_time();
+        }
         matches!(
             self,
             Self::Latency(_)
+                | Self::LongestStall
                 | Self::CpuPerTransaction
                 | Self::Background { latency: Some(_), .. }
                 | Self::Script { latency: Some(_), .. }
@@ -223,6 +268,10 @@ impl Metric {
                 let figure = latency.map_or(Self::Tps, Self::Latency);
                 format!("{} of the script {script}", figure.in_words(None))
             }
+            Self::Phase { phase, metric } => format!("phase {phase}: {}", metric.in_words(kind)),
+            Self::Rows => "rows per second".to_owned(),
+            Self::WorstSecond => "transactions in the worst second".to_owned(),
+            Self::LongestStall => "longest stall".to_owned(),
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { name, .. } => {
                 let meaning = find(name).map(|metric| format!(" ({})", metric.meaning)).unwrap_or_default();
@@ -237,16 +286,25 @@ impl Metric {
 
     /// Counter or gauge, as in this trial; `None` for a metric that is not collected, or was not.
     pub(crate) fn kind(&self, record: &TrialRecord) -> Option<Kind> {
+        if let Self::Phase { phase, metric } = self {
+            return metric.kind(&record.of_phase(phase)?);
+        }
         let Self::Collected { name, .. } = self else { return None };
         record.metrics.all(name).next().map(|series| series.kind)
     }
 
     /// Whether a trial's head lacks it; heads of paired trials have the CPU time.
-    pub(crate) const fn needs_record(&self) -> bool {
+    pub(crate) fn needs_record(&self) -> bool {
+        if let Self::Phase { metric, .. } = self {
+            return metric.needs_record();
+        }
         !matches!(
             self,
             Self::Tps
                 | Self::Latency(_)
+                | Self::Rows
+                | Self::WorstSecond
+                | Self::LongestStall
                 | Self::Instructions
                 | Self::ServerInstructions
                 | Self::Background { .. }
@@ -255,8 +313,17 @@ impl Metric {
 
     /// Figure in the head of a trial; `None` if the head lacks it.
     pub fn head_value(&self, trial: &Trial) -> Option<f64> {
+        if let Self::Phase { phase, metric } = self {
+            return metric.head_value(&trial.of_phase(phase)?);
+        }
         let summary = trial.summary.as_ref()?;
         match self {
+            Self::Rows => {
+                let custom = trial.cell.workload.known()?.custom()?;
+                Some(summary.tps * f64::from(custom.rows_per_transaction?))
+            }
+            Self::WorstSecond => summary.worst_second_tps,
+            Self::LongestStall => summary.longest_stall_us.map(|us| us as f64),
             Self::CpuPerTransaction => trial.paired.as_ref()?.server_cpu_us_per_transaction(),
             Self::ServerInstructions => trial.paired.as_ref()?.server_instructions_per_transaction(),
             Self::Tps => Some(summary.tps),
@@ -276,10 +343,17 @@ impl Metric {
 
     /// Figure of a trial; `None` if it can't be determined.
     pub fn value(&self, record: &TrialRecord) -> Option<f64> {
+        if let Self::Phase { phase, metric } = self {
+            return metric.value(&record.of_phase(phase)?);
+        }
         let window = Window::from_record(record)?;
         match self {
             Self::Tps
             | Self::Latency(_)
+            | Self::Rows
+            | Self::WorstSecond
+            | Self::LongestStall
+            | Self::Phase { .. }
             | Self::Instructions
             | Self::ServerInstructions
             | Self::Background { .. } => self.head_value(&record.trial),
@@ -429,6 +503,13 @@ mod tests {
             "beside.latency.p99{a b.sql}",
             "script.tps{a.sql}",
             "script.latency.mean{a b.sql}",
+            "rows",
+            "longest_stall",
+            "phase.tps{l.i0}",
+            "phase.rows{l.i0}",
+            "phase.pg.wal.bytes{l.x}",
+            "phase.beside.latency.p99{qr100/inserts}",
+            "phase.script.tps{qr100/a b.sql}",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
@@ -436,7 +517,17 @@ mod tests {
             "role.run_us{io worker}".parse(),
             Ok(Metric::Collected { name: "role.run_us".to_owned(), of: Some("io worker".to_owned()) })
         );
-        for text in ["", "tsp", "latency.p42", "blocks.reads", "a b.c", "disk.write_bytes{vda"] {
+        for text in [
+            "",
+            "tsp",
+            "latency.p42",
+            "blocks.reads",
+            "a b.c",
+            "disk.write_bytes{vda",
+            "phase.tps",
+            "phase.tsp{a}",
+            "phase.phase.tps{a/b}",
+        ] {
             let error = text.parse::<Metric>().unwrap_err().to_string();
             assert!(!error.contains('\n'), "{error}");
             assert!(error.contains("there are tps, latency.mean"), "{error}");

@@ -422,6 +422,7 @@ fn trial(trial: &Trial, figures: &CellFigures<'_>) -> view::Trial {
             .map(|summary| summary.background.iter().map(view::Background::new).collect())
             .unwrap_or_default(),
         scripts: figures.scripts(trial),
+        phases: view::Phase::of(trial),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(view::RawRead::new),
         spans: None,

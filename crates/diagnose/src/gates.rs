@@ -1,5 +1,6 @@
 //! The gates, each a function from an observation to at most one finding. `docs/validity.md` lists them.
 
+mod background;
 mod collectors;
 mod driver;
 mod emulation;
@@ -21,6 +22,7 @@ use model::record::{Accounting, Clocks, Event, Finding, Setting, Status, Summary
 use model::validity::Thresholds;
 use model::waits::Waits;
 
+pub use background::BACKGROUND_RATE;
 pub use load::{NO_KERNEL, NO_SERVER, no_kernel, no_server};
 pub use machine::{lost_agent, other_pgdynos};
 
@@ -91,11 +93,12 @@ pub struct Observation<'a> {
 }
 
 /// All gates, in the order in which findings of one status are reported.
-const GROUPS: [&[Gate]; 10] = [
+const GROUPS: [&[Gate]; 11] = [
     &load::INTERRUPTED_GATES,
     &server::GATES,
     &load_hosts::LOSS_GATES,
     &load::GATES,
+    &background::GATES,
     &emulation::GATES,
     &driver::GATES,
     &load_hosts::GATES,

@@ -31,7 +31,8 @@ pub use explain::{
 };
 pub use fitness::{Check, Fix, State, fitness, fixes};
 pub use gates::{
-    INTERRUPTED, NO_KERNEL, NO_SERVER, Observation, judge, lost_agent, no_kernel, no_server, other_pgdynos,
+    BACKGROUND_RATE, INTERRUPTED, NO_KERNEL, NO_SERVER, Observation, judge, lost_agent, no_kernel, no_server,
+    other_pgdynos,
 };
 pub use kernel_options::{KernelOptions, option_matters};
 pub use model::validity::Thresholds;

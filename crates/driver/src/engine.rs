@@ -55,7 +55,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         workers: Vec::new(),
         stop: Arc::new(Stop::default()),
         intervals: Intervals::new(threads.len()),
-        progress: Progress::default(),
+        progress: Progress { background_missed: vec![0; load.background.len()], ..Progress::default() },
         intended,
         engine_used: None,
         background: Vec::new(),
@@ -242,6 +242,7 @@ struct Progress {
     /// Whether a thread ran to the planned end.
     reached_end: bool,
     missed: u64,
+    background_missed: Vec<u64>,
     aborted: u32,
     /// Connections after the first of each client.
     reconnected: u64,
@@ -323,6 +324,7 @@ impl Engine<'_> {
             stopped_early: !self.progress.reached_end,
             aborted: self.progress.aborted,
             missed: self.progress.missed,
+            background_missed: mem::take(&mut self.progress.background_missed),
             intended: mem::take(&mut self.intended),
             connections,
             cpu_us,
@@ -381,6 +383,8 @@ impl Engine<'_> {
                 }
                 self.end_slice_of(thread);
                 self.progress.missed += ended.missed;
+                let sums = self.progress.background_missed.iter_mut();
+                sums.zip(&ended.background_missed).for_each(|(sum, missed)| *sum += missed);
                 self.progress.drained += 1;
                 self.progress.reached_end |= ended.reached_end;
                 self.intervals.end(thread);

@@ -11,6 +11,8 @@ pub(crate) struct ThreadEnd {
     pub(crate) reached_end: bool,
     /// See [`Outcome::missed`](crate::Outcome::missed).
     pub(crate) missed: u64,
+    /// See [`Outcome::background_missed`](crate::Outcome::background_missed).
+    pub(crate) background_missed: Vec<u64>,
 }
 
 /// An event for the main thread.

@@ -184,39 +184,45 @@ impl<'a, I: Io> EventLoop<'a, I> {
         };
         let now_ns = clock::now_ns();
         self.recorder()?.advance_to(now_ns)?;
-        let missed = self.missed(now_ns)?;
+        let (missed, background_missed) = self.missed(now_ns)?;
         self.recorder()?.finish(now_ns)?;
         if let Some(log) = self.log.take() {
             log.finish(clock::unix_us()).map_err(LoadError::Log)?;
         }
         // A load in slices is planned to end by a stop.
-        Ok(ThreadEnd { reached_end: planned && (in_slices || !stopped), missed })
+        Ok(ThreadEnd { reached_end: planned && (in_slices || !stopped), missed, background_missed })
     }
 
-    /// Number of due slots that no thread has taken, whose transactions will not end; the last thread counts them.
-    fn missed(&mut self, now_ns: u64) -> Result<u64, LoadError> {
+    /// Numbers of due slots that no thread has taken, whose transactions will not end: of the measured clients, and of each
+    /// background group with a schedule. The last thread counts them.
+    fn missed(&mut self, now_ns: u64) -> Result<(u64, Vec<u64>), LoadError> {
+        let program = self.program;
+        let background = program.groups.len().saturating_sub(1);
         if !self.slots.leave() || self.load.length.is_none() {
-            return Ok(0);
+            return Ok((0, vec![0; background]));
         }
         // In a pause nothing becomes due.
         let now_ns = self.turns.as_ref().and_then(Turns::paused_ns).unwrap_or(now_ns);
         let end_ns = self.recorder()?.end_ns().min(now_ns);
-        let mut missed = 0;
-        // Of the measured clients.
-        let program = self.program;
-        if let Some(group) = program.groups.first() {
+        let mut all = Vec::with_capacity(program.groups.len());
+        for (number, group) in program.groups.iter().enumerate() {
             let from_ns = self.slots_from_ns.saturating_add(group.first_begin_ns());
-            while let Some(slot_ns) = self.slots.next_ns(0) {
+            let mut missed = 0;
+            while let Some(slot_ns) = self.slots.next_ns(number) {
                 let intended_ns = from_ns.saturating_add(slot_ns);
                 if intended_ns >= end_ns {
                     break;
                 }
                 missed += 1;
-                let script = self.choose_script(group) as usize;
-                self.recorder()?.unfinished(script, intended_ns, None, now_ns);
+                if number == 0 {
+                    let script = self.choose_script(group) as usize;
+                    self.recorder()?.unfinished(script, intended_ns, None, now_ns);
+                }
             }
+            all.push(missed);
         }
-        Ok(missed)
+        let of_background = all.split_off(all.len().min(1));
+        Ok((all.first().copied().unwrap_or_default(), of_background))
     }
 
     /// Ends all sessions of a load that does not begin, without waiting for a server that may not answer.

@@ -49,7 +49,8 @@ mod tests {
     use crate::record::Shape;
 
     fn record(number: u64, latency_ns: u64) -> Box<Record> {
-        let mut record = Record::new(&[Shape { commands: 0, service: false, is_open: false }]).unwrap();
+        let mut record =
+            Record::new(&[Shape { is_main: true, commands: 0, service: false, is_open: false }]).unwrap();
         record.number = number;
         record.scripts[0].latency.saturating_record(latency_ns);
         Box::new(record)

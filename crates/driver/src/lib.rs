@@ -33,6 +33,7 @@ mod schedule;
 mod serve;
 mod shell;
 mod slice;
+mod stall;
 mod stop;
 mod summary;
 mod timers;

@@ -197,6 +197,8 @@ impl MergedLoad {
         sum.window_transactions += one.window_transactions;
         sum.drain_transactions += one.drain_transactions;
         sum.failed_transactions += one.failed_transactions;
+        // A time without an end on any host is not known.
+        sum.longest_stall_us = None;
         for (sum, one) in sum.background.iter_mut().zip(&one.background) {
             add_background(sum, one);
         }
@@ -216,6 +218,7 @@ fn add_background(sum: &mut BackgroundOutcome, one: &BackgroundOutcome) {
     sum.transactions += one.transactions;
     sum.window_transactions += one.window_transactions;
     sum.failed_transactions += one.failed_transactions;
+    sum.missed = both(sum.missed, one.missed, u64::saturating_add);
 }
 
 impl IntervalSum {

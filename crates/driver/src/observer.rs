@@ -69,6 +69,8 @@ pub struct Outcome {
     pub aborted: u32,
     /// Transactions of an open loop that were due before the end but not begun, because every client was busy.
     pub missed: u64,
+    /// The same of each background group, in their order.
+    pub background_missed: Vec<u64>,
     /// Transactions of an open loop that were to start in the measured window, by script of the main group; empty in a
     /// closed loop.
     pub intended: Vec<Intended>,

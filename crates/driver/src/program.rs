@@ -210,7 +210,8 @@ impl Program {
             let service = group.arrivals.is_open();
             let is_open = service && number == 0;
             let scripts = &self.scripts[group.scripts.clone()];
-            let shape = |script| Shape { commands: commands(script), service, is_open };
+            let is_main = number == 0;
+            let shape = |script| Shape { is_main, commands: commands(script), service, is_open };
             scripts.iter().map(shape).collect::<Vec<_>>()
         };
         self.groups.iter().enumerate().flat_map(shapes).collect()

@@ -23,6 +23,8 @@ pub struct Record {
     pub scripts: Vec<ScriptRecord>,
     /// Spans of the transactions that ended, of groups that record them; unordered.
     pub spans: Vec<TransactionSpan>,
+    /// The hundredths of the interval in which a transaction of the main group succeeded, from the lowest bit.
+    pub(crate) hundredths: u128,
     /// Driver lag in handling responses: readable → handled.
     pub lag: Lag,
     /// Driver lag in beginning due transactions: due → sent.
@@ -59,6 +61,8 @@ pub struct TransactionSpan {
 /// The transactions of one script that ended in an interval.
 #[derive(Clone, Debug)]
 pub struct ScriptRecord {
+    /// Whether it is a script of the main group.
+    pub(crate) is_main: bool,
     /// Whether latencies count where the transactions were to start: in the main group of an open loop.
     pub(crate) is_open: bool,
     /// Latency of successful transactions, from the intended start to the end, in nanoseconds; without those of
@@ -186,6 +190,8 @@ pub struct Lag {
 /// The parts of a script's record.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shape {
+    /// Whether it is a script of the main group.
+    pub(crate) is_main: bool,
     /// Number of commands to measure.
     pub(crate) commands: usize,
     /// Whether service times differ from latencies.
@@ -203,6 +209,7 @@ impl Record {
             end_ns: 0,
             scripts: shapes.iter().map(ScriptRecord::new).collect::<Result<_, LoadError>>()?,
             spans: Vec::new(),
+            hundredths: 0,
             lag: Lag::default(),
             send_lag: Lag::default(),
             waited_ns: 0,
@@ -217,6 +224,7 @@ impl Record {
     pub(crate) fn clear(&mut self) {
         self.scripts.iter_mut().for_each(ScriptRecord::clear);
         self.spans.clear();
+        self.hundredths = 0;
         (self.lag, self.send_lag) = Default::default();
         (self.waited_ns, self.busy, self.connects, self.bytes) = Default::default();
         (self.commits, self.has_unreported_commits) = Default::default();
@@ -231,6 +239,7 @@ impl Record {
             script.add(others);
         }
         self.spans.extend_from_slice(&other.spans);
+        self.hundredths |= other.hundredths;
         self.lag.merge(&other.lag);
         self.send_lag.merge(&other.send_lag);
         self.busy = self.busy.max(other.busy);
@@ -257,6 +266,7 @@ impl Record {
 impl ScriptRecord {
     fn new(shape: &Shape) -> Result<Self, LoadError> {
         Ok(Self {
+            is_main: shape.is_main,
             is_open: shape.is_open,
             latency: latencies()?,
             moments: Moments::default(),
@@ -558,7 +568,7 @@ mod tests {
 
     #[test]
     fn errors_are_added_up_by_sqlstate() {
-        let shape = Shape { commands: 0, service: false, is_open: false };
+        let shape = Shape { is_main: true, commands: 0, service: false, is_open: false };
         let (mut ours, mut theirs) = (ScriptRecord::new(&shape).unwrap(), ScriptRecord::new(&shape).unwrap());
         ours.error("40001", || "ours".to_owned()).retries += 2;
         theirs.error("40001", || "theirs".to_owned()).failed += 1;

@@ -12,7 +12,7 @@ use crate::error::LoadError;
 use crate::event::Event;
 use crate::load::{DEADLOCK_DETECTED, OnError, SERIALIZATION_FAILURE};
 use crate::record::{Record, ScriptRecord, Shape, TransactionSpan};
-use crate::schedule::Schedule;
+use crate::schedule::{HUNDREDTHS, Schedule};
 
 /// Counts the events of one thread. Times are those of the monotonic clock and never decrease.
 pub(crate) struct Recorder {
@@ -22,6 +22,8 @@ pub(crate) struct Recorder {
     origin_ns: u64,
     /// End of the current interval.
     boundary_ns: u64,
+    /// End of the hundredth of an interval in which the last transaction of the main group succeeded.
+    hundredth_end_ns: u64,
     record: Box<Record>,
     /// Whether a load in slices pauses.
     paused: bool,
@@ -65,6 +67,7 @@ impl Recorder {
             schedule,
             origin_ns,
             boundary_ns: 0,
+            hundredth_end_ns: 0,
             record,
             paused: false,
             shapes,
@@ -166,6 +169,10 @@ impl Recorder {
         let late = done.latency_ns > self.late_ns;
         let service_ns = done.latency_ns - done.start_lag_ns;
         let from_warmup = self.record.phase != Phase::Warmup && !self.is_of_window(done.intended_ns);
+        let end_ns = done.intended_ns.saturating_add(done.latency_ns);
+        if end_ns >= self.hundredth_end_ns && self.record.scripts[done.script].is_main {
+            self.mark_hundredth(end_ns);
+        }
         let script = &mut self.record.scripts[done.script];
         if from_warmup && script.is_open {
             script.add_from_warmup(done.latency_ns, service_ns);
@@ -182,6 +189,15 @@ impl Recorder {
         script.rows += done.rows;
         script.late += u64::from(late);
         script.count_tries(done.tries);
+    }
+
+    /// Marks the hundredth of the current interval that contains the end of a transaction.
+    fn mark_hundredth(&mut self, end_ns: u64) {
+        let length_ns = self.schedule.hundredth_ns();
+        let from_ns = self.origin_ns.saturating_add(self.record.start_ns);
+        let hundredth = (end_ns.saturating_sub(from_ns) / length_ns).min(HUNDREDTHS - 1);
+        self.record.hundredths |= 1 << hundredth;
+        self.hundredth_end_ns = from_ns.saturating_add((hundredth + 1).saturating_mul(length_ns));
     }
 
     /// Records a transaction that will not end, if it was to start in the window of an open loop. `begun_ns`: its
@@ -287,6 +303,7 @@ impl Recorder {
         self.record.number = number;
         self.record.phase = interval.phase;
         self.record.start_ns = interval.start_ns;
+        self.hundredth_end_ns = 0;
         self.boundary_ns = self.origin_ns.saturating_add(interval.end_ns);
     }
 
@@ -340,7 +357,7 @@ mod tests {
     fn handed_over(count: impl FnOnce(&mut Recorder)) -> Vec<HandedOver> {
         let (events, received) = channel();
         let schedule = Schedule::from_ns(20, 50, 10);
-        let shapes = [Shape { commands: 0, service: false, is_open: false }].into();
+        let shapes = [Shape { is_main: true, commands: 0, service: false, is_open: false }].into();
         let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         count(&mut recorder);
         drop(recorder);
@@ -385,7 +402,7 @@ mod tests {
     #[test]
     fn in_an_open_loop_a_latency_counts_in_the_phase_of_its_intended_start() {
         let (events, received) = channel();
-        let shapes = [Shape { commands: 0, service: true, is_open: true }].into();
+        let shapes = [Shape { is_main: true, commands: 0, service: true, is_open: true }].into();
         let schedule = Schedule::from_ns(20, 40, 20);
         let mut recorder = Recorder::new(0, schedule, ORIGIN_NS, shapes, None, events, channel().1).unwrap();
         for (intended_ns, end_ns) in [(5, 15), (12, 25), (21, 30), (30, 47), (19, 48)] {

@@ -6,6 +6,9 @@ use model::message::Phase;
 
 use crate::load::Load;
 
+/// Number of hundredths of an interval.
+pub(crate) const HUNDREDTHS: u64 = 100;
+
 /// The planned phases of a load; the same in every thread, so that their intervals are the same.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Schedule {
@@ -33,6 +36,11 @@ impl Schedule {
 
     pub(crate) fn from_ns(warmup_ns: u64, end_ns: u64, interval_ns: u64) -> Self {
         Self { warmup_ns, end_ns, interval_ns, drain_start_ns: end_ns }
+    }
+
+    /// Length of a hundredth of an interval.
+    pub(crate) fn hundredth_ns(&self) -> u64 {
+        self.interval_ns.div_ceil(HUNDREDTHS)
     }
 
     /// Start of the measured window.

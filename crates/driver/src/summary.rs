@@ -12,6 +12,8 @@ use crate::histogram::{Encoder, add, figures, latencies};
 use crate::load::Load;
 use crate::observer;
 use crate::record::{self, Intended, Record, ScriptRecord};
+use crate::schedule::Schedule;
+use crate::stall::Stall;
 
 /// Sums a load interval by interval, and converts the intervals to replies.
 pub(crate) struct Summary {
@@ -30,6 +32,8 @@ pub(crate) struct Summary {
     commits: u64,
     has_unreported_commits: bool,
     window: Histogram<u64>,
+    /// None if the load runs in slices.
+    stall: Option<Stall>,
     encoder: Encoder,
 }
 
@@ -37,6 +41,8 @@ pub(crate) struct Summary {
 struct Background {
     /// Numbers of its scripts.
     scripts: Range<usize>,
+    /// Whether it has a schedule until the end of the load.
+    has_schedule: bool,
     outcome: BackgroundOutcome,
     window: Histogram<u64>,
 }
@@ -55,9 +61,11 @@ impl Summary {
                 transactions: 0,
                 window_transactions: 0,
                 failed_transactions: 0,
+                missed: None,
                 latency: None,
             };
-            Ok(Background { scripts, outcome, window: latencies()? })
+            let has_schedule = group.arrivals.is_open() && group.transactions.is_none();
+            Ok(Background { scripts, has_schedule, outcome, window: latencies()? })
         });
         Ok(Self {
             script_names: scripts.map(|script| script.script.name().to_owned()).collect(),
@@ -72,6 +80,7 @@ impl Summary {
             commits: 0,
             has_unreported_commits: false,
             window: latencies()?,
+            stall: load.slice_guard.is_none().then(|| Stall::new(Schedule::new(load).hundredth_ns())),
             encoder: Encoder::default(),
         })
     }
@@ -115,6 +124,9 @@ impl Summary {
                 unfinished: script.unfinished(),
                 latencies: encoded(&mut self.encoder, script, record.phase)?,
             });
+        }
+        if let Some(stall) = self.stall.as_mut().filter(|_| record.phase == Phase::Measure) {
+            stall.add(record);
         }
         // After a stop, which threads notice one after the other, records overlap by the delay.
         let start_ns = record.start_ns.max(self.reported_until_ns);
@@ -162,7 +174,13 @@ impl Summary {
             failed_transactions: self.failed,
             latency: figures(intended.as_ref().map_or(&self.window, |intended| &intended.latency)),
             service: intended.as_ref().and_then(|intended| figures(&intended.service)),
-            background: self.background.iter().map(Background::outcome).collect(),
+            longest_stall_us: self.stall.as_ref().and_then(Stall::longest_us),
+            background: self
+                .background
+                .iter()
+                .zip(&outcome.background_missed)
+                .map(|(background, missed)| background.outcome(*missed))
+                .collect(),
             connections: outcome.connections,
             commits: self.commits,
             has_unreported_commits: self.has_unreported_commits,
@@ -175,8 +193,9 @@ impl Summary {
 }
 
 impl Background {
-    fn outcome(&self) -> BackgroundOutcome {
-        let mut outcome = self.outcome.clone();
+    fn outcome(&self, missed: u64) -> BackgroundOutcome {
+        let missed = self.has_schedule.then_some(missed);
+        let mut outcome = BackgroundOutcome { missed, ..self.outcome.clone() };
         outcome.window_transactions = self.window.len();
         outcome.latency = figures(&self.window);
         outcome

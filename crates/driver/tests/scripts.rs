@@ -508,6 +508,36 @@ fn clients_start_staggered_and_failures_have_spans() {
 }
 
 #[test]
+fn due_transactions_that_no_background_client_began_are_counted() {
+    let bench = Bench::shared();
+    let mut load = load(&bench.unix(), &["select 1;"], 0);
+    (load.length, load.main.transactions) = (Some(Duration::from_secs(1)), None);
+    let at_rate = |script: &str, rate| Group {
+        arrivals: Arrivals::Rate(Rate::constant(rate, Spacing::Uniform)),
+        ..background(script, None)
+    };
+    // Two clients can run at most 40 of 100.
+    load.background = vec![
+        at_rate("select pg_sleep(0.05);", 100.0),
+        at_rate("select 1;", 20.0),
+        background("select 2;", None),
+    ];
+    load.seeds = Seeds::draw(7, 8, 1, false);
+    for threads in [1, 2] {
+        load.threads = threads;
+        load.seeds = Seeds::draw(7, 8, threads as usize, false);
+        on_each_engine(&load, |recorded| {
+            let missed = &recorded.outcome.as_ref().unwrap().background_missed;
+            let ran: Vec<u64> =
+                recorded.total().scripts[1..].iter().map(|script| script.transactions()).collect();
+            // Two more may have begun and were cut short, or wait for their time.
+            assert!((95..=102).contains(&(missed[0] + ran[0])) && missed[0] >= 55, "{missed:?} {ran:?}");
+            assert!(missed[1] <= 1 && missed[2] == 0, "{missed:?} {ran:?}");
+        });
+    }
+}
+
+#[test]
 fn a_time_limit_ends_clients_with_transactions_left() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 1_000);

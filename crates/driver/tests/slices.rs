@@ -180,6 +180,7 @@ fn background_workloads_pause_too() {
     let mut load = in_slices(bench.unix(), LOOKUP);
     let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
     let background = BackgroundWorkload {
+        per_client: false,
         workload: Workload::Custom(Arc::new(Custom {
             spans: true,
             ..Custom::new("other", vec![script("other", "SELECT 1;")])

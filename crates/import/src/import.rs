@@ -79,6 +79,8 @@ impl Draft {
                 tps,
                 latency: None,
                 service: None,
+                worst_second_tps: None,
+                longest_stall_us: None,
                 background: Vec::new(),
                 connect_us: None,
                 driver_cpu_us: None,

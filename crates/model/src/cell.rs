@@ -300,12 +300,6 @@ impl Cell {
             |threads| threads.max(hosts).min(self.clients),
         )
     }
-
-    /// Number of clients of its workload and of its background workloads.
-    pub fn all_clients(&self) -> u32 {
-        let background = self.workload.custom().map_or(&[][..], |custom| &custom.background);
-        self.clients + background.iter().map(|background| background.clients).sum::<u32>()
-    }
 }
 
 impl RecordedCell {

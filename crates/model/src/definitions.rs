@@ -101,7 +101,7 @@ pub struct Dataset {
     pub database: Option<Spanned<String>>,
 }
 
-/// A named workload: `builtin` or `directory`, or else `script` or `scripts`; with both, the scripts replace those of
+/// A named workload: `builtin` or `directory`, or else `script`, `scripts` or `phases`; with both, the scripts replace those of
 /// the workload.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -151,10 +151,86 @@ pub struct Workload {
     /// Workloads that run at the same time, with clients of their own.
     #[serde(alias = "beside")]
     pub background: Option<Spanned<Vec<Spanned<Background>>>>,
+    /// Loads that a trial runs one after the other, instead of `script` or `scripts`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub phases: Option<Spanned<Vec<Spanned<Phase>>>>,
+    /// Name of the phase that cells are judged by (default: the last one).
+    pub judged: Option<Spanned<String>>,
     /// Length of the measured window (default: the campaign's).
     pub duration: Option<Spanned<Span>>,
     /// Load before the window, not counted (default: the campaign's).
     pub warmup: Option<Spanned<Span>>,
+}
+
+/// A phase of a workload: exactly one of `script` and `scripts`. Numbers may be expressions of parameters.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(extend("oneOf" = crate::schema::one_of(&["script", "scripts"]))))]
+pub struct Phase {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    pub name: Spanned<String>,
+    /// File in pgbench's script language.
+    pub script: Option<Spanned<String>>,
+    /// Files in pgbench's script language, each with a weight as in `"a.sql@3"`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
+    pub scripts: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Values of the workload's parameters in this phase.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schema::Scalar>"))]
+    #[serde(default)]
+    pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
+    /// Number of clients (default: the cell's); not of the judged phase.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub clients: Option<Spanned<toml::Value>>,
+    /// Transactions started per second (default `"max"`); not of the judged phase.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rate: Option<Spanned<toml::Value>>,
+    /// Transactions of each client, after which the phase ends.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub iterations: Option<Spanned<toml::Value>>,
+    /// Rows of each client, after which the phase ends.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rows: Option<Spanned<toml::Value>>,
+    /// Rows that a transaction inserts, changes or deletes.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rows_per_transaction: Option<Spanned<toml::Value>>,
+    /// Length of its window (default: the cell's); not of the judged phase.
+    pub duration: Option<Spanned<Span>>,
+    /// Load before the window (default: the cell's); not of the judged phase.
+    pub warmup: Option<Spanned<Span>>,
+    /// What other clients do during the phase.
+    #[serde(default)]
+    pub background: Vec<Spanned<PhaseBackground>>,
+}
+
+/// A background workload of a phase.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PhaseBackground {
+    /// File in pgbench's script language.
+    pub script: Spanned<String>,
+    /// Its name in results (default: the file's, without `.sql`).
+    pub name: Option<Spanned<String>>,
+    /// Number of clients (default 1).
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub clients: Option<Spanned<toml::Value>>,
+    /// Transactions started per second (default `"max"`).
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rate: Option<Spanned<toml::Value>>,
+    /// Whether `clients` and `rate` are for each client of the phase (default false).
+    #[serde(default)]
+    pub per_client: bool,
+    /// Transactions of each client.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub iterations: Option<Spanned<toml::Value>>,
+    /// Rows of each client.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rows: Option<Spanned<toml::Value>>,
+    /// Rows that a transaction inserts, changes or deletes.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub rows_per_transaction: Option<Spanned<toml::Value>>,
+    /// Delay after the start of the phase, warm-up included (default none).
+    pub start: Option<Spanned<Span>>,
 }
 
 /// A workload that runs at the same time as another.

@@ -17,7 +17,8 @@ impl MaskSecrets for TrialRecord {
         self.trial.mask_secrets();
         self.environment.mask_secrets();
         self.settings.mask_secrets();
-        for statement in &mut self.statements {
+        let of_phases = self.phases.iter_mut().flat_map(|phase| &mut phase.statements);
+        for statement in self.statements.iter_mut().chain(of_phases) {
             statement.query = mask_sql(&statement.query);
         }
         self.events.mask_secrets();
@@ -31,6 +32,9 @@ impl MaskSecrets for Trial {
         self.cell = std::mem::take(&mut self.cell).masked();
         self.reason.mask_secrets();
         self.validity.mask_secrets();
+        for phase in &mut self.phases {
+            phase.validity.mask_secrets();
+        }
         for host in &mut self.load_hosts {
             host.lost.mask_secrets();
         }

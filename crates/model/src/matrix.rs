@@ -11,6 +11,7 @@ use crate::paired;
 use crate::spec::{Campaign, Matrix, Point};
 use crate::units::Span;
 use crate::value::{Spanned, SpecError};
+use crate::workload::Workload;
 
 /// Levels from the run's settings, for factors without levels.
 #[derive(Clone, Copy, Debug)]
@@ -365,8 +366,9 @@ fn resolve(
     // A number of the run's settings is limited to the CPUs of a virtual machine.
     let at_most = |threads: u32| draft.cpus.flatten().map_or(threads, |cpus| threads.min(cpus));
     draft.threads.get_or_insert(defaults.threads.map(at_most));
-    // The window of a workload with iterations lasts until they end, up to a limit.
-    let has_iterations = draft.workload.as_ref().is_some_and(|workload| workload.iterations().is_some());
+    // The window of a workload with iterations lasts until they end, up to a limit. If it is a phase, the length is that of others.
+    let is_bounded = |workload: &Workload| workload.iterations().is_some() && !workload.has_phases();
+    let has_iterations = draft.workload.as_ref().is_some_and(is_bounded);
     // A workload's own lengths take precedence over the factors', which apply to all workloads.
     let duration = draft.own.duration.or(draft.duration);
     let has_slices = defaults.is_paired && !draft.acceleration.is_some_and(Acceleration::is_virtual);

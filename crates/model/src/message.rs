@@ -24,7 +24,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 11;
+pub const VERSION: u32 = 12;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -383,6 +383,10 @@ pub struct Outcome {
     pub latency: Option<Latency>,
     /// The same from the actual start: service time; none in a closed loop, where it equals the latency.
     pub service: Option<Latency>,
+    /// Longest time in the window without the end of a successful transaction, in microseconds, to within a hundredth of an
+    /// interval; none in slices, and of several hosts.
+    #[serde(default)]
+    pub longest_stall_us: Option<u64>,
     /// Results of each background workload, in their order.
     pub background: Vec<BackgroundOutcome>,
     /// Connections opened.
@@ -414,6 +418,9 @@ pub struct BackgroundOutcome {
     pub window_transactions: u64,
     /// Failed transactions in any phase.
     pub failed_transactions: u64,
+    /// Transactions that were due before the end of the load and had not begun; none in a closed loop.
+    #[serde(default)]
+    pub missed: Option<u64>,
     /// Latency of the window's succeeded transactions; none without transactions.
     pub latency: Option<Latency>,
 }

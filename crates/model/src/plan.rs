@@ -250,7 +250,12 @@ impl Plan {
             let cell = self.cell(trial);
             let folding = self.profile.map_or(0, |_| PROFILE_OVERHEAD_US);
             // The length of a load that ends after its iterations is unknown.
-            let window_us = cell.workload.iterations().map_or(cell.duration.us(), |_| ASSUMED_ITERATIONS_US);
+            let length_us = |cell: &Cell| {
+                let window_us =
+                    cell.workload.iterations().map_or(cell.duration.us(), |_| ASSUMED_ITERATIONS_US);
+                cell.warmup.us() + window_us
+            };
+            let phases_us: u64 = cell.phases().iter().map(|phase| length_us(&phase.cell)).sum();
             let (slowdown, overhead_us) = match cell.acceleration {
                 Acceleration::None => (1, TRIAL_OVERHEAD_US),
                 Acceleration::Kvm | Acceleration::Tcg => (1, BOOT_US),
@@ -260,7 +265,7 @@ impl Plan {
                 (Acceleration::Icount, Some(profile)) => profile.counted_lead_us(),
                 _ => 0,
             };
-            let load_us = cell.warmup.us() + lead_us + window_us;
+            let load_us = phases_us + lead_us;
             slowdown * (load_us + self.run.settle.us() + folding) + overhead_us
         };
         Span::from_us(trials.iter().map(load).sum())

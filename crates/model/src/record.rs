@@ -21,6 +21,7 @@ use crate::profile::{ProfileSummary, Stacks};
 use crate::run::Basis;
 use crate::statistics::Statistics;
 use crate::waits::{StatementUse, Waits};
+use crate::workload::{Custom, Workload};
 
 /// All results of one trial.
 #[derive(Clone, Debug, PartialEq)]
@@ -49,6 +50,23 @@ pub struct TrialRecord {
     pub events: Vec<Event>,
     /// Texts stored whole: the server's log, the driver's standard error.
     pub logs: Vec<Log>,
+    /// Measurements of the phases in [`Trial::phases`] whose loads ran, in their order.
+    pub phases: Vec<PhaseRecord>,
+}
+
+/// Measurements of a phase that is not judged. Times are in microseconds after the start of its load.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseRecord {
+    /// The phase's name.
+    pub name: String,
+    /// One entry per second of load, in order.
+    pub intervals: Vec<Interval>,
+    /// Metrics of the machine and the server.
+    pub metrics: Metrics,
+    /// Sampled states and wait events of the server's sessions, in order of time.
+    pub waits: Vec<Waits>,
+    /// Cost of each statement; empty if the server does not have `pg_stat_statements`.
+    pub statements: Vec<StatementUse>,
 }
 
 impl TrialRecord {
@@ -67,7 +85,29 @@ impl TrialRecord {
             off_cpu: Vec::new(),
             events: Vec::new(),
             logs: Vec::new(),
+            phases: Vec::new(),
         }
+    }
+
+    /// The record of one of its phases, as of a trial with that load only; none if it has no phase of this name. Events are those
+    /// of the whole trial.
+    pub fn of_phase(&self, name: &str) -> Option<Self> {
+        let trial = self.trial.of_phase(name)?;
+        if self.trial.is_judged(name) {
+            return Some(Self { trial, phases: Vec::new(), ..self.clone() });
+        }
+        let PhaseRecord { intervals, metrics, waits, statements, .. } =
+            self.phases.iter().find(|phase| phase.name == name).cloned().unwrap_or_default();
+        Some(Self {
+            environment: self.environment.clone(),
+            settings: self.settings.clone(),
+            intervals,
+            metrics,
+            waits,
+            statements,
+            events: self.events.clone(),
+            ..Self::new(trial)
+        })
     }
 
     /// Time of an event, in microseconds after the load's start by the wall clock; none if no load ran.
@@ -137,6 +177,8 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by driver and server.
     pub accounting: Accounting,
+    /// Results of the phases that are not judged, in the order in which they ran; empty for a workload without phases.
+    pub phases: Vec<PhaseOutcome>,
     /// The hosts that its load came from; empty if it came from the host of the campaign.
     pub load_hosts: Vec<LoadHost>,
     /// The slices of a paired trial; none for others.
@@ -181,11 +223,60 @@ impl Trial {
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: None,
             accounting: Accounting::default(),
+            phases: Vec::new(),
             load_hosts: Vec::new(),
             paired: None,
             imported: None,
         }
     }
+
+    /// Whether this is the judged phase of its workload, whose results are the trial's.
+    pub fn is_judged(&self, phase: &str) -> bool {
+        let custom = self.cell.workload.known().and_then(Workload::custom);
+        custom.and_then(Custom::judged_phase) == Some(phase)
+    }
+
+    /// The head of one of its phases, as of a trial with that load only; none if it has no phase of this name.
+    pub fn of_phase(&self, name: &str) -> Option<Self> {
+        let cell = self.cell.of_phase(name)?;
+        if self.is_judged(name) {
+            return Some(Self { cell, phases: Vec::new(), ..self.clone() });
+        }
+        // One that did not run has no results.
+        let outcome = self.phases.iter().find(|phase| phase.name == name).cloned().unwrap_or_default();
+        Some(Self {
+            cell,
+            load_started: outcome.load_started,
+            clocks: outcome.clocks,
+            database_bytes: outcome.database_bytes,
+            validity: outcome.validity,
+            summary: outcome.summary,
+            accounting: outcome.accounting,
+            phases: Vec::new(),
+            profile: None,
+            raw_read: None,
+            ..self.clone()
+        })
+    }
+}
+
+/// Results of a phase that is not judged.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PhaseOutcome {
+    /// The phase's name.
+    pub name: String,
+    /// Start of its load, the origin of its intervals; none if no load ran.
+    pub load_started: Option<Timestamp>,
+    /// The two clocks at the load's start and at its end; none if no load ran.
+    pub clocks: Option<Clocks>,
+    /// Size of the tested database at the load's start, in bytes.
+    pub database_bytes: Option<u64>,
+    /// Whether its results may be used.
+    pub validity: Validity,
+    /// Results of its load; none if no load ran.
+    pub summary: Option<Summary>,
+    /// Transactions as counted by driver and server.
+    pub accounting: Accounting,
 }
 
 /// Sequential read of a relation's files from disk, bypassing the server and the page cache, within the server's
@@ -295,6 +386,11 @@ pub struct Summary {
     pub latency: Option<Latency>,
     /// Their service time; none in a closed loop, where it equals the latency.
     pub service: Option<Latency>,
+    /// Fewest transactions per second in a full second of the window; none if it has no full second, and in bundles that
+    /// predate it.
+    pub worst_second_tps: Option<f64>,
+    /// Longest time in the window without the end of a successful transaction, in microseconds; none if unknown.
+    pub longest_stall_us: Option<u64>,
     /// Results of each background workload, in the workload's order.
     pub background: Vec<BackgroundSummary>,
     /// Time to connect all clients, in microseconds.
@@ -326,8 +422,23 @@ pub struct BackgroundSummary {
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
+    /// Transactions per second that were to start; none without a rate, and in bundles that predate it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Transactions that were due before the end of the load and had not begun; none likewise.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
     /// Latency of the window's transactions; none without transactions.
     pub latency: Option<Latency>,
+}
+
+impl BackgroundSummary {
+    /// The transactions that were due and had not begun at the load's end, as a share of all that were due in the window; none
+    /// without a rate.
+    pub fn missed_share(&self) -> Option<f64> {
+        let missed = self.missed? as f64;
+        Some(missed / (self.transactions as f64 + missed)).filter(|share| share.is_finite())
+    }
 }
 
 /// A latency distribution in figures, microseconds. All are known if pgdyno measured it; of an imported one, those that
@@ -396,10 +507,11 @@ impl Accounting {
 }
 
 /// Whether a trial may be used, ordered from best to worst.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, EnumString, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Status {
     /// May be used.
+    #[default]
     Valid,
     /// May be used, considering the evidence.
     Suspect,
@@ -415,7 +527,7 @@ impl Status {
 }
 
 /// A status with its reasons.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Validity {
     /// The worst status of the findings; `Valid` without findings.
     pub status: Status,

@@ -21,7 +21,8 @@ pub(crate) fn sources_of_scripts() -> Value {
     json!([
         { "not": { "required": ["builtin", "directory"] } },
         { "not": { "required": ["script", "scripts"] } },
-        { "anyOf": one_of(&["builtin", "script", "scripts", "directory"]) },
+        { "not": { "required": ["phases"], "anyOf": one_of(&["script", "scripts", "builtin", "directory"]) } },
+        { "anyOf": one_of(&["builtin", "script", "scripts", "directory", "phases"]) },
     ])
 }
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 36] = [
+pub const GATES: [&str; 37] = [
     "interrupted",
     "kernel",
     "no-server",
@@ -14,6 +14,7 @@ pub const GATES: [&str; 36] = [
     "nothing-done",
     "transaction-count",
     "transactions-failed",
+    "background-rate",
     "littles-law",
     "trend",
     "emulated",
@@ -68,6 +69,8 @@ pub struct Thresholds {
     pub failed_share: f64,
     /// Failed transactions, as a share of all, beyond which the trial measures another load than the workload's.
     pub failed_invalid_share: f64,
+    /// Transactions of a background workload that were due and had not begun at the load's end, as a share of all that were due.
+    pub background_missed_share: f64,
     /// CPU steal, as a share of the machine's CPU time.
     pub steal_share: f64,
     /// CPU time of other processes, as a share of the machine's.
@@ -103,6 +106,7 @@ impl Default for Thresholds {
             littles_law_share: 0.1,
             failed_share: 0.01,
             failed_invalid_share: 0.1,
+            background_missed_share: 0.05,
             steal_share: 0.02,
             foreign_cpu_share: 0.05,
             foreign_wait_share: 0.05,
@@ -119,7 +123,7 @@ impl Default for Thresholds {
 
 impl Thresholds {
     /// All thresholds by name.
-    pub const fn all(&self) -> [(&'static str, f64); 20] {
+    pub const fn all(&self) -> [(&'static str, f64); 21] {
         [
             ("driver_busy_share", self.driver_busy_share),
             ("driver_threads_share", self.driver_threads_share),
@@ -131,6 +135,7 @@ impl Thresholds {
             ("littles_law_share", self.littles_law_share),
             ("failed_share", self.failed_share),
             ("failed_invalid_share", self.failed_invalid_share),
+            ("background_missed_share", self.background_missed_share),
             ("steal_share", self.steal_share),
             ("foreign_cpu_share", self.foreign_cpu_share),
             ("foreign_wait_share", self.foreign_wait_share),

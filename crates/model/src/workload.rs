@@ -65,6 +65,9 @@ pub struct Custom {
     pub stagger: Span,
     /// Transactions of each client; the load ends when all have run. None: as many as fit the duration.
     pub iterations: Option<u32>,
+    /// Rows that a transaction inserts, changes or deletes; none if unknown.
+    #[serde(default)]
+    pub rows_per_transaction: Option<u32>,
     /// Whether the start and end of each transaction are recorded.
     pub spans: bool,
     /// The figure that its cells are judged by.
@@ -73,6 +76,9 @@ pub struct Custom {
     /// Workloads that run at the same time, with clients of their own.
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundWorkload>,
+    /// The loads that its trials run one after the other, of which one is the workload itself; empty if it runs alone.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
 }
 
 /// A workload that runs at the same time as the measured one, with its own clients.
@@ -89,6 +95,9 @@ pub struct BackgroundWorkload {
     /// Delay of their start after that of the load.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub start: Span,
+    /// Whether `clients` and `rate` are for each client of the measured workload.
+    #[serde(default)]
+    pub per_client: bool,
 }
 
 impl BackgroundWorkload {
@@ -97,6 +106,37 @@ impl BackgroundWorkload {
         let workload = self.workload.name();
         if workload == script { script.to_owned() } else { format!("{workload}/{script}") }
     }
+}
+
+/// One of the loads that a trial runs one after the other ([`crate::phase`]).
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Phase {
+    /// Its name: letters, digits, `-`, `_` and `.`.
+    pub name: String,
+    /// Values of the workload's parameters in this phase.
+    pub parameters: BTreeMap<String, String>,
+    /// Its load; none for the judged phase.
+    pub load: Option<PhaseLoad>,
+}
+
+/// The load of a phase that is not judged.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhaseLoad {
+    /// What its clients do: a workload without phases.
+    pub workload: Arc<Custom>,
+    /// Number of its clients; none: as many as the cell has.
+    pub clients: Option<u32>,
+    /// Transactions started per second by these clients together.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<f64>"))]
+    pub rate: Rate,
+    /// Length of its window; none: the cell's. Without meaning if its clients have iterations.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub duration: Option<Span>,
+    /// Its load before the window; none: the cell's.
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub warmup: Option<Span>,
 }
 
 /// A script with its weight.
@@ -177,9 +217,11 @@ impl Custom {
             raw_read: None,
             stagger: Span::default(),
             iterations: None,
+            rows_per_transaction: None,
             spans: false,
             figure: NamedFigure::default(),
             background: Vec::new(),
+            phases: Vec::new(),
         }
     }
 
@@ -215,9 +257,14 @@ impl Custom {
         scripts.chain(others.map(|script| (script.name.as_str(), script.text.as_str())))
     }
 
-    /// This workload and those of its background workloads that are not pgbench's.
+    /// This workload, and those of its phases and background workloads that are not pgbench's.
     pub fn with_background(&self) -> impl Iterator<Item = &Self> {
-        iter::once(self).chain(self.background.iter().filter_map(|background| background.workload.custom()))
+        let loads = self.phases.iter().filter_map(|phase| phase.load.as_ref());
+        let phases = iter::once(self).chain(loads.map(|load| &*load.workload));
+        phases.flat_map(|phase| {
+            let background = phase.background.iter().filter_map(|background| background.workload.custom());
+            iter::once(phase).chain(background)
+        })
     }
 }
 
@@ -248,6 +295,11 @@ impl Workload {
     /// Transactions of each client; none: as many as fit the duration.
     pub fn iterations(&self) -> Option<u32> {
         self.custom()?.iterations
+    }
+
+    /// Whether its trials run several loads one after the other.
+    pub fn has_phases(&self) -> bool {
+        self.custom().is_some_and(|custom| !custom.phases.is_empty())
     }
 
     /// Whether all clients are active from start to end.
@@ -314,6 +366,14 @@ impl MaskSecrets for Custom {
         }
         for BackgroundWorkload { workload, .. } in &mut self.background {
             workload.mask_secrets();
+        }
+        for phase in &mut self.phases {
+            for (name, value) in &mut phase.parameters {
+                *value = mask_variable(name, value);
+            }
+            if let Some(load) = &mut phase.load {
+                Arc::make_mut(&mut load.workload).mask_secrets();
+            }
         }
     }
 }

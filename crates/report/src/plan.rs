@@ -170,8 +170,12 @@ fn workloads(plan: &Plan) -> String {
         let background = background.collect::<Vec<_>>().join(", ");
         let background = (!background.is_empty()).then(|| format!("in the background {background}"));
         let own = custom.dataset.as_ref().map(on_database);
+        let phases: Vec<&str> = custom.phases.iter().map(|phase| phase.name.as_str()).collect();
+        let phases =
+            custom.judged_phase().map(|judged| format!("phases {} (judged: {judged})", phases.join(", ")));
+        let background = background.filter(|_| phases.is_none());
         let parts: Vec<String> =
-            custom.description.clone().into_iter().chain(own).chain(background).collect();
+            custom.description.clone().into_iter().chain(own).chain(phases).chain(background).collect();
         (!parts.is_empty()).then(|| format!("{}: {}\n", custom.name, parts.join("; ")))
     };
     let lines: String = plan.custom_workloads().into_iter().filter_map(line).collect();

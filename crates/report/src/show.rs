@@ -3,6 +3,7 @@
 mod cells;
 mod cells_text;
 mod load_hosts;
+mod phases;
 mod trial;
 mod trial_text;
 
@@ -14,6 +15,7 @@ pub use trial::TrialReport;
 
 use crate::chart::Terminal;
 use analysis::overview::view::Answer;
+use analysis::phase::{PhaseError, phase_of};
 use analysis::select::RunSelection;
 use analysis::select::{SelectError, Selector};
 use cells::CellsReport;
@@ -43,6 +45,22 @@ pub fn show(reader: &StoreReader, what: &Selector, default: &RunSelection) -> Re
         }
         several => What::Cells(Box::new(CellsReport::new(reader, several))),
     }))
+}
+
+/// The results of one phase of a selector's trial.
+///
+/// # Errors
+/// It does not select one trial, this can't be read, or has no such phase.
+pub fn show_phase(
+    reader: &StoreReader,
+    what: &Selector,
+    default: &RunSelection,
+    phase: &str,
+) -> Result<Shown, PhaseError> {
+    let trials = what.trials(reader, default)?;
+    let [one] = trials.as_slice() else { return Err(PhaseError::SeveralTrials(trials.len())) };
+    let record = reader.load(&one.id).ok_or_else(|| SelectError::from(reader.error(&one.id)))?;
+    Ok(Shown(What::Trial(Box::new(TrialReport::new(&phase_of(&record, phase)?)))))
 }
 
 impl Shown {

@@ -71,6 +71,12 @@ impl LoadResult {
         self.deaths.iter().find(is_refusal)
     }
 
+    /// Whether it did not run as planned: what follows would not begin where it has to.
+    pub(crate) fn is_incomplete(&self) -> bool {
+        let stopped_early = self.outcome.as_ref().is_none_or(|outcome| outcome.stopped_early);
+        stopped_early || self.interrupted || self.leaves_server_in_doubt()
+    }
+
     /// Whether the load failed in a way that may have been caused by a failing server.
     pub(crate) fn leaves_server_in_doubt(&self) -> bool {
         self.failure.is_some() || !self.deaths.is_empty()

@@ -462,6 +462,8 @@ mod tests {
             ended: Some(now),
             validity: Validity { status, findings: findings.into_iter().collect() },
             summary: Some(Summary {
+                worst_second_tps: None,
+                longest_stall_us: None,
                 instructions_per_transaction: None,
                 window_us: Some(1_000_000),
                 transactions: Some(1),

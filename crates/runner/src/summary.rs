@@ -3,12 +3,15 @@
 use diagnose::instructions_per_transaction;
 use model::cell::Cell;
 use model::machine::Acceleration;
-use model::message::{BackgroundOutcome, Outcome, Phase};
+use model::message::{BackgroundOutcome, Interval, Outcome, Phase};
 use model::metrics::Metrics;
 use model::record::{BackgroundSummary, Latency, Summary};
 use model::units::Span;
 
 use crate::load::LoadResult;
+
+/// Shortest interval that counts as a full second: the last one of a window is shorter.
+const FULL_SECOND_US: u64 = 990_000;
 
 /// The summary of a cell's load that has ended, with the metrics collected during it. Its window began after `lead`. The throughput of a paired trial is that of its slices.
 pub(crate) fn summarize(
@@ -35,10 +38,12 @@ pub(crate) fn summarize(
         },
         latency: outcome.latency.clone().map(Latency::from),
         service: outcome.service.clone().map(Latency::from),
+        worst_second_tps: worst_second(&load.intervals),
+        longest_stall_us: outcome.longest_stall_us,
         background: outcome
             .background
             .iter()
-            .map(|background| summarize_background(background, seconds))
+            .map(|background| summarize_background(background, cell, seconds))
             .collect(),
         connect_us: Some(load.connect_us),
         driver_cpu_us: Some(outcome.cpu_us),
@@ -59,8 +64,23 @@ pub(crate) fn window_after(lead: Span, window_us: u64) -> (i64, i64) {
     (from_us, from_us + window_us as i64)
 }
 
-fn summarize_background(background: &BackgroundOutcome, seconds: f64) -> BackgroundSummary {
+/// Fewest transactions per second in a full second of the window.
+fn worst_second(intervals: &[Interval]) -> Option<f64> {
+    let is_full =
+        |interval: &&Interval| interval.phase == Phase::Measure && interval.width_us >= FULL_SECOND_US;
+    let tps = |interval: &Interval| {
+        let transactions: u64 = interval.scripts.iter().map(|script| script.transactions).sum();
+        transactions as f64 / (interval.width_us as f64 / 1e6)
+    };
+    intervals.iter().filter(is_full).map(tps).reduce(f64::min)
+}
+
+fn summarize_background(background: &BackgroundOutcome, cell: &Cell, seconds: f64) -> BackgroundSummary {
+    let mut planned = cell.workload.custom().into_iter().flat_map(|custom| &custom.background);
+    let planned = planned.find(|planned| planned.workload.name() == background.workload);
     BackgroundSummary {
+        rate: planned.and_then(|planned| planned.rate.get()),
+        missed: background.missed,
         workload: background.workload.clone(),
         transactions: background.window_transactions,
         failed: background.failed_transactions,

@@ -1,9 +1,12 @@
 //! One trial, in three phases on its server: [`prepare`](mod@prepare) brings the server into the state in which the
-//! load begins, [`measure`](mod@measure) runs the load and collects, [`conclude`](mod@conclude) runs the steps after
-//! the load. [`record`](mod@record) then judges the results and makes the trial's record, without the server.
+//! load begins, [`measure`](mod@measure) runs the load and collects ([`phases`](mod@phases) does so for each phase of a workload
+//! that has several), [`conclude`](mod@conclude) runs the steps after
+//! the load. [`record`](mod@record) then judges the results ([`judge`](mod@judge)) and makes the trial's record, without the server.
 
 mod conclude;
+mod judge;
 mod measure;
+mod phases;
 mod prepare;
 mod record;
 #[cfg(test)]
@@ -17,6 +20,7 @@ use jiff::Timestamp;
 use model::cell::Cell;
 use model::message::{Connection, Interval};
 use model::outage::Outage;
+use model::phase::PhaseCell;
 use model::plan::Plan;
 use model::record::{Environment, Finding, Log, Run, Status, TrialRecord, Validity};
 use model::server::Source;
@@ -31,7 +35,8 @@ use crate::outage::TrialOutage;
 use crate::rig::{Rig, ServerPool, StartedServer};
 use crate::schedule::NextTrial;
 use conclude::{Concluded, conclude};
-use measure::{Measured, measure};
+use measure::Measured;
+use phases::{MeasuredLoads, MeasuredPhase, measure_phases};
 use prepare::{Prepared, prepare};
 pub(crate) use record::add_finding;
 use record::record;
@@ -70,11 +75,15 @@ pub(crate) struct FinishedTrial {
     pub(crate) refusal: Option<String>,
 }
 
-/// A running trial.
+/// A running trial, or one phase of it.
+#[derive(Clone, Copy)]
 struct ActiveTrial<'a> {
     context: &'a RunContext<'a>,
     next: &'a NextTrial,
+    /// Its cell; that of the phase.
     cell: &'a Cell,
+    /// Whether its load is profiled: that of the judged phase.
+    is_profiled: bool,
     started: Timestamp,
 }
 
@@ -84,7 +93,12 @@ struct Results {
     environment: Environment,
     server_build: Option<String>,
     prepared: Prepared,
+    /// Of the judged phase.
     measured: Measured,
+    /// Of the other phases that ran, in their order.
+    phases: Vec<MeasuredPhase>,
+    /// The count of commits in the tested database after the last load, if known.
+    commits: Option<u64>,
     concluded: Concluded,
     /// Logs of the host.
     logs: Vec<Log>,
@@ -114,7 +128,7 @@ pub(crate) fn run(
     };
     // After the load, so that the kernel's log includes it.
     results.logs = context.host.logs();
-    servers.end_trial(trial.alters_data(&results), results.measured.commits());
+    servers.end_trial(trial.alters_data(&results), results.commits);
     Ok(record(&trial, results))
 }
 
@@ -143,7 +157,12 @@ pub(crate) fn not_provided(context: &RunContext, next: &NextTrial, finding: Find
 
 impl<'a> ActiveTrial<'a> {
     fn new(context: &'a RunContext<'a>, next: &'a NextTrial, started: Timestamp) -> Self {
-        Self { context, next, cell: context.plan.cell(&next.trial), started }
+        Self { context, next, cell: context.plan.cell(&next.trial), is_profiled: true, started }
+    }
+
+    /// One of its phases.
+    fn in_phase(&self, phase: &'a PhaseCell) -> Self {
+        Self { cell: &phase.cell, is_profiled: phase.is_judged, ..*self }
     }
 
     /// Load before the measured window: the warm-up, and where instructions are counted the profile, whose cost must not
@@ -153,7 +172,7 @@ impl<'a> ActiveTrial<'a> {
             return Span::default();
         }
         let counting = self.context.perf.filter(|perf| perf.counts());
-        let profile = self.context.plan.profile.filter(|_| counting.is_some());
+        let profile = self.context.plan.profile.filter(|_| counting.is_some() && self.is_profiled);
         Span::from_us(self.cell.warmup.us() + profile.map_or(0, |profile| profile.counted_lead_us()))
     }
 
@@ -169,19 +188,20 @@ impl<'a> ActiveTrial<'a> {
         environment.server = facts;
         let connection = server.connection(self.cell.transport);
         let env = self.hook_env(connection.as_ref().ok());
-        let (prepared, measured) = match prepare(self, server, commits, &env) {
+        let (prepared, loads) = match prepare(self, server, commits, &env) {
             Ok(prepared) => {
-                let measured = measure(self, server, connection, prepared.commits, on_interval)?;
-                (prepared, measured)
+                let loads = measure_phases(self, server, connection, prepared.commits, on_interval)?;
+                (prepared, loads)
             }
             Err(error) => {
-                let measured = Measured::without_load(self, error.to_string(), error.outage());
-                (Prepared::default(), measured)
+                let judged = Measured::without_load(self, error.to_string(), error.outage());
+                (Prepared::default(), MeasuredLoads { judged, ..MeasuredLoads::default() })
             }
         };
-        let concluded = conclude(self, server, &measured.load, &env);
+        let concluded = conclude(self, server, loads.last(), &env);
         let logs = Vec::new();
-        Ok(Results { environment, server_build: build, prepared, measured, concluded, logs })
+        let MeasuredLoads { judged: measured, phases, commits, .. } = loads;
+        Ok(Results { environment, server_build: build, prepared, measured, phases, commits, concluded, logs })
     }
 
     /// The environment of the trial's hooks.
@@ -204,6 +224,7 @@ impl<'a> ActiveTrial<'a> {
             || self.context.plan.alters_data()
             || results.concluded.server_exit.is_some()
             || results.measured.load.leaves_server_in_doubt()
+            || results.phases.iter().any(|phase| phase.measured.load.leaves_server_in_doubt())
     }
 
     /// The cell's workload, if it has a teardown.

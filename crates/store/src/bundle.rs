@@ -214,11 +214,9 @@ fn publish(trials: &Path, partial: &Path, bundle: &Path, files: &Files) -> Resul
     let mut directories = BTreeSet::from([partial.to_owned()]);
     for (name, content) in files {
         let path = partial.join(name);
-        if let Some(parent) = path.parent()
-            && directories.insert(parent.to_owned())
-        {
-            make_directory(parent)?;
-        }
+        let parents = path.ancestors().skip(1).take_while(|parent| *parent != partial);
+        let missing: Vec<&Path> = parents.filter(|parent| directories.insert((*parent).to_owned())).collect();
+        missing.into_iter().rev().try_for_each(make_directory)?;
         write_synced(&path, content).map_err(StoreError::io("write", &path))?;
     }
     for directory in directories.iter().rev() {

@@ -9,7 +9,7 @@ use model::record::TrialRecord;
 
 use crate::error::{Defect, Problem, StoreError};
 use crate::format;
-use crate::{acceptances, bundle, hlog, index, series};
+use crate::{acceptances, bundle, hlog, index, phases, series};
 
 /// Result of a check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +52,15 @@ fn check_bundle(bundle: &Path) -> Vec<Defect> {
         Ok(record) => {
             defects.extend(values::problems(&record));
             defects.extend(check_counts(&record));
+            for phase in &record.phases {
+                let Some(of_phase) = record.of_phase(&phase.name) else { continue };
+                let found = values::problems(&of_phase).into_iter().chain(check_counts(&of_phase));
+                let directory = phases::directory(&phase.name);
+                defects.extend(found.map(|defect| match defect.file.as_str() {
+                    format::TRIAL => defect,
+                    _ => defect.in_directory(&directory),
+                }));
+            }
         }
         Err(defect) => defects.push(defect),
     }

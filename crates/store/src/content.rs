@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use model::message::Interval;
 use model::metrics::Metrics;
 use model::record::{Environment, Log, Setting, Trial, TrialRecord};
 use model::secret::MaskSecrets;
@@ -14,7 +13,7 @@ use crate::compressed::{Unpacker, pack, shortened};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, metrics, series, spans, stacks, statements, waits};
+use crate::{hlog, id, intervals, metrics, phases, series, spans, stacks, statements, waits};
 
 /// Text of the run's campaign.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -59,6 +58,7 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
     expected.waits.iter_mut().for_each(Waits::rename_event);
     expected.metrics.0.retain(|series| !series.points.is_empty());
+    expected.phases.iter_mut().for_each(phases::normalize);
     if decode(files.clone()).map_err(not_storable)? != expected {
         // For example, a figure that is NaN, or two logs of the same name.
         let what = "reading it back gives a different record".to_owned();
@@ -86,11 +86,12 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
     let head = head(&mut files)?;
     let environment = environment(&mut files)?;
     let mut unpacker = Unpacker::new();
+    let names_of_phases: Vec<String> = head.phases.iter().map(|phase| phase.name.clone()).collect();
     Ok(TrialRecord {
         trial: head,
         environment,
         settings: settings(files.remove(setting::FILE))?,
-        intervals: intervals(&mut files)?,
+        intervals: intervals::read(&mut files)?,
         spans: files.remove(spans::FILE).map_or(Ok(Vec::new()), spans::read)?,
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
@@ -98,6 +99,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         stacks: stacks::read(stacks::STACKS, &mut files, &mut unpacker)?,
         off_cpu: stacks::read(stacks::OFF_CPU, &mut files, &mut unpacker)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
+        phases: phases::read(&names_of_phases, &mut files)?,
         logs: logs(files, &mut unpacker)?,
     })
 }
@@ -105,7 +107,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
 /// Reads the head of a bundle: needs only `trial.json` and `campaign.toml`.
 pub(crate) fn head(files: &mut Files) -> Result<Trial, Defect> {
     let document = required(files, format::TRIAL)?;
-    let campaign = text(CAMPAIGN, required(files, CAMPAIGN)?)?;
+    let campaign = intervals::text(CAMPAIGN, required(files, CAMPAIGN)?)?;
     trial::read(&document, campaign)
 }
 
@@ -141,6 +143,7 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     if !record.events.is_empty() {
         files.insert(event::FILE.to_owned(), event::write(&record.events)?);
     }
+    phases::write(record, &mut files)?;
     stacks::write(stacks::STACKS, &record.stacks, &mut files)?;
     stacks::write(stacks::OFF_CPU, &record.off_cpu, &mut files)?;
     for log in &record.logs {
@@ -158,47 +161,6 @@ fn base_time(record: &TrialRecord) -> Timestamp {
 
 fn required(files: &mut Files, name: &str) -> Result<Vec<u8>, Defect> {
     files.remove(name).ok_or_else(|| Defect::damaged(name, "it is missing"))
-}
-
-fn text(file: &str, content: Vec<u8>) -> Result<String, Defect> {
-    String::from_utf8(content).map_err(|error| Defect::damaged(file, format!("it is not UTF-8: {error}")))
-}
-
-/// The series, each row with its histograms from `latency.hlog`.
-fn intervals(files: &mut Files) -> Result<Vec<Interval>, Defect> {
-    let mut intervals = files.remove(series::FILE).map_or(Ok(Vec::new()), series::read)?;
-    let Some(log) = files.remove(hlog::FILE) else { return Ok(intervals) };
-    let mut row = 0;
-    for line in hlog::read(&text(hlog::FILE, log)?)? {
-        // The lines are in the order of the rows.
-        while intervals.get(row).is_some_and(|interval| !line.matches(interval)) {
-            row += 1;
-        }
-        let mut scripts =
-            intervals.get_mut(row).into_iter().flat_map(|i| i.scripts.iter_mut().chain(&mut i.background));
-        let script = scripts.find(|script| script.script == line.script);
-        let Some(script) = script else {
-            let reason = format!(
-                "{} has no row for script \"{}\" at {} µs, or not in this order",
-                series::FILE,
-                line.script,
-                line.start_us
-            );
-            return Err(Defect::damaged(hlog::FILE, reason));
-        };
-        if !line.service {
-            script.latencies_of(line.phase).latency_ns = line.payload;
-        } else if let Some(known) = script.latencies.iter_mut().find(|known| known.phase == line.phase) {
-            known.service_ns = Some(line.payload);
-        } else {
-            let reason = format!(
-                "script \"{}\" at {} µs has service times without latencies",
-                line.script, line.start_us
-            );
-            return Err(Defect::damaged(hlog::FILE, reason));
-        }
-    }
-    Ok(intervals)
 }
 
 const LOGS: &str = "logs/";

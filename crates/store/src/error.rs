@@ -207,6 +207,11 @@ impl Defect {
         }
     }
 
+    /// The defect of a file in a directory of the bundle, with the slash at its end.
+    pub(crate) fn in_directory(self, directory: &str) -> Self {
+        Self { file: format!("{directory}{}", self.file), ..self }
+    }
+
     pub(crate) fn in_bundle(self, bundle: &str) -> Problem {
         Problem {
             bundle: Some(bundle.to_owned()),

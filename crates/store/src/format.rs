@@ -69,9 +69,9 @@ pub use setting::Setting;
 pub use statistics::{Bounds, Percentile, Stall, Statistics};
 pub use trial::{
     Accounting, BackgroundSummary, ClockReading, Clocks, Finding, Imported, ImportedFile, Latency, Limits,
-    PairedTrial, RawRead, Run, Slice, Summary, Trial, Validity,
+    PairedTrial, Phase as PhaseOutcome, RawRead, Run, Slice, Summary, Trial, Validity,
 };
-pub use workload::{BackgroundWorkload, ScriptText, WeightedScript, WorkloadContent};
+pub use workload::{BackgroundWorkload, Phase, PhaseLoad, ScriptText, WeightedScript, WorkloadContent};
 
 use std::str::FromStr;
 

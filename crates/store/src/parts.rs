@@ -1,7 +1,7 @@
 //! Parts of bundles, read only if needed.
 
 use crate::format::{event, setting};
-use crate::{hlog, metrics, series, spans, stacks, waits};
+use crate::{hlog, metrics, phases, series, spans, stacks, waits};
 
 /// A part of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +25,9 @@ pub enum Part {
 }
 
 impl Part {
+    /// Whether a file belongs to the part, of the trial or of one of its phases.
     pub(crate) fn has(self, file: &str) -> bool {
+        let file = phases::file_of_phase(file).unwrap_or(file);
         match self {
             Self::Series => file == series::FILE,
             Self::Latency => file == hlog::FILE,

@@ -458,6 +458,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         |name: &str| model::workload::ScriptText { name: name.to_owned(), text: format!("-- {name} ü\n") };
     let other = std::sync::Arc::new(model::workload::Custom::new("scans", Vec::new()));
     let background = |workload, rate| model::workload::BackgroundWorkload {
+        per_client: true,
         workload,
         clients: 2,
         rate,
@@ -491,7 +492,22 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         figure: NamedFigure(Some(Merit::Blocks)),
         background: vec![
             background(model::workload::Workload::SelectOnly, Rate::MAX),
-            background(model::workload::Workload::Custom(other), Rate::per_second(2.5).unwrap()),
+            background(model::workload::Workload::Custom(other.clone()), Rate::per_second(2.5).unwrap()),
+        ],
+        rows_per_transaction: Some(50),
+        phases: vec![
+            model::workload::Phase {
+                name: "load".to_owned(),
+                parameters: [("x".to_owned(), "2".to_owned())].into(),
+                load: Some(model::workload::PhaseLoad {
+                    workload: other,
+                    clients: Some(2),
+                    rate: Rate::per_second(7.5).unwrap(),
+                    duration: Some(Span::from_us(3)),
+                    warmup: None,
+                }),
+            },
+            model::workload::Phase { name: "judged".to_owned(), parameters: [].into(), load: None },
         ],
     };
     let mut record = record(&new_id());
@@ -503,4 +519,67 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
     // Cells are equal whatever their figure.
     let figure = read.workload.known().and_then(|workload| workload.custom()?.figure.0);
     assert_eq!(figure, Some(Merit::Blocks));
+}
+
+#[test]
+fn the_measurements_of_a_phase_are_stored_as_those_of_a_trial() {
+    use model::record::{PhaseOutcome, PhaseRecord};
+    use model::workload::{Custom, Phase, PhaseLoad, Workload};
+
+    let mut record = record(&new_id());
+    let load = PhaseLoad {
+        workload: Custom::new("l.i0", Vec::new()).into(),
+        clients: None,
+        rate: Rate::MAX,
+        duration: None,
+        warmup: None,
+    };
+    let phase = |name: &str, load| Phase { name: name.to_owned(), parameters: [].into(), load };
+    let mut custom = Custom::new("ingest", Vec::new());
+    custom.phases = vec![phase("l.i0", Some(load)), phase("reads", None)];
+    record.trial.cell.workload = model::cell::Level::Known(Workload::Custom(custom.into()));
+    record.trial.phases = vec![PhaseOutcome {
+        name: "l.i0".to_owned(),
+        load_started: record.trial.load_started,
+        clocks: record.trial.clocks,
+        database_bytes: Some(8192),
+        validity: record.trial.validity.clone(),
+        summary: record.trial.summary.clone(),
+        accounting: record.trial.accounting,
+    }];
+    record.phases = vec![PhaseRecord {
+        name: "l.i0".to_owned(),
+        intervals: record.intervals.clone(),
+        metrics: record.metrics.clone(),
+        waits: record.waits.clone(),
+        statements: record.statements.clone(),
+    }];
+    let (_root, store) = store();
+    let bundle = store.write(&record).unwrap();
+    assert!(bundle.join("phases/l.i0/latency.hlog").is_file());
+    let read = store.load(&record.trial.id).unwrap();
+    assert_eq!((&read.trial, &read.phases), (&record.trial, &record.phases));
+
+    // A phase is a trial of its own for those who read it.
+    let phase = read.of_phase("l.i0").unwrap();
+    assert_eq!((&phase.intervals, &phase.metrics), (&record.intervals, &record.metrics));
+    assert_eq!((phase.trial.database_bytes, phase.trial.phases.len()), (Some(8192), 0));
+    assert_eq!(read.of_phase("reads").unwrap().intervals, record.intervals, "the judged phase is the trial");
+    assert_eq!(read.of_phase("l.i9"), None);
+
+    let parts = store.load_parts(&record.trial.id, &[store::Part::Series]).unwrap();
+    assert!(parts.phases[0].metrics.0.is_empty() && !parts.phases[0].intervals.is_empty());
+    assert_eq!(store.check().unwrap().problems, []);
+
+    let mut damaged = record.clone();
+    damaged.trial.id = new_id();
+    damaged.phases[0].intervals[1].scripts[0].transactions += 1;
+    store.write(&damaged).unwrap();
+    let problems = store.check().unwrap().problems;
+    assert_eq!(problems[0].file.as_deref(), Some("phases/l.i0/latency.hlog"), "{problems:?}");
+
+    damaged.trial.id = new_id();
+    damaged.trial.phases[0].name = "../l.i0".to_owned();
+    damaged.phases[0].name = "../l.i0".to_owned();
+    assert!(store.write(&damaged).unwrap_err().to_string().contains("no name of a phase"));
 }

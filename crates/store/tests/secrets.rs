@@ -88,6 +88,7 @@ fn workload() -> Workload {
     custom.parameters.insert("token".to_owned(), PLANTED.to_owned());
     (custom.setup, custom.teardown) = (vec![script.clone()], vec![script]);
     custom.background = vec![BackgroundWorkload {
+        per_client: false,
         workload: Workload::Custom(Arc::new(custom.clone())),
         clients: 1,
         rate: model::units::Rate::MAX,

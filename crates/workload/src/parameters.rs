@@ -97,6 +97,31 @@ pub(crate) enum WeightError {
 
 /// A weight: a number, or an expression of parameters.
 pub(crate) fn weight(text: &str, parameters: &BTreeMap<String, String>) -> Result<u64, WeightError> {
+    match evaluate(text, parameters)? {
+        Value::Int(weight @ 0..=2_147_483_647) => Ok(weight.unsigned_abs()),
+        _ => Err(WeightError::NotAWeight),
+    }
+}
+
+/// A number as written, or the value of an expression of parameters.
+pub(crate) fn number(given: &Toml, parameters: &BTreeMap<String, String>) -> Result<f64, String> {
+    const EXPECTED: &str = "expected a number, or an expression of parameters as a string";
+    match given {
+        Toml::Integer(number) => Ok(*number as f64),
+        Toml::Float(number) => Ok(*number),
+        Toml::String(text) => match evaluate(text, parameters) {
+            Ok(Value::Int(number)) => Ok(number as f64),
+            Ok(Value::Double(number)) => Ok(number),
+            Ok(_) | Err(WeightError::NotAWeight) => Err(EXPECTED.to_owned()),
+            Err(WeightError::Syntax(error)) => Err(format!("{}; {EXPECTED}", error.message())),
+            Err(WeightError::Value(error)) => Err(format!("{error}; {EXPECTED}")),
+        },
+        _ => Err(EXPECTED.to_owned()),
+    }
+}
+
+/// The value of an expression of parameters.
+fn evaluate(text: &str, parameters: &BTreeMap<String, String>) -> Result<Value, WeightError> {
     let mut names = Names::default();
     let script = ScriptText { name: "weight".to_owned(), text: format!("\\set weight {}\n", text.trim()) };
     let script = Script::parse(&script.name, &script.text, &mut names)
@@ -106,11 +131,7 @@ pub(crate) fn weight(text: &str, parameters: &BTreeMap<String, String>) -> Resul
     let [script::Command { kind: CommandKind::Set { expr, .. }, .. }] = script.commands() else {
         return Err(WeightError::NotAWeight);
     };
-    match expr.eval(&variables, &mut random) {
-        Ok(Value::Int(weight @ 0..=2_147_483_647)) => Ok(weight.unsigned_abs()),
-        Ok(_) => Err(WeightError::NotAWeight),
-        Err(error) => Err(error.into()),
-    }
+    Ok(expr.eval(&variables, &mut random)?)
 }
 
 #[cfg(test)]

@@ -19,11 +19,13 @@ use crate::error::WorkloadError;
 use crate::read::Location;
 use crate::{parameters, setup, shipped, teardown};
 
+mod phases;
+
 /// File that defines the workload of a directory.
 const TABLE_FILE: &str = "workload.toml";
 /// Keys that a table may have for any workload.
-const COMMON_KEYS: [&str; 8] =
-    ["duration", "warmup", "description", "stagger", "iterations", "spans", "figure", "background"];
+const COMMON_KEYS: [&str; 9] =
+    ["duration", "warmup", "description", "stagger", "iterations", "spans", "figure", "background", "judged"];
 /// Additional keys of a table that refers to a workload defined elsewhere: they override its own.
 const OVERRIDE_KEYS: [&str; 3] = ["parameters", "script", "scripts"];
 /// Suffix of a level that names an SQL file.
@@ -141,13 +143,15 @@ struct TableReader<'a> {
 impl TableReader<'_> {
     /// Reads a table; none for a workload of pgbench's.
     fn read_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
-        let base = (table.builtin.is_some(), table.directory.is_some());
-        let own = (table.script.is_some(), table.scripts.is_some());
-        if base == (true, true) || own == (true, true) || (base, own) == Default::default() {
+        let count = |given: &[bool]| given.iter().filter(|given| **given).count();
+        let bases = count(&[table.builtin.is_some(), table.directory.is_some()]);
+        let own = count(&[table.script.is_some(), table.scripts.is_some(), table.phases.is_some()]);
+        if bases > 1 || own > 1 || bases + own == 0 {
             return Err(self.wrong(
                 self.at.clone(),
                 format!("the workload \"{}\" must have exactly one definition", self.name),
-                "expected `builtin` or `directory`, or `script` or `scripts`, or one of each to replace the scripts",
+                "expected `builtin` or `directory`, or `script`, `scripts` or `phases`, or a `builtin` or `directory` with a \
+                 `script` or `scripts` to replace its own",
             ));
         }
         let is_same_builtin = table.builtin.as_ref().is_some_and(|builtin| builtin.get_ref() == self.name);
@@ -222,11 +226,12 @@ impl TableReader<'_> {
                 "move it to the campaign's table [workloads.…]",
             ));
         }
-        if table.script.is_some() == table.scripts.is_some() {
+        let sources = [table.script.is_some(), table.scripts.is_some(), table.phases.is_some()];
+        if sources.iter().filter(|given| **given).count() != 1 {
             return Err(reader.wrong(
                 0..0,
                 format!("the workload \"{}\" must have exactly one definition", self.name),
-                "expected `script` or `scripts`",
+                "expected `script`, `scripts` or `phases`",
             ));
         }
         reader.read_scripts(&table)
@@ -251,6 +256,7 @@ impl TableReader<'_> {
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
+            ("phases", table.phases.as_ref().map(Spanned::span)),
         ];
         for (key, at) in keys {
             if let (Some(at), false) = (at, allowed.contains(&key)) {
@@ -262,12 +268,20 @@ impl TableReader<'_> {
         Ok(())
     }
 
-    /// Reads a table with `script` or `scripts`.
+    /// Reads a table with `script`, `scripts` or `phases`.
     fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
         let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.error(error))?;
         if let Some((reader, overrides)) = self.overridden_by {
             parameters::replace(&mut parameters, &overrides.parameters)
                 .map_err(|error| reader.error(error))?;
+        }
+        let tables = || self.overridden_by.map(|(_, overrides)| overrides).into_iter().chain([table]);
+        if let (None, Some(judged)) = (&table.phases, tables().find_map(|table| table.judged.as_ref())) {
+            return Err(self.of_campaign().wrong(
+                judged.span(),
+                format!("the workload \"{}\" has no phases", self.name),
+                "leave `judged` out",
+            ));
         }
         // The campaign's scripts override the workload's own, too.
         let has_scripts = |table: &Table| table.script.is_some() || table.scripts.is_some();
@@ -301,7 +315,6 @@ impl TableReader<'_> {
             }
         };
         // The campaign's table overrides the workload's own.
-        let tables = || self.overridden_by.map(|(_, overrides)| overrides).into_iter().chain([table]);
         let iterations = tables().find_map(|table| table.iterations.as_ref());
         let iterations = iterations.map(|iterations| self.count(iterations, "iterations")).transpose()?;
         let custom = Custom {
@@ -320,11 +333,17 @@ impl TableReader<'_> {
                 .find_map(|table| table.stagger.as_ref())
                 .map_or(Span::default(), |span| *span.get_ref()),
             iterations,
+            rows_per_transaction: None,
             spans: tables().find_map(|table| table.spans.as_ref()).is_some_and(|spans| *spans.get_ref()),
             figure: NamedFigure(
                 tables().find_map(|table| table.figure.as_ref()).map(|figure| *figure.get_ref()),
             ),
             background: Vec::new(),
+            phases: Vec::new(),
+        };
+        let custom = match &table.phases {
+            Some(phases) => self.with_phases(custom, table, phases)?,
+            None => custom,
         };
         let mut checked = custom.clone();
         for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
@@ -350,6 +369,11 @@ impl TableReader<'_> {
                 "name the scripts in the campaign's table [workloads.…], with `dataset`",
             )),
         }
+    }
+
+    /// The reader of the campaign's table, if that overrides parts of this one; else this one.
+    fn of_campaign(&self) -> &Self {
+        self.overridden_by.map_or(self, |(reader, _)| reader)
     }
 
     /// A number of at least 1.
@@ -380,6 +404,12 @@ impl TableReader<'_> {
                 );
             };
             let other = workload.custom();
+            if workload.has_phases() {
+                return wrong(
+                    format!("\"{name}\" has phases, which can't run beside another workload"),
+                    "expected a workload without phases",
+                );
+            }
             if name == self.name || other.is_some_and(|other| !other.background.is_empty()) {
                 return wrong(
                     format!("\"{name}\" has background workloads itself"),
@@ -409,21 +439,33 @@ impl TableReader<'_> {
             let clients = table.clients.as_ref().map(|clients| self.count(clients, "clients")).transpose()?;
             let rate = table.rate.as_ref().map_or(Rate::MAX, |rate| *rate.get_ref());
             let start = table.start.as_ref().map_or(Span::default(), |start| *start.get_ref());
-            all.push(BackgroundWorkload { workload, clients: clients.unwrap_or(1), rate, start });
+            let clients = clients.unwrap_or(1);
+            all.push(BackgroundWorkload { workload, clients, rate, start, per_client: false });
         }
+        self.check_script_names(custom, &all, background.span())?;
+        Ok(all)
+    }
+
+    /// Refuses background workloads whose scripts have the names of others.
+    fn check_script_names(
+        &self,
+        custom: &Custom,
+        background: &[BackgroundWorkload],
+        at: Range<usize>,
+    ) -> Result<(), WorkloadError> {
         let mut names: Vec<String> = custom.scripts.iter().map(|script| script.name.clone()).collect();
-        for other in &all {
+        for other in background {
             let scripts = match other.workload.custom() {
                 None => vec![other.script(other.workload.name())],
                 Some(custom) => custom.scripts.iter().map(|script| other.script(&script.name)).collect(),
             };
             if let Some(name) = scripts.iter().find(|script| names.contains(script)) {
                 let message = format!("the script \"{name}\" is listed twice");
-                return Err(self.wrong(background.span(), message, "expected scripts of different names"));
+                return Err(self.wrong(at, message, "expected scripts of different names"));
             }
             names.extend(scripts);
         }
-        Ok(all)
+        Ok(())
     }
 
     fn weighted_scripts(

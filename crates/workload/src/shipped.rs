@@ -13,12 +13,16 @@ macro_rules! shipped {
 }
 
 /// The bundled workloads.
-static SHIPPED: [Files; 8] = [
+static SHIPPED: [Files; 9] = [
     shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
     shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
     shipped!("connect": "workload.toml"),
     shipped!("hot-row": "setup.sql", "update.sql", "workload.toml"),
     shipped!("insert": "insert.sql", "setup.sql", "workload.toml"),
+    shipped!(
+        "insert-benchmark": "by-id.sql", "by-price.sql", "by-product.sql", "by-register.sql", "delete.sql", "index.sql",
+        "insert.sql", "setup.sql", "vacuum.sql", "workload.toml"
+    ),
     shipped!("large-results": "fetch.sql", "workload.toml"),
     shipped!("queue": "add.sql", "setup.sql", "take.sql", "workload.toml"),
     shipped!("scans": "scan.sql", "setup.sql", "workload.toml"),

@@ -111,6 +111,116 @@ fn workloads_have_background_workloads() {
     assert!(!found.0.contains_key("same"), "it is pgbench's own");
 }
 
+const INGEST: &str = "[workloads.a]\nsetup = 'make.sql'\nparameters = { rows = 100, batch = 50 }\n\
+     [[workloads.a.phases]]\nname = 'load'\nscript = 'write.sql'\nparameters = { batch = 5 }\nrows = ':rows'\n\
+     rows_per_transaction = ':batch'\nbackground = [{ script = 'read.sql', iterations = 3 }]\n\
+     [[workloads.a.phases]]\nname = 'measure'\nscripts = ['read.sql@2', 'select-only']\n\
+     background = [{ script = 'write.sql', name = 'w', rate = '75.0 / :batch', per_client = true, clients = 2 }]\n\
+     [[workloads.a.phases]]\nname = 'after'\nscript = 'write.sql'\nclients = 1\nrate = 10\nduration = '5s'\n";
+
+#[test]
+fn a_workload_with_phases_is_its_judged_one() {
+    let text = INGEST.replacen("setup", "judged = 'measure'\nsetup", 1);
+    let found = read(&text, &FILES).unwrap();
+    let a = found.0["a"].custom().unwrap();
+    assert_eq!(
+        (a.judged_phase(), a.iterations, a.scripts.len(), a.setup.len()),
+        (Some("measure"), None, 2, 1)
+    );
+    let w = &a.background[0];
+    assert_eq!((w.workload.name(), w.clients, w.rate.get(), w.per_client), ("w", 2, Some(1.5), true));
+    let [load, measure, after] = a.phases.as_slice() else { panic!("{a:?}") };
+    assert!(measure.load.is_none());
+    let of_load = load.load.as_ref().unwrap();
+    let custom = &of_load.workload;
+    assert_eq!((of_load.clients, custom.iterations, custom.rows_per_transaction), (None, Some(20), Some(5)));
+    assert_eq!((custom.setup.len(), load.parameters["batch"].as_str()), (0, "5"));
+    assert_eq!(custom.background[0].workload.iterations(), Some(3));
+    let of_after = after.load.as_ref().unwrap();
+    assert_eq!(
+        (of_after.clients, of_after.rate.get(), of_after.duration.map(|d| d.us())),
+        (Some(1), Some(10.0), Some(5_000_000))
+    );
+
+    // In a directory, a campaign may judge another one.
+    let table = text.replace("[workloads.a]\n", "").replace("workloads.a.phases", "phases");
+    let files = [
+        ("q/workload.toml", table.as_str()),
+        ("q/write.sql", "select 1;\n"),
+        ("q/read.sql", "select 2;\n"),
+        ("q/make.sql", "select 3;\n"),
+    ];
+    let found = read("[workloads.b]\ndirectory = 'q'\njudged = 'load'\nparameters = { rows = 25 }\n", &files)
+        .unwrap();
+    let b = found.0["b"].custom().unwrap();
+    assert_eq!(
+        (b.judged_phase(), b.iterations, b.parameters["batch"].as_str()),
+        (Some("load"), Some(5), "50")
+    );
+    for (table, message, at) in [
+        ("judged = 'after'\n", "the judged phase \"after\" has a `clients` of its own", "'after'"),
+        ("judged = 'lode'\n", "there is no phase \"lode\"", "'lode'"),
+        ("script = 'read.sql'\n", "a workload with phases has no `script`", "'read.sql'"),
+        (
+            "parameters = { rows = 7 }\n",
+            "7 rows of a client are no whole number of transactions of 5 rows",
+            "':rows'",
+        ),
+    ] {
+        let files = files.iter().copied().chain([("read.sql", "select 1;\n")]).collect::<Vec<_>>();
+        let (error, position) =
+            read(&format!("[workloads.b]\ndirectory = 'q'\n{table}"), &files).unwrap_err();
+        assert!(error.contains(message), "{table}: {error}");
+        assert_eq!(position, at, "{table}");
+    }
+}
+
+#[test]
+fn errors_of_phases_are_reported_with_their_position() {
+    for (from, to, message, at) in [
+        ("rate = 10\n", "", "the judged phase \"after\" has a `clients` of its own", ""),
+        ("name = 'measure'", "name = 'load'", "the phase \"load\" is listed twice", "'load'"),
+        ("name = 'measure'", "name = 'a b'", "\"a b\" is not a valid name of a phase", "'a b'"),
+        ("setup", "iterations = 3\nsetup", "a workload with phases has no `iterations`", "3"),
+        ("[workloads.a]\n", "[workloads.a]\nscript = 'read.sql'\n", "exactly one definition", "a"),
+        (", iterations = 3", "", "\"read\" would never end", "'read.sql'"),
+        (
+            "rows_per_transaction = ':batch'\n",
+            "",
+            "how many transactions have these rows is not known",
+            "':rows'",
+        ),
+        (
+            "rows = ':rows'",
+            "rows = ':rows'\niterations = 2",
+            "`rows` and `iterations` are both given",
+            "':rows'",
+        ),
+        ("':rows'", "':rose'", "invalid `rows`", "':rose'"),
+        ("'75.0 / :batch'", "0", "invalid rate: 0", "0"),
+        ("clients = 2", "clients = 1.5", "invalid number of clients: 1.5", "1.5"),
+        ("{ batch = 5 }", "{ batches = 5 }", "the workload has no parameter `batches`", "batches"),
+    ] {
+        let judged = INGEST.replacen("setup", "judged = 'measure'\nsetup", 1);
+        let text = if at.is_empty() { INGEST.to_owned() } else { judged };
+        assert!(text.contains(from), "{from}");
+        let (error, position) = read(&text.replacen(from, to, 1), &FILES).unwrap_err();
+        assert!(error.contains(message), "{to}: {error}");
+        assert!(at.is_empty() || position == at, "{to}: {position}");
+    }
+    let (error, at) = read("[workloads.a]\nbuiltin = 'queue'\njudged = 'x'\n", &[]).unwrap_err();
+    assert!(error.contains("the workload \"queue\" has no phases"), "{error}");
+    assert_eq!(at, "'x'");
+    let beside = format!(
+        "{INGEST}[workloads.b]\nscript = 'read.sql'\nbackground = [{{ workload = 'insert-benchmark' }}]\n"
+    );
+    let (error, _) = read(&beside.replacen("setup", "judged = 'measure'\nsetup", 1), &FILES).unwrap_err();
+    assert!(
+        error.contains("\"insert-benchmark\" has phases, which can't run beside another workload"),
+        "{error}"
+    );
+}
+
 #[test]
 fn errors_are_reported_with_their_position() {
     for (tables, message, at) in [

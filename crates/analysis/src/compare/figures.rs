@@ -38,6 +38,7 @@ impl<'r> FiguresCache<'r> {
         if metrics.is_empty() {
             metrics = merits(shared);
             metrics.extend(Metric::of_scripts(shared.level()));
+            metrics.extend(Metric::of_phases(shared.level()));
         }
         metrics.extend(self.request.gates.iter().map(|gate| gate.metric.clone()));
         let mut distinct: Vec<Metric> = Vec::new();
@@ -78,7 +79,7 @@ impl<'r> FiguresCache<'r> {
     }
 
     /// The rows of all metrics, in these cells of each pair of sides. Each metric is a matrix of its own, but those of
-    /// scripts are one: none of them is what the cell is judged by, and each is one more chance of a false alarm. `trials` are all
+    /// scripts and phases are one: none of them is what the cell is judged by, and each is one more chance of a false alarm. `trials` are all
     /// in the store.
     pub(super) fn rows<'a>(
         self,
@@ -99,16 +100,15 @@ impl<'r> FiguresCache<'r> {
                 paired.push((self.metrics(cell), sessions.deciding(&mut campaigns)));
             }
         }
-        let is_script = |metric: &Metric| matches!(metric, Metric::Script { .. });
         let decided_together = |metric: &Metric| -> usize {
-            let of_cell = |(metrics, deciding): &(Vec<Metric>, Vec<Metric>)| match is_script(metric) {
-                true => metrics.iter().filter(|metric| is_script(metric)).count(),
+            let of_cell = |(metrics, deciding): &(Vec<Metric>, Vec<Metric>)| match metric.is_of_part() {
+                true => metrics.iter().filter(|metric| metric.is_of_part()).count(),
                 false if metrics.contains(metric) => deciding.len(),
                 false => 0,
             };
             paired.iter().map(of_cell).sum()
         };
-        let (mut scripts, mut others) = (Vec::new(), Vec::new());
+        let (mut parts, mut others) = (Vec::new(), Vec::new());
         for metric in metrics {
             if self.is_missing(&metric) {
                 if self.is_asked_for(&metric, shared) {
@@ -118,12 +118,12 @@ impl<'r> FiguresCache<'r> {
                 continue;
             }
             let cells = self.cells(&metric, shared, trials, &mut campaigns, decided_together(&metric));
-            match is_script(&metric) {
-                true => scripts.push((metric, cells)),
+            match metric.is_of_part() {
+                true => parts.push((metric, cells)),
                 false => others.push(vec![(metric, cells)]),
             }
         }
-        others.push(scripts);
+        others.push(parts);
         Ok(others.into_iter().flat_map(|family| self.judge(family, shared.len(), trials)).collect())
     }
 

@@ -76,27 +76,43 @@ impl Metric {
     }
 
     /// Whether it is the throughput of the measured workload, or of one of its scripts.
-    pub const fn is_throughput(&self) -> bool {
-        matches!(self, Self::Tps | Self::Script { latency: None, .. })
+    pub fn is_throughput(&self) -> bool {
+        match self {
+            Self::Phase { metric, .. } => metric.is_throughput(),
+            _ => matches!(self, Self::Tps | Self::Rows | Self::Script { latency: None, .. }),
+        }
     }
 
     /// Whether a cell's rate decides it: the throughput of an open loop is the schedule's.
     pub fn is_scheduled(&self, cell: &RecordedCell) -> bool {
+        if let Self::Phase { phase, metric } = self {
+            return cell.of_phase(phase).is_some_and(|cell| metric.is_scheduled(&cell));
+        }
         self.is_throughput() && cell.rate.known().is_some_and(|rate| *rate != Rate::MAX)
     }
 
     /// Whether a saturated driver decides it.
-    pub const fn depends_on_driver(&self) -> bool {
+    pub fn depends_on_driver(&self) -> bool {
         use BlockFigure::HitRatio;
-        matches!(
-            self,
-            Self::Tps | Self::Latency(_) | Self::Background { .. } | Self::Script { .. } | Self::Blocks(_)
-        ) && !matches!(self, Self::Blocks(HitRatio))
+        match self {
+            Self::Blocks(HitRatio) => false,
+            Self::Phase { metric, .. } => metric.depends_on_driver(),
+            Self::Tps
+            | Self::Latency(_)
+            | Self::Rows
+            | Self::WorstSecond
+            | Self::LongestStall
+            | Self::Background { .. }
+            | Self::Script { .. }
+            | Self::Blocks(_) => true,
+            _ => false,
+        }
     }
 
     /// The spreads at which its runs are noisy and wide.
-    pub const fn spread(&self) -> Spread {
+    pub fn spread(&self) -> Spread {
         match self {
+            Self::Phase { metric, .. } => metric.spread(),
             Self::Latency(LatencyFigure::P95)
             | Self::Background { latency: Some(LatencyFigure::P95), .. }
             | Self::Script { latency: Some(LatencyFigure::P95), .. } => Spread::P95,

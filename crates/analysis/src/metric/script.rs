@@ -41,6 +41,21 @@ impl Metric {
     }
 }
 
+impl Metric {
+    /// Whether it is about a part of what a cell is judged by: a script, or a phase.
+    pub(crate) const fn is_of_part(&self) -> bool {
+        matches!(self, Self::Script { .. } | Self::Phase { .. })
+    }
+
+    /// The throughput of the phases of a cell that are not judged.
+    pub(crate) fn of_phases(cell: &RecordedCell) -> Vec<Self> {
+        let custom = cell.workload.known().and_then(|workload| workload.custom());
+        let phases =
+            custom.into_iter().flat_map(|custom| &custom.phases).filter(|phase| phase.load.is_some());
+        phases.map(|phase| Self::Phase { phase: phase.name.clone(), metric: Box::new(Self::Tps) }).collect()
+    }
+}
+
 impl LatencyFigure {
     /// The figure that scripts are judged by in cells with this figure of merit.
     pub(crate) const fn of_scripts(merit: Merit) -> Self {

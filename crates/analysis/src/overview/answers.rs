@@ -146,7 +146,7 @@ fn sentences(by_metric: &[MetricRows], pair: usize, pairs: &[Pair]) -> String {
     let has_rows = |of: &&MetricRows| of.rows.iter().any(|row| row.pair == pair);
     let is_change = |row: &Row| row.pair == pair && matches!(row.judged.outcome, Outcome::Change { .. });
     let mut mentioned = sorted_by_change(by_metric.iter().filter(has_rows), pair);
-    mentioned.retain(|of| !matches!(of.metric, Metric::Script { .. }) || of.rows.iter().any(is_change));
+    mentioned.retain(|of| !of.metric.is_of_part() || of.rows.iter().any(is_change));
     let is_throughput = matches!(mentioned.as_slice(), [MetricRows { metric: Metric::Tps, .. }]);
     let sentences = mentioned.into_iter().map(|of| match is_throughput {
         true => result(of, pair, pairs),
@@ -253,7 +253,7 @@ fn undeclared(confounds: &[Confound], baseline: &Column, column: &Column) -> Opt
 
 /// What would decide the open cells.
 fn next(rows: &[(&Row, &Metric)], points: &[&Point], trials: &[&record::Trial]) -> Vec<Advice> {
-    let judged = || rows.iter().filter(|(_, metric)| !matches!(metric, Metric::Script { .. }));
+    let judged = || rows.iter().filter(|(_, metric)| !metric.is_of_part());
     let mut all = advice(judged().map(|(row, _)| *row), trials);
     let has = |is: &dyn Fn(&Row) -> bool| judged().any(|(row, _)| is(row));
     let without_command = |text: String| Advice { text, commands: Vec::new() };

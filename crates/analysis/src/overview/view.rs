@@ -3,6 +3,7 @@
 //! Missing is null, never zero. The page's types (`web/src/data/generated/view.ts`) are generated from these.
 
 mod answer;
+mod phase;
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ use crate::profile::Frame;
 use crate::spans::Spans;
 
 pub use answer::{Answer, AnswerCell, AnswerKind};
+pub use phase::Phase;
 
 /// Version of this schema: increases when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 5;
@@ -454,6 +456,8 @@ pub struct Trial {
     pub background: Vec<Background>,
     /// Results of each script, if its workload has several.
     pub scripts: Vec<Script>,
+    /// Results of each phase, if its workload has several.
+    pub phases: Vec<Phase>,
     /// The raw read of a table before the load, bypassing the server; null if there was none.
     pub raw_read: Option<RawRead>,
     /// Its transactions; null if the workload does not store them.
@@ -480,6 +484,10 @@ pub struct Background {
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
+    /// Transactions per second that were to start; null without a rate.
+    pub rate: Option<f64>,
+    /// Transactions that were due before the end of the load and had not begun; null likewise.
+    pub missed: Option<u64>,
     /// Latency of the window's transactions; null if there were none.
     pub latency: Option<Latency>,
 }
@@ -491,6 +499,8 @@ impl Background {
             transactions: summary.transactions,
             failed: summary.failed,
             tps: summary.tps,
+            rate: summary.rate,
+            missed: summary.missed,
             latency: summary.latency.as_ref().map(Latency::new),
         }
     }

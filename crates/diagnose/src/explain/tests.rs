@@ -59,6 +59,8 @@ fn record(waits_for: (&str, &str)) -> TrialRecord {
         load_started: Some("2026-11-22T10:00:00Z".parse().unwrap()),
         ended: Some("2026-11-22T10:00:10Z".parse().unwrap()),
         summary: Some(Summary {
+            worst_second_tps: None,
+            longest_stall_us: None,
             instructions_per_transaction: None,
             window_us: Some(10 * SECOND as u64),
             transactions: Some(10_000),
@@ -202,6 +204,8 @@ fn waiting_for_a_cpu_after_a_wait_is_counted_once() {
 fn reads_of_io_workers_are_attributed_to_waiting_sessions() {
     let mut record = record(("IO", "DataFileRead"));
     let background = BackgroundSummary {
+        rate: None,
+        missed: None,
         workload: "scans".to_owned(),
         transactions: 10_000,
         failed: 0,

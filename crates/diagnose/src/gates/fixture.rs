@@ -239,6 +239,8 @@ pub(super) fn summary(tps: f64, mean_us: f64) -> Summary {
             max_us: Some(mean_us),
         }),
         service: None,
+        worst_second_tps: None,
+        longest_stall_us: None,
         background: Vec::new(),
         connect_us: Some(1000),
         driver_cpu_us: Some(1000),

@@ -86,6 +86,12 @@ fn check_cell(
             "expected cells without a pin of the driver: load hosts have the load alone",
         );
     }
+    if cell.workload.has_phases() {
+        return rejected(
+            format!("the workload \"{}\" has phases, which run on this host only", cell.workload.name()),
+            "expected workloads without `phases`: load hosts run one load in each trial",
+        );
+    }
     if cell.clients < hosts {
         return rejected(
             format!("{} can't be spread over {hosts} load hosts", clients(cell.clients)),

@@ -79,6 +79,13 @@ impl CheckedCampaign<'_> {
             let message = format!("the server \"{}\" already runs, outside the virtual machine", cell.server);
             return Ok(Some((message, table.map(Spanned::span))));
         }
+        if cell.workload.has_phases() {
+            let message = format!(
+                "the workload \"{}\" has phases, which do not run in a virtual machine",
+                cell.workload.name()
+            );
+            return Ok(Some((message, self.place(Factor::Workload, cell)?)));
+        }
         if !cell.disk.is_none() {
             let message = "a disk can't be limited in a virtual machine: `storage` selects its disk";
             let place = self.place(Factor::Disk, cell)?;

@@ -56,6 +56,14 @@ impl CheckedCampaign<'_> {
                 );
                 return rejected(message, OTHERS);
             }
+            if cell.workload.has_phases() {
+                let message = format!(
+                    "the load of paired trials alternates between two servers, but the workload \"{}\" has phases, which run one \
+                     after the other",
+                    cell.workload.name()
+                );
+                return rejected(message, OTHERS);
+            }
             if cell.workload.iterations().is_some() && !cell.acceleration.is_virtual() {
                 let message = format!(
                     "the load of paired trials alternates until the session ends, but clients of the workload \"{}\" end after \

@@ -39,7 +39,7 @@ impl Axis for Workload {
             (None, None) => Err(SpecError::at(
                 given,
                 format!("the workload \"{}\" has no scripts", given.get_ref()),
-                "expected `builtin`, `directory`, `script` or `scripts` in its table",
+                "expected `builtin`, `directory`, `script`, `scripts` or `phases` in its table",
             )),
         }
     }

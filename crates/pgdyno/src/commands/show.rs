@@ -3,7 +3,7 @@
 use analysis::select::Selector;
 use clap::Args;
 use plaintext::table::Format;
-use report::show::show;
+use report::show::{show, show_phase};
 
 use crate::completion;
 use crate::exit::Exit;
@@ -25,6 +25,7 @@ use crate::store_arg::{RunArg, StoreArg};
 Examples:
   pgdyno show                                the cells of the latest run
   pgdyno show 01KAK3W8                       a trial, by the beginning of its id
+  pgdyno show 01KAK3W8 --phase l.i0          one phase of a trial whose workload has several
   pgdyno show clients=8,server=18            a cell of the latest run, with its trials
   pgdyno show campaign:upgrade,workload=tpcb-like
   pgdyno show 01KAK3W8 --format json | jq -r '.trial.waits[] | [.what, .share] | @tsv'
@@ -34,6 +35,10 @@ pub(crate) struct ShowArgs {
     /// and latest, separated by commas [default: all trials of the latest run]
     #[arg(value_name = "SELECTOR", add = completion::selectors())]
     what: Option<Selector>,
+
+    /// Show this phase of one trial, as a trial of its own
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
 
     #[command(flatten)]
     run: RunArg,
@@ -48,7 +53,11 @@ pub(crate) struct ShowArgs {
 impl ShowArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let reading = self.store.read()?;
-        let shown = show(&reading, &self.what.unwrap_or_default(), &self.run.get())?;
+        let what = self.what.unwrap_or_default();
+        let shown = match &self.phase {
+            Some(phase) => show_phase(&reading, &what, &self.run.get(), phase)?,
+            None => show(&reading, &what, &self.run.get())?,
+        };
         match self.format.get() {
             Format::Json => reading.print_json(&shown.document())?,
             format => print(&shown.text(format, terminal()))?,

@@ -10,7 +10,7 @@ use model::waits::{SessionKind, Waits};
 use serde::Serialize;
 
 use analysis::notes;
-use analysis::overview::view::{Finding, Script};
+use analysis::overview::view::{self, Finding, Script};
 use analysis::spans::data_disks;
 
 /// Report of a trial by `pgdyno show`. Times are in microseconds after the load's start.
@@ -68,6 +68,9 @@ pub struct TrialReport {
     pub background: Vec<BackgroundSummary>,
     /// Results of each script, if the workload has several.
     pub scripts: Vec<Script>,
+    /// Results of each phase, if the workload has several; absent otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<view::Phase>,
     /// The hosts that the load came from; absent if it came from the host of the campaign.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_hosts: Vec<LoadHost>,
@@ -201,6 +204,7 @@ impl TrialReport {
             service: summary.and_then(|summary| summary.service.clone()),
             background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             scripts: Script::of(record),
+            phases: view::Phase::of(trial),
             load_hosts: trial.load_hosts.clone(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().map(ToString::to_string),

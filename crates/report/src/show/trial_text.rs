@@ -4,6 +4,7 @@ use diagnose::Component;
 use model::record::Latency;
 
 use super::load_hosts::load_hosts;
+use super::phases::phases;
 use super::trial::{MetricSeries, Part, Second, Span, TrialEvent, TrialReport};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
 use crate::explain::MIN_SHARE;
@@ -44,6 +45,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         throughput(trial, terminal, width),
         latency(trial, terminal),
         parts(trial),
+        phases(&trial.phases),
         load_hosts(&trial.load_hosts),
         time(trial, width),
         waits(trial, terminal),
@@ -376,6 +378,26 @@ pub(super) fn long(trial: &TrialReport) -> Table {
     row("throughput", "transactions", trial.transactions.map(|count| count.to_string()), "");
     row("throughput", "failed", trial.failed.map(|count| count.to_string()), "");
     row("throughput", "window", trial.window_us.map(|us| us.to_string()), "us");
+    for phase in &trial.phases {
+        let section = format!("phase {}", phase.phase);
+        let count = |figure: Option<u64>| figure.map(|figure| figure.to_string());
+        let real = |figure: Option<f64>| figure.map(|figure| figure.to_string());
+        row(&section, "throughput", real(phase.tps), "/s");
+        row(&section, "worst second", real(phase.worst_second_tps), "/s");
+        row(&section, "rows", real(phase.rows_per_second), "/s");
+        row(&section, "transactions", count(phase.transactions), "");
+        row(&section, "failed", count(phase.failed), "");
+        row(&section, "window", count(phase.window_us), "us");
+        row(
+            &section,
+            "99% of latency",
+            real(phase.latency.as_ref().and_then(|latency| latency.p99_us)),
+            "us",
+        );
+        row(&section, "largest latency", real(phase.max_us), "us");
+        row(&section, "longest stall", count(phase.longest_stall_us), "us");
+        row(&section, "validity", phase.validity.map(str::to_owned), "");
+    }
     for stall in trial.stalls.iter().flatten() {
         row("stall", &format!("at {} us", stall.start_us), Some(stall.length_us.to_string()), "us");
     }

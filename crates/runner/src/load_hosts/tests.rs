@@ -232,6 +232,7 @@ fn outcome(transactions: u64) -> Outcome {
         failed_transactions: 0,
         latency: None,
         service: None,
+        longest_stall_us: None,
         background: Vec::new(),
         connections: 2,
         commits: transactions + 10,

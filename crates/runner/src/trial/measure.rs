@@ -50,14 +50,14 @@ pub(super) struct ServerState {
     pub(super) commits: Option<u64>,
 }
 
-/// Measures the load of a trial on a prepared server. If the server does not answer, the load has failed.
+/// Measures the load of a trial, or of a phase of it, on a prepared server. If the server does not answer, the load has failed.
 ///
 /// # Errors
 /// The driver process can't be started.
 pub(super) fn measure(
     trial: &ActiveTrial,
     server: &dyn ServerUnderTest,
-    connection: Result<Connection, server::Error>,
+    connection: &Result<Connection, server::Error>,
     commits: Option<u64>,
     on_interval: &mut dyn FnMut(&Interval, Option<&[Waits]>),
 ) -> Result<Measured, RunError> {
@@ -70,7 +70,7 @@ pub(super) fn measure(
         }
     };
     let connection = match connection {
-        Ok(connection) => connection,
+        Ok(connection) => connection.clone(),
         Err(error) => {
             let why = format!("clients can't connect: {error}");
             return Ok(Measured::without_load(trial, why, None));
@@ -87,7 +87,7 @@ pub(super) fn measure(
     let connect = |database: &str| driver::connect_params(&server.own_connection(database));
     let collectors = context.rig.start_collectors(Subject {
         collect: context.plan.collect,
-        profile: context.plan.profile.zip(context.perf),
+        profile: context.plan.profile.zip(context.perf).filter(|_| trial.is_profiled),
         connect: &connect,
         load: load_sessions(cell),
         data_directory: server.data_directory(),

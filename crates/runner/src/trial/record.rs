@@ -1,102 +1,83 @@
 //! The end of a trial: judges its results and makes its record.
 
+use std::cmp::Reverse;
 use std::mem;
 
+use collect::Collected;
 use jiff::{SignedDuration, Timestamp};
-use model::cell::Cell;
-use model::factor::pin::cpu_list;
-use model::limits::MemoryLimit;
 use model::message::ClientDeath;
 use model::outage::Outage;
 use model::paired::PairedTrial;
-use model::record::{Clocks, Event, Finding, Log, Trial, TrialRecord, Validity};
-use model::units::Rate;
+use model::record::{Event, Finding, Log, PhaseOutcome, PhaseRecord, Status, Trial, TrialRecord, Validity};
 
-use diagnose::{Observation, judge};
-
+use super::judge::{Ending, JudgedLoad, judge_load};
 use super::measure::Measured;
+use super::phases::MeasuredPhase;
 use super::{ActiveTrial, FinishedTrial, Results};
 use crate::load::LoadResult;
 use crate::outage::TrialOutage;
-use crate::summary;
 
 /// The record of a trial with these results.
 pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
-    let (plan, cell, next) = (trial.context.plan, trial.cell, trial.next);
-    let Results { environment, server_build, prepared, measured, concluded, logs } = results;
-    let Measured { before, mut load, collected, accounting, lost_statistics } = measured;
+    let (cell, next) = (trial.cell, trial.next);
+    let Results { environment, server_build, prepared, mut measured, phases, concluded, logs, .. } = results;
     let paired = trial.context.side.map(|side| PairedTrial {
         session: next.trial.repeat,
         side: side.side(),
-        slices: mem::take(&mut load.slices),
+        slices: mem::take(&mut measured.load.slices),
     });
-    let summary = load.outcome.as_ref().map(|outcome| {
-        summary::summarize(
-            &load,
-            outcome,
-            cell,
-            trial.lead(),
-            &collected.metrics,
-            paired.as_ref().and_then(|paired| paired.tps(cell.clients)),
-        )
-    });
-    load.failure = load.failure.take().or_else(|| missed_iterations(&load, cell));
-    let clocks = load.started.zip(load.ended).map(|(started, ended)| Clocks { started, ended });
     let ended = Timestamp::now();
-
-    let notes = [prepared.notes, collected.notes, concluded.notes].concat();
+    let loads = || phases.iter().map(|phase| &phase.measured).chain([&measured]);
+    let notes = prepared.notes.iter().chain(loads().flat_map(|load| &load.collected.notes));
+    let notes = notes.chain(&concluded.notes).cloned();
     let mut events = [
-        collected.events,
+        loads().flat_map(|load| load.collected.events.clone()).collect(),
         concluded.events,
-        notes.into_iter().map(|note| event(trial.started, "note", note)).collect(),
-        events_of_load(&load, concluded.server_exit.as_deref(), ended),
+        notes.map(|note| event(trial.started, "note", note)).collect(),
+        loads().flat_map(|load| events_of_load(&load.load, ended)).collect(),
+        concluded.server_exit.iter().map(|exit| event(ended, "server-exited", exit.clone())).collect(),
     ]
     .concat();
     // Stable: events reported by the server precede those that pgdyno derives.
     events.sort_by_key(|event| event.at);
-    let processors = plan.run.processors.unwrap_or(1);
-    let driver_cpus = cell.pin.driver.as_deref().and_then(cpu_list).unwrap_or_default();
-    let validity = judge(&Observation {
-        thresholds: plan.validity,
-        acceleration: cell.acceleration,
-        clients: cell.clients,
-        // CPUs that idle here are of no use to drivers elsewhere.
-        driver_threads: load.hosts.is_empty().then(|| cell.driver_threads(processors)),
-        default_driver_threads: Some(cell.default_driver_threads(processors)),
-        load_hosts: &load.hosts,
-        driver_cpus: &driver_cpus,
-        open_loop: cell.rate != Rate::MAX,
-        paired: paired.as_ref(),
-        idle_at_times: !cell.workload.is_steady(),
-        writes: cell.workload.writes(),
-        memory_is_limited: cell.memory != MemoryLimit::NONE,
-        load_failure: load.failure.as_deref(),
-        server_exit: concluded.server_exit.as_deref(),
-        interrupted: load.interrupted,
-        deaths: &load.deaths,
-        accounting,
-        autovacuum: before.setting("autovacuum").map(|value| value == "on"),
-        lost_statistics,
-        summary: summary.as_ref(),
-        intervals: &load.intervals,
-        window: summary
-            .as_ref()
-            .and_then(|summary| summary.window_us)
-            .map(|window_us| summary::window_after(trial.lead(), window_us)),
-        clocks,
-        metrics: &collected.metrics,
-        waits: &collected.waits,
+
+    let mut phases = phases;
+    let mut ending = Ending {
+        paired: None,
+        server_exit: None,
+        settings: &[],
         events: &events,
         log_was_read: concluded.log_was_read,
-        settings: &before.settings,
-        settings_after: &concluded.settings,
-    });
+    };
+    let of_phases: Vec<JudgedLoad> = phases
+        .iter_mut()
+        .map(|phase| judge_load(&trial.in_phase(&phase.phase), &mut phase.measured, &ending))
+        .collect();
+    ending = Ending {
+        paired: paired.as_ref(),
+        server_exit: concluded.server_exit.as_deref(),
+        settings: &concluded.settings,
+        ..ending
+    };
+    let all = cell.phases();
+    let judged = all.iter().find(|phase| phase.is_judged).map(|phase| trial.in_phase(phase));
+    let JudgedLoad { summary, clocks, mut validity } =
+        judge_load(judged.as_ref().unwrap_or(trial), &mut measured, &ending);
+    for (phase, judged) in phases.iter().zip(&of_phases) {
+        add_findings_of_phase(&mut validity, &phase.name, &judged.validity);
+    }
     events.extend(validity.findings.iter().map(|finding| event_of(finding, ended)));
 
-    let loaded = load.started.is_some();
-    let outage = outage(trial, &load, concluded.exhaustion);
-    let refusal = load.refusal().map(|death| death.message.clone());
+    let loads = || phases.iter().map(|phase| &phase.measured.load).chain([&measured.load]);
+    let loaded = loads().any(|load| load.started.is_some());
+    // A phase that fails is the last one.
+    let failed = loads().find(|load| load.failure.is_some() || !load.deaths.is_empty());
+    let outage = outage(trial, failed.unwrap_or(&measured.load), concluded.exhaustion);
+    let refusal = loads().find_map(LoadResult::refusal).map(|death| death.message.clone());
     let server_log = concluded.server_log.into_iter();
+    let (outcomes, phases) =
+        phases.into_iter().zip(of_phases).map(|(phase, judged)| phase_record(phase, judged)).unzip();
+    let Measured { before, load, collected, accounting, .. } = measured;
     FinishedTrial {
         record: TrialRecord {
             events,
@@ -126,6 +107,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 validity,
                 summary,
                 accounting,
+                phases: outcomes,
                 load_hosts: load.hosts,
                 paired,
                 imported: None,
@@ -140,11 +122,41 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
             stacks: collected.stacks,
             off_cpu: collected.off_cpu,
             logs: server_log.chain(logs).collect::<Vec<Log>>(),
+            phases,
         },
         loaded,
         outage,
         refusal,
     }
+}
+
+/// The results and the measurements of a phase.
+fn phase_record(phase: MeasuredPhase, judged: JudgedLoad) -> (PhaseOutcome, PhaseRecord) {
+    let MeasuredPhase { name, measured: Measured { before, load, collected, accounting, .. }, .. } = phase;
+    let outcome = PhaseOutcome {
+        name: name.clone(),
+        load_started: load.load_started(),
+        clocks: judged.clocks,
+        database_bytes: before.database_bytes,
+        validity: judged.validity,
+        summary: judged.summary,
+        accounting,
+    };
+    let Collected { metrics, waits, statements, .. } = collected;
+    (outcome, PhaseRecord { name, intervals: load.intervals, metrics, waits, statements })
+}
+
+/// Adds what a phase that is not judged means for its trial: without it, the trial is not what it had to be, and a rate that was
+/// not held is a result. The rest is only about the phase.
+fn add_findings_of_phase(validity: &mut Validity, phase: &str, of_phase: &Validity) {
+    let is_of_trial =
+        |finding: &&Finding| finding.status == Status::Invalid || finding.gate == diagnose::BACKGROUND_RATE;
+    for finding in of_phase.findings.iter().filter(is_of_trial) {
+        let evidence = format!("phase {phase}: {}", finding.evidence);
+        validity.findings.push(Finding { evidence, ..finding.clone() });
+        validity.status = validity.status.max(finding.status);
+    }
+    validity.findings.sort_by_key(|finding| Reverse(finding.status));
 }
 
 /// The outage that kept the load from running to its end, if it is one. A server that pgdyno started is part of the
@@ -165,32 +177,18 @@ fn outage(trial: &ActiveTrial, load: &LoadResult, logged: Option<String>) -> Opt
     }
 }
 
-/// Reason why clients did not complete their iterations; none if they did, or the load ended for another reason.
-fn missed_iterations(load: &LoadResult, cell: &Cell) -> Option<String> {
-    let iterations = cell.workload.iterations()?;
-    let stopped_early = load.outcome.as_ref().is_some_and(|outcome| outcome.stopped_early);
-    (stopped_early && !load.interrupted && load.deaths.is_empty()).then(|| {
-        format!(
-            "some clients had not completed their iterations ({iterations}) after {}: set a longer `duration` \
-             for the workload",
-            cell.duration
-        )
-    })
-}
-
 fn event(at: Timestamp, kind: &str, message: String) -> Event {
     Event { at, kind: kind.to_owned(), message, ..Event::default() }
 }
 
-/// Clients and servers that died.
-fn events_of_load(load: &LoadResult, server_exit: Option<&str>, ended: Timestamp) -> Vec<Event> {
+/// Clients that died.
+fn events_of_load(load: &LoadResult, ended: Timestamp) -> Vec<Event> {
     let deaths = load.deaths.iter().map(|death| {
         let after = SignedDuration::from_micros(i64::try_from(death.at_us).unwrap_or(i64::MAX));
         let at = load.load_started().and_then(|start| start.checked_add(after).ok()).unwrap_or(ended);
         event(at, "client-died", format!("client {}: {}", death.client, death.message))
     });
-    let exit = server_exit.map(|exit| event(ended, "server-exited", exit.to_owned()));
-    deaths.chain(exit).collect()
+    deaths.collect()
 }
 
 /// The event of a gate's finding.
@@ -205,5 +203,5 @@ pub(crate) fn add_finding(record: &mut TrialRecord, finding: Finding) {
     let Validity { status, findings } = &mut record.trial.validity;
     *status = finding.status.max(*status);
     findings.push(finding);
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.status));
+    findings.sort_by_key(|finding| Reverse(finding.status));
 }

@@ -3,10 +3,15 @@
 mod mock;
 mod scenario;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use server::{RawReadError, RawReading};
 
 use model::outage::Outage;
 use model::record::Status;
+use model::units::Rate;
+use model::workload::{Custom, Phase, PhaseLoad};
 
 use crate::error::RunError;
 use mock::{COMMITS_BEFORE, DriverReply};
@@ -76,6 +81,70 @@ fn a_complete_trial_runs_its_steps_in_order() {
     assert_eq!(record.intervals.len(), 1);
     assert_eq!(record.logs[0].name, "server");
     assert!(ending.result.is_ok_and(|finished| finished.loaded));
+}
+
+/// A workload whose load `own.sql` is judged, after one phase and before another.
+fn with_phases(workload: &mut Custom) {
+    let load = PhaseLoad {
+        workload: Arc::new(Custom::new("other", workload.scripts.clone())),
+        clients: None,
+        rate: Rate::MAX,
+        duration: None,
+        warmup: None,
+    };
+    let phase = |name: &str, load| Phase { name: name.to_owned(), parameters: BTreeMap::new(), load };
+    workload.phases =
+        vec![phase("before", Some(load.clone())), phase("own", None), phase("after", Some(load))];
+}
+
+/// The replies of a driver to the loads of some phases.
+fn replies_to_phases(phases: usize) -> Vec<DriverReply> {
+    (0..phases).flat_map(|_| [connected(), started(), interval(), finished()]).collect()
+}
+
+#[test]
+fn the_loads_of_phases_run_one_after_the_other_on_the_prepared_server() {
+    let ending = Scenario::reading().with_workload(with_phases).driver(replies_to_phases(3)).run();
+    let asked_for = ["before hook", "vacuum", "teardown", "after hook"];
+    let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
+    let from = steps.iter().position(|step| *step == "read version").unwrap();
+    let to = steps.iter().rposition(|step| *step == "count commits").unwrap() + 1;
+    let expected = [&steps[..to], &steps[from..to], &steps[from..]].concat();
+    assert_eq!(ending.steps, expected.join(", "));
+    assert_eq!(ending.findings(), [""; 0]);
+    let record = ending.record();
+    assert_eq!(record.trial.phases.iter().map(|phase| &*phase.name).collect::<Vec<_>>(), ["before", "after"]);
+    assert_eq!(record.phases.iter().map(|phase| phase.intervals.len()).collect::<Vec<_>>(), [1, 1]);
+    assert!(
+        record.trial.summary.is_some() && record.trial.phases.iter().all(|phase| phase.summary.is_some())
+    );
+    // Each load begins with the commits of those before it: 103 as without phases, and 106 of each.
+    assert_eq!(ending.expected_commits, [Some(103), Some(209), Some(209), Some(315), Some(315), Some(421)]);
+    assert_eq!(ending.end, Some((false, Some(421))), "the data set is as it was");
+}
+
+#[test]
+fn a_phase_that_fails_leaves_out_those_after_it() {
+    let failing = |ended: usize| {
+        let replies: Vec<DriverReply> =
+            replies_to_phases(ended).into_iter().chain([failed("it broke", None)]).collect();
+        Scenario::reading().with_workload(with_phases).driver(replies).run()
+    };
+    let ending = failing(0);
+    assert_eq!(ending.steps.matches("send load").count(), 1);
+    assert_eq!(
+        ending.findings(),
+        [
+            "load-failed: it did not run, because the phase \"before\" did not run to its end",
+            "load-failed: phase before: it broke",
+        ]
+    );
+    assert!(ending.record().trial.summary.is_none());
+    // The judged phase has its figures, but the trial is not what it had to be.
+    let ending = failing(2);
+    assert_eq!(ending.findings(), ["load-failed: phase after: it broke"]);
+    assert!(ending.record().trial.summary.is_some());
+    assert_eq!(ending.record().trial.validity.status, Status::Invalid);
 }
 
 #[test]

@@ -171,6 +171,8 @@ impl Head {
         let is_imported = trial.imported.is_some();
         self.duration("summary.window_us", summary.window_us);
         self.figure("summary.tps", summary.tps, PER_SECOND);
+        self.figure("summary.worst_second_tps", summary.worst_second_tps, PER_SECOND);
+        self.duration("summary.longest_stall_us", summary.longest_stall_us);
         self.figure("summary.instructions_per_transaction", summary.instructions_per_transaction, 0.0..=1e18);
         self.duration("summary.connect_us", summary.connect_us);
         self.figure("summary.driver_busy_max", summary.driver_busy_max, SHARE);
@@ -180,8 +182,9 @@ impl Head {
                 self.latency(&format!("summary.{name}"), latency, is_imported);
             }
         }
-        for BackgroundSummary { workload, tps, latency, .. } in &summary.background {
+        for BackgroundSummary { workload, tps, rate, latency, .. } in &summary.background {
             self.figure(&format!("tps of the background workload \"{workload}\""), *tps, PER_SECOND);
+            self.figure(&format!("rate of the background workload \"{workload}\""), *rate, PER_SECOND);
             if let Some(latency) = latency {
                 self.latency(&format!("latency of \"{workload}\""), latency, is_imported);
             }

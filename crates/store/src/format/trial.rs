@@ -74,6 +74,9 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
+    /// The results of the phases that are not judged; absent for a workload without phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub phases: Vec<Phase>,
     /// The hosts that the load came from; absent if it came from the host of the campaign, and in older bundles.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_hosts: Vec<LoadHost>,
@@ -83,6 +86,25 @@ pub struct Trial {
     /// Source of an imported trial; null if pgdyno measured it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+}
+
+/// Results of a phase that is not judged, as of a trial.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Start of its load, RFC 3339, UTC; null if no load ran.
+    pub load_started: Option<Timestamp>,
+    /// The clocks at the start and at the end of its load; null if no load ran.
+    pub clocks: Option<Clocks>,
+    /// Size of the tested database when its load began, in bytes.
+    pub database_bytes: Option<u64>,
+    /// Whether its results may be used.
+    pub validity: Validity,
+    /// The results; null if no load ran.
+    pub summary: Option<Summary>,
+    /// Transactions as counted by the driver and by the server.
+    pub accounting: Accounting,
 }
 
 /// A trial that is one side of a session of paired trials.
@@ -292,6 +314,13 @@ pub struct Summary {
     /// Service time of the window's transactions; null in a closed loop, where it equals latency.
     #[serde(default)]
     pub service: Option<Latency>,
+    /// Fewest transactions per second in a full second of the window; absent if it has none, and in older bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worst_second_tps: Option<f64>,
+    /// Longest time in the window without the end of a successful transaction, in microseconds; absent if unknown, and in older
+    /// bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub longest_stall_us: Option<u64>,
     /// Results of each background workload.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "beside")]
@@ -327,6 +356,12 @@ pub struct BackgroundSummary {
     pub failed: u64,
     /// Transactions per second in the window.
     pub tps: f64,
+    /// Transactions per second that were to start; absent without a rate, and in older bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<f64>,
+    /// Transactions that were due before the end of the load and had not begun; absent likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed: Option<u64>,
     /// Latency of the window's transactions; null if there were none.
     pub latency: Option<Latency>,
 }
@@ -429,12 +464,10 @@ impl Trial {
             profile: trial.profile.as_ref().map(Profile::from),
             database_bytes: trial.database_bytes,
             raw_read: trial.raw_read.clone().map(RawRead::from),
-            validity: Validity {
-                status: trial.validity.status.as_str().to_owned(),
-                findings: trial.validity.findings.iter().map(Finding::from).collect(),
-            },
+            validity: Validity::from(&trial.validity),
             summary: trial.summary.as_ref().map(Summary::from),
             accounting: trial.accounting.into(),
+            phases: trial.phases.iter().map(Phase::from).collect(),
             load_hosts: trial.load_hosts.iter().cloned().map(LoadHost::from).collect(),
             paired: trial.paired.as_ref().map(PairedTrial::from),
             imported: trial.imported.clone().map(Imported::from),
@@ -474,20 +507,60 @@ impl Trial {
             profile: self.profile.map(Profile::into_model).transpose()?,
             database_bytes: self.database_bytes,
             raw_read: self.raw_read.map(record::RawRead::from),
-            validity: record::Validity {
-                status: known(TRIAL, "validity status", &self.validity.status)?,
-                findings: self
-                    .validity
-                    .findings
-                    .into_iter()
-                    .map(Finding::into_model)
-                    .collect::<Result<_, _>>()?,
-            },
+            validity: self.validity.into_model()?,
             summary: self.summary.map(Summary::into_model),
             accounting: self.accounting.into(),
+            phases: self.phases.into_iter().map(Phase::into_model).collect::<Result<_, _>>()?,
             load_hosts: self.load_hosts.into_iter().map(Into::into).collect(),
             paired: self.paired.map(PairedTrial::into_model).transpose()?,
             imported: self.imported.map(record::Imported::from),
+        })
+    }
+}
+
+impl From<&record::PhaseOutcome> for Phase {
+    fn from(phase: &record::PhaseOutcome) -> Self {
+        Self {
+            name: phase.name.clone(),
+            load_started: phase.load_started,
+            clocks: phase.clocks.map(Clocks::from),
+            database_bytes: phase.database_bytes,
+            validity: Validity::from(&phase.validity),
+            summary: phase.summary.as_ref().map(Summary::from),
+            accounting: phase.accounting.into(),
+        }
+    }
+}
+
+impl Phase {
+    fn into_model(self) -> Result<record::PhaseOutcome, Defect> {
+        Ok(record::PhaseOutcome {
+            name: self.name,
+            load_started: self.load_started,
+            clocks: self.clocks.map(record::Clocks::from),
+            database_bytes: self.database_bytes,
+            validity: self.validity.into_model()?,
+            summary: self.summary.map(Summary::into_model),
+            accounting: self.accounting.into(),
+        })
+    }
+}
+
+impl From<&record::Validity> for Validity {
+    fn from(validity: &record::Validity) -> Self {
+        Self {
+            status: validity.status.as_str().to_owned(),
+            findings: validity.findings.iter().map(Finding::from).collect(),
+        }
+    }
+}
+
+impl Validity {
+    fn into_model(self) -> Result<record::Validity, Defect> {
+        let findings = self.findings.into_iter().map(Finding::into_model);
+        Ok(record::Validity {
+            status: known(TRIAL, "validity status", &self.status)?,
+            findings: findings.collect::<Result<_, _>>()?,
         })
     }
 }
@@ -598,6 +671,8 @@ impl From<&record::Summary> for Summary {
             instructions_per_transaction: summary.instructions_per_transaction,
             latency: summary.latency.clone().map(Latency::from),
             service: summary.service.clone().map(Latency::from),
+            worst_second_tps: summary.worst_second_tps,
+            longest_stall_us: summary.longest_stall_us,
             background: summary.background.iter().map(BackgroundSummary::from).collect(),
             connect_us: summary.connect_us,
             driver_cpu_us: summary.driver_cpu_us,
@@ -620,6 +695,8 @@ impl Summary {
             instructions_per_transaction: self.instructions_per_transaction,
             latency: self.latency.map(record::Latency::from),
             service: self.service.map(record::Latency::from),
+            worst_second_tps: self.worst_second_tps,
+            longest_stall_us: self.longest_stall_us,
             background: self.background.into_iter().map(BackgroundSummary::into_model).collect(),
             connect_us: self.connect_us,
             driver_cpu_us: self.driver_cpu_us,
@@ -639,6 +716,8 @@ impl From<&record::BackgroundSummary> for BackgroundSummary {
             transactions: background.transactions,
             failed: background.failed,
             tps: background.tps,
+            rate: background.rate,
+            missed: background.missed,
             latency: background.latency.clone().map(Latency::from),
         }
     }
@@ -651,6 +730,8 @@ impl BackgroundSummary {
             transactions: self.transactions,
             failed: self.failed,
             tps: self.tps,
+            rate: self.rate,
+            missed: self.missed,
             latency: self.latency.map(record::Latency::from),
         }
     }

@@ -50,6 +50,41 @@ pub struct WorkloadContent {
     #[serde(default, skip_serializing_if = "is_default")]
     #[serde(rename = "beside")]
     pub background: Vec<BackgroundWorkload>,
+    /// Rows that a transaction inserts, changes or deletes; absent if unknown.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rows_per_transaction: Option<u32>,
+    /// The loads that a trial runs one after the other; absent if the workload has one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub phases: Vec<Phase>,
+}
+
+/// A load of a workload with several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Its name.
+    pub name: String,
+    /// Values of the workload's parameters in it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub parameters: BTreeMap<String, String>,
+    /// Its load; null for the judged phase, which is the workload itself.
+    pub load: Option<PhaseLoad>,
+}
+
+/// The load of a phase that is not judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PhaseLoad {
+    /// Name of its workload.
+    pub workload: String,
+    /// The content of that.
+    pub workload_content: WorkloadContent,
+    /// Number of clients; null for that of the cell.
+    pub clients: Option<u32>,
+    /// Transactions started per second; null for no limit.
+    pub rate: Option<f64>,
+    /// Length of its window in microseconds; null for that of the cell.
+    pub duration_us: Option<u64>,
+    /// Its load before the window in microseconds; null for that of the cell.
+    pub warmup_us: Option<u64>,
 }
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
@@ -84,6 +119,9 @@ pub struct BackgroundWorkload {
     pub rate: Option<f64>,
     /// Start, in microseconds after the load's start.
     pub start_us: u64,
+    /// Whether clients and rate are for each client of the measured workload.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub per_client: bool,
 }
 
 /// A script and its weight.
@@ -129,7 +167,36 @@ impl From<&workload::Custom> for WorkloadContent {
             spans: custom.spans,
             figure: custom.figure.0.map(|figure| figure.as_str().to_owned()),
             background: custom.background.iter().map(BackgroundWorkload::from).collect(),
+            rows_per_transaction: custom.rows_per_transaction,
+            phases: custom.phases.iter().map(Phase::from).collect(),
         }
+    }
+}
+
+impl From<&workload::Phase> for Phase {
+    fn from(phase: &workload::Phase) -> Self {
+        let load = phase.load.as_ref().map(|load| PhaseLoad {
+            workload: load.workload.name.clone(),
+            workload_content: WorkloadContent::from(&*load.workload),
+            clients: load.clients,
+            rate: load.rate.get(),
+            duration_us: load.duration.map(Span::us),
+            warmup_us: load.warmup.map(Span::us),
+        });
+        Self { name: phase.name.clone(), parameters: phase.parameters.clone(), load }
+    }
+}
+
+impl Phase {
+    fn into_model(self) -> workload::Phase {
+        let load = self.load.map(|load| workload::PhaseLoad {
+            workload: Arc::new(load.workload_content.into_custom(load.workload)),
+            clients: load.clients,
+            rate: load.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
+            duration: load.duration_us.map(Span::from_us),
+            warmup: load.warmup_us.map(Span::from_us),
+        });
+        workload::Phase { name: self.name, parameters: self.parameters, load }
     }
 }
 
@@ -141,6 +208,7 @@ impl From<&workload::BackgroundWorkload> for BackgroundWorkload {
             clients: background.clients,
             rate: background.rate.get(),
             start_us: background.start.us(),
+            per_client: background.per_client,
         }
     }
 }
@@ -156,14 +224,19 @@ impl BackgroundWorkload {
             clients: self.clients,
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             start: Span::from_us(self.start_us),
+            per_client: self.per_client,
         }
     }
 }
 
 impl WorkloadContent {
     pub(super) fn into_model(self, name: String) -> Workload {
+        Workload::Custom(Arc::new(self.into_custom(name)))
+    }
+
+    fn into_custom(self, name: String) -> workload::Custom {
         let texts = |texts: Vec<ScriptText>| texts.into_iter().map(workload::ScriptText::from).collect();
-        Workload::Custom(Arc::new(workload::Custom {
+        workload::Custom {
             name,
             description: self.description,
             scripts: self.scripts.into_iter().map(workload::WeightedScript::from).collect(),
@@ -181,6 +254,8 @@ impl WorkloadContent {
             // One of a later release is shown by the default.
             figure: NamedFigure(self.figure.and_then(|figure| figure.parse().ok())),
             background: self.background.into_iter().map(BackgroundWorkload::into_model).collect(),
-        }))
+            rows_per_transaction: self.rows_per_transaction,
+            phases: self.phases.into_iter().map(Phase::into_model).collect(),
+        }
     }
 }

@@ -215,6 +215,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 }],
             },
             summary: Some(Summary {
+                worst_second_tps: Some(2.0),
+                longest_stall_us: Some(1_234_567),
                 instructions_per_transaction: Some(54_321.5),
                 window_us: Some(2_500_001),
                 transactions: Some(7),
@@ -243,6 +245,8 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                     max_us: Some(770.0),
                 }),
                 background: vec![BackgroundSummary {
+                    rate: Some(20.5),
+                    missed: Some(17),
                     workload: "scans".to_owned(),
                     transactions: 3,
                     failed: 1,
@@ -279,6 +283,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 other_commits: Some(9),
                 server_commits: Some(20),
             },
+            phases: Vec::new(),
             load_hosts: vec![
                 LoadHost {
                     name: "load-1".to_owned(),
@@ -419,6 +424,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
             object: Some("pgbench_accounts".to_owned()),
             figures: BTreeMap::from([("sync_us".to_owned(), 12.5)]),
         }],
+        phases: Vec::new(),
         logs: vec![
             Log { name: "server".to_owned(), text: "LOG:  ready\n".repeat(100) },
             Log { name: "driver".to_owned(), text: String::new() },
@@ -535,6 +541,8 @@ pub(crate) fn imported(id: &str) -> TrialRecord {
         started: None,
         ended: None,
         summary: Some(Summary {
+            worst_second_tps: None,
+            longest_stall_us: None,
             instructions_per_transaction: None,
             window_us: None,
             transactions: None,

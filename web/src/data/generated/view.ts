@@ -98,6 +98,14 @@ failed: number,
  */
 tps: number, 
 /**
+ * Transactions per second that were to start; null without a rate.
+ */
+rate: number | null, 
+/**
+ * Transactions that were due before the end of the load and had not begun; null likewise.
+ */
+missed: number | null, 
+/**
  * Latency of the window's transactions; null if there were none.
  */
 latency: Latency | null, };
@@ -819,6 +827,71 @@ rows: Array<Row>,
 scalability: Array<Scalability | null>, };
 
 /**
+ * Results of a phase of a trial.
+ */
+export type Phase = { 
+/**
+ * Its name.
+ */
+phase: string, 
+/**
+ * Whether its figures are those of the trial.
+ */
+judged: boolean, 
+/**
+ * Number of its clients, without those of background workloads; null if unknown.
+ */
+clients: number | null, 
+/**
+ * `valid`, `suspect` or `invalid`; null if it did not run.
+ */
+validity: 'valid' | 'suspect' | 'invalid' | null, 
+/**
+ * Findings of the validity gates.
+ */
+findings: Array<Finding>, 
+/**
+ * Length of its window in microseconds.
+ */
+window_us: number | null, 
+/**
+ * Transactions that ended in the window.
+ */
+transactions: number | null, 
+/**
+ * Transactions that failed.
+ */
+failed: number | null, 
+/**
+ * Transactions per second in the window.
+ */
+tps: number | null, 
+/**
+ * Rows inserted, changed or deleted per second; null if the workload does not say how many a transaction has.
+ */
+rows_per_second: number | null, 
+/**
+ * Latency of the window's transactions.
+ */
+latency: Latency | null, 
+/**
+ * The longest of these.
+ */
+max_us: number | null, 
+/**
+ * Fewest transactions per second in a full second of the window.
+ */
+worst_second_tps: number | null, 
+/**
+ * Longest time in the window without the end of a successful transaction, in microseconds.
+ */
+longest_stall_us: number | null, 
+/**
+ * Results of each background workload.
+ */
+beside: Array<Background>, };
+
+/**
  * Plan of a run.
  */
 export type PlanFacts = { 
@@ -1323,6 +1396,10 @@ beside: Array<Background>,
  * Results of each script, if its workload has several.
  */
 scripts: Array<Script>, 
+/**
+ * Results of each phase, if its workload has several.
+ */
+phases: Array<Phase>, 
 /**
  * The raw read of a table before the load, bypassing the server; null if there was none.
  */

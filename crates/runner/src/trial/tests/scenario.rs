@@ -297,6 +297,7 @@ fn finished_with(stopped_early: bool) -> DriverReply {
         failed_transactions: 0,
         latency: Some(latency),
         service: None,
+        longest_stall_us: None,
         background: Vec::new(),
         connections: 1,
         commits: TRANSACTIONS,
