@@ -7,6 +7,7 @@ use model::record::{Status, Trial, TrialRecord};
 use serde::Serialize;
 use store::{Part, StoreError, StoreReader};
 
+use crate::phase::{PhaseError, phase_of};
 use crate::select::{OneCellError, RunSelection, Selector, trials_of_one_cell};
 
 /// The parts of a bundle that an explanation needs.
@@ -21,6 +22,9 @@ pub enum ExplainError {
     /// The store can't be read.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// There is no such phase.
+    #[error(transparent)]
+    Phase(#[from] PhaseError),
     /// A trial can't be explained.
     #[error("trial {id} can't be explained: {why}")]
     NotExplained {
@@ -54,20 +58,24 @@ pub struct CellExplanation {
     pub confidence: Confidence,
 }
 
-/// Explains trials of a store; of the run `default` if the selector does not name an origin.
+/// Explains trials of a store, or a phase of each; of the run `default` if the selector does not name an origin.
 ///
 /// # Errors
-/// There are no such trials, or they can't be explained.
+/// There are no such trials or phases, or they can't be explained.
 pub fn explain_cell(
     reader: &StoreReader,
     default: &RunSelection,
     what: &Selector,
+    phase: Option<&str>,
 ) -> Result<CellExplanation, ExplainError> {
     let ids = trials_of_one_cell(reader, default, what)?;
     let mut trials = Vec::new();
     let mut explanations = Vec::new();
     for id in &ids {
-        let Some(record) = reader.load_parts(id, &PARTS) else { continue };
+        let Some(mut record) = reader.load_parts(id, &PARTS) else { continue };
+        if let Some(phase) = phase {
+            record = phase_of(&record, phase)?;
+        }
         let explanation = explain(&record).map_err(|why| ExplainError::NotExplained {
             id: record.trial.id.clone(),
             why: why.to_string(),

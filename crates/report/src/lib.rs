@@ -25,6 +25,7 @@ pub mod kernels;
 pub mod monitoring;
 pub mod noise;
 mod paired;
+mod phases;
 pub mod plan;
 pub mod power;
 pub mod profile;

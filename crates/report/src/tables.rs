@@ -8,6 +8,7 @@ use crate::background;
 use crate::chart::Terminal;
 use crate::json::json_pretty;
 use crate::paired::paired_tables;
+use crate::phases;
 use crate::scalability;
 use crate::scripts;
 use crate::spans;
@@ -71,6 +72,10 @@ fn page(view: &View, format: Format, terminal: Option<Terminal>) -> String {
             out.push_str(&in_format(&table, format, terminal));
         }
         if let Some(table) = background::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&in_format(&table, format, terminal));
+        }
+        if let Some(table) = phases::table(panel, &view.columns) {
             out.push('\n');
             out.push_str(&in_format(&table, format, terminal));
         }

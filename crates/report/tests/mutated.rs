@@ -224,7 +224,7 @@ fn use_all(store: &Store, id: &str, is_thorough: bool) {
         shown.text(Format::Table, None);
         report::json(&shown.document());
     }
-    if let Ok(explained) = explain_cell(&reader, &latest, &of_id) {
+    if let Ok(explained) = explain_cell(&reader, &latest, &of_id, None) {
         report::explain::text(&explained, Format::Table, None);
     }
     for kind in [Kind::OnCpu, Kind::OffCpu] {

@@ -141,7 +141,8 @@ fn csv_and_json_have_all_figures() {
 #[test]
 fn shares_of_an_explanation_are_drawn_to_the_terminals_width() {
     let (bundles, _) = of_one_trial();
-    let explained = explain_cell(&bundles.reader(), &RunSelection::Latest, &Selector::default()).unwrap();
+    let explained =
+        explain_cell(&bundles.reader(), &RunSelection::Latest, &Selector::default(), None).unwrap();
     let longest = |width: Option<usize>| {
         let terminal = width.map(|width| Terminal { width, colours: false });
         let page = text(&explained, Format::Table, terminal);

@@ -25,6 +25,7 @@ const PAGES: [file: string, fragment: string][] = [
   ['damaged', ''],
   ['mix', ''],
   ['mix', 'page=trial'],
+  ['phases', ''],
   ['emulated', ''],
   ['kernels', ''],
   ['kernels', 'page=history'],

@@ -10,6 +10,7 @@ import { columnKey } from '../../src/data/url';
 import { emulated } from '../../test-results/emulated';
 import { kernels } from '../../test-results/kernels';
 import { mix } from '../../test-results/mix';
+import { phases } from '../../test-results/phases';
 import { scans } from '../../test-results/scans';
 import { view } from '../../test-results/view';
 import { launch, type Browser } from '../launch';
@@ -85,6 +86,16 @@ test('verdicts are ordered and chosen by keyboard, and the address keeps it', as
   expect(await rowsOf(restored).first().innerText()).toContain(name);
   await restored.getByPlaceholder('a cell').fill('no such cell');
   expect(await rowsOf(restored).innerText()).toContain('No cell matches');
+});
+
+test('each phase has a line with its figures, and a rate that was not held is named', async () => {
+  const page = await open('phases');
+  const rows = page.getByRole('table', { name: 'phases' }).locator('tbody tr');
+  const trials = phases.panels.flatMap(({ rows }) => rows.flatMap(({ points }) => points.flatMap((point) => point?.runs ?? [])));
+  expect(await rows.count()).toBe(trials.reduce((sum, { phases }) => sum + phases.length, 0));
+  expect(await rows.nth(0).innerText()).toMatch(/^load\s.*repeat 1\s+1\s+10\.0 s\s+100\s+900\s+5,000\s/s);
+  expect(await rows.nth(1).innerText()).toMatch(/^read\s.*judged\s*$/s);
+  expect(await rows.nth(2).innerText()).toMatch(/^overload\s.*2\.51 s\s+inserts 12\.3 of 20\.0, 77 never begun\s+SLA missed\s*$/s);
 });
 
 test('each script of a mix has a verdict next to that of the whole, and the script that changed comes first', async () => {

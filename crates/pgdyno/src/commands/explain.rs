@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use analysis::explain::explain_cell;
+use analysis::phase::phase_of;
 use analysis::select::{RunSelection, Selector, trials_of_one_cell};
 use clap::Args;
 use plaintext::table::Format;
@@ -29,6 +30,7 @@ use crate::store_arg::{RunArg, StoreArg};
 Examples:
   pgdyno explain                                    the latest trial
   pgdyno explain 01KAK3W8                           a trial, by the beginning of its id
+  pgdyno explain 01KAK3W8 --phase l.i1              a phase of a trial whose workload has several
   pgdyno explain clients=8,server=18                a cell of the latest run: all its usable trials
   pgdyno explain clients=8,server=13 clients=8,server=18
                                                     where the difference in time comes from
@@ -44,6 +46,10 @@ pub(crate) struct ExplainArgs {
     /// events
     #[arg(long)]
     timeline: bool,
+
+    /// Explain this phase of trials whose workload has several, as if it were all of the trial
+    #[arg(long, value_name = "NAME")]
+    phase: Option<String>,
 
     #[command(flatten)]
     run: RunArg,
@@ -64,11 +70,11 @@ impl ExplainArgs {
         let run = self.run.get();
         let reading = self.store.read()?;
         if self.timeline {
-            return timeline(&reading, &run, &selectors, self.format.get());
+            return timeline(&reading, &run, &selectors, self.phase.as_deref(), self.format.get());
         }
         let cells: Vec<_> = selectors
             .iter()
-            .map(|selector| explain_cell(&reading, &run, selector))
+            .map(|selector| explain_cell(&reading, &run, selector, self.phase.as_deref()))
             .collect::<Result<_, _>>()?;
         match (self.format.get(), cells.as_slice()) {
             (Format::Json, [first, rest @ ..]) => reading.print_json(&Document::new(first, rest.first()))?,
@@ -84,6 +90,7 @@ fn timeline(
     reading: &Reading,
     run: &RunSelection,
     selectors: &[Selector],
+    phase: Option<&str>,
     format: Format,
 ) -> anyhow::Result<Exit> {
     let [selector] = selectors else {
@@ -99,7 +106,10 @@ fn timeline(
         ))
         .into());
     };
-    let record = reading.load(trial).ok_or_else(|| reading.error(trial))?;
+    let mut record = reading.load(trial).ok_or_else(|| reading.error(trial))?;
+    if let Some(phase) = phase {
+        record = phase_of(&record, phase)?;
+    }
     let table = report::timeline(&record);
     match format {
         Format::Json => reading.print_json(&TimelineDocument { schema: 1, trial, rows: table.objects() })?,
