@@ -158,13 +158,17 @@ fn the_longest_stall_of_a_phase_is_that_of_a_lock() {
     // Other programs may take the CPUs for a while.
     assert!(free.longest_stall_us.unwrap() < 1_000_000, "{free:?}");
     assert!(free.worst_second_tps.unwrap() > 0.0);
-    // Each client waited for the lock that share of the window.
-    let explained = bench.pgdyno(&["explain", "--phase", "locked", "--format", "json"]);
-    let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
-    let parts = explained["explained"][0]["parts"].as_array().unwrap();
-    let lock = parts.iter().find(|part| part["place"] == "lock").and_then(|part| part["share"].as_f64());
-    let share = 2.5e6 / locked.window_us.unwrap() as f64;
-    assert!((lock.unwrap_or_default() - share).abs() < 0.1, "{share}: {parts:?}");
+    // The clients waited for a lock in one phase only: 42% of its window, of which other programs may take a part.
+    let lock = |phase: &str| {
+        let explained = bench.pgdyno(&["explain", "--phase", phase, "--format", "json"]);
+        let explained: serde_json::Value = serde_json::from_slice(&explained.stdout).unwrap();
+        let parts = explained["explained"][0]["parts"].as_array().unwrap();
+        let of_lock =
+            parts.iter().find(|part| part["place"] == "lock").and_then(|part| part["share"].as_f64());
+        of_lock.unwrap_or_default()
+    };
+    let shares = ["locked", "free"].map(lock);
+    assert!((0.15..0.5).contains(&shares[0]) && shares[1] < 0.05, "{shares:?}");
     let history =
         bench.pgdyno(&["history", "--over", "date", "phase.longest_stall{locked}", "--format", "json"]);
     assert!(text(&history).contains(&stall.to_string()), "{}", text(&history));

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use model::load_hosts::LoadHost;
-use model::record::{Environment, Trial, TrialRecord};
+use model::record::{Environment, PhaseOutcome, Trial, TrialRecord};
 use model::statistics::Percentile;
 use plaintext::table::{Format, Table};
 
@@ -50,6 +50,7 @@ fn sections(record: &TrialRecord) -> Vec<Section> {
         about(record),
         validity(trial),
         load(trial),
+        phases(trial),
         steadiness(trial),
         latency(trial),
         accounting(trial),
@@ -183,6 +184,21 @@ fn load(trial: &Trial) -> Section {
     section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
     section.push_known("driver busy, at most", &busy);
     section.push_known("driver lag, at most", &lag);
+    section
+}
+
+/// The phases that are not judged, a line each.
+fn phases(trial: &Trial) -> Section {
+    let mut section = Section::new("Other phases");
+    for PhaseOutcome { name, summary, validity, .. } in &trial.phases {
+        let status = validity.status.as_str();
+        let result = summary.as_ref().map_or("no load".to_owned(), |summary| {
+            let transactions =
+                summary.transactions.map(|count| format!("{count} transactions, ")).unwrap_or_default();
+            format!("{transactions}{:.1}/s", summary.tps)
+        });
+        section.push(name, format!("{result}; {status}"));
+    }
     section
 }
 
