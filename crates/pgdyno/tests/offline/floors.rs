@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate, its floor, and the crates that it may use.
-const FLOORS: [(&str, u8, &[&str]); 23] = [
+const FLOORS: [(&str, u8, &[&str]); 24] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -16,6 +16,7 @@ const FLOORS: [(&str, u8, &[&str]); 23] = [
     ("host", 0, &[]),
     ("skip", 0, &[]),
     ("mutate", 0, &[]),
+    ("pglog", 0, &[]),
     ("driver", 1, &["model", "script", "wire", "host"]),
     ("server", 1, &["model", "script", "wire", "host"]),
     ("machine", 1, &["model", "host"]),
