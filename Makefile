@@ -155,6 +155,8 @@ $(WEB_PAGE): $(WEB_MODULES) $(WEB_SOURCES)
 
 compiler:
 	@setup/packages cc:build-essential git:git bzip2:bzip2 xz:xz-utils
+	@[ -n "$$LIBCLANG_PATH" ] || ls /usr/lib*/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || \
+		setup/packages libclang:libclang-dev
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
 
 chromium:

@@ -24,6 +24,7 @@ mod power;
 mod profile;
 mod publish;
 mod read_files;
+mod replay;
 mod report;
 mod resume;
 mod run;
@@ -61,6 +62,7 @@ enum Command {
     Ab(Box<ab::AbArgs>),
     Bisect(Box<bisect::BisectArgs>),
     Bench(Box<bench::BenchArgs>),
+    Replay(replay::ReplayArgs),
     Plan(plan::PlanArgs),
     Resume(resume::ResumeArgs),
     Report(report::ReportArgs),
@@ -104,6 +106,7 @@ impl Cli {
             Command::Ab(args) => args.run(),
             Command::Bisect(args) => args.run(),
             Command::Bench(args) => args.run(),
+            Command::Replay(args) => args.run(),
             Command::Plan(args) => args.run(),
             Command::Report(args) => args.run(),
             Command::Serve(args) => args.run(),

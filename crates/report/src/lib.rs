@@ -30,6 +30,7 @@ pub mod plan;
 pub mod power;
 pub mod profile;
 pub mod publish;
+pub mod replay;
 mod scalability;
 #[cfg(test)]
 mod schemas;

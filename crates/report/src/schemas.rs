@@ -53,6 +53,7 @@ fn generated_schemas_are_those_of_the_documents() {
         ("store-show", schema::<crate::bundles::ShowDocument<'static>>("store show")),
         ("store-check", schema::<crate::bundles::CheckDocument<'static>>("store check")),
         ("store-reindex", schema::<crate::bundles::ReindexDocument<'static>>("store reindex")),
+        ("replay-inspect", schema::<::replay::Inspection>("replay inspect")),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         let path = directory.join(format!("{command}.schema.json"));

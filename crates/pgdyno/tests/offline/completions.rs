@@ -41,7 +41,7 @@ fn bash_completes_commands_options_and_values() {
     fs::write(directory.join("notes.txt"), "").unwrap();
     let complete = |line: &str| bash(directory, line);
 
-    assert_eq!(complete("pgdyno rep"), ["report"]);
+    assert_eq!(complete("pgdyno rep"), ["replay", "report"]);
     assert_eq!(complete("pgdyno show --camp"), ["--campaign"]);
     let campaigns = complete("pgdyno run ");
     assert!(

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate, its floor, and the crates that it may use.
-const FLOORS: [(&str, u8, &[&str]); 24] = [
+const FLOORS: [(&str, u8, &[&str]); 25] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -24,6 +24,7 @@ const FLOORS: [(&str, u8, &[&str]); 24] = [
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
     ("workload", 1, &["model", "script", "host"]),
+    ("replay", 1, &["pglog"]),
     ("import", 2, &["model", "store", "diagnose"]),
     (
         "runner",
@@ -59,6 +60,7 @@ const FLOORS: [(&str, u8, &[&str]); 24] = [
             "store",
             "import",
             "analysis",
+            "replay",
         ],
     ),
     ("bench", 3, &["model", "script", "stats", "wire", "plaintext", "driver", "store"]),
@@ -87,6 +89,8 @@ const FLOORS: [(&str, u8, &[&str]); 24] = [
             "plaintext",
             "bench",
             "pgbench",
+            "replay",
+            "pglog",
         ],
     ),
 ];

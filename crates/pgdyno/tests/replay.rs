@@ -1,0 +1,249 @@
+//! `pgdyno replay` on the logs of a real server: what its clients did is in the trace, whatever the format of the log.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use host::{Cache, NoProgress, ServerUser};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Shapes of the mixed load, the two of a transaction block not counted.
+const SHAPES: usize = 54;
+/// Sessions, and how often each runs every statement.
+const CLIENTS: u64 = 5;
+const ROUNDS: u64 = 4;
+/// Protocols, one after the other.
+const PROTOCOLS: [&str; 3] = ["simple", "extended", "prepared"];
+
+/// A server of its own that logs everything, with a collector, which pgdyno's servers do not have.
+struct Application {
+    programs: PathBuf,
+    user: ServerUser,
+    directory: TempDir,
+}
+
+/// The server's database and role.
+const DATABASE: &str = "postgres";
+const USER: &str = "app_owner";
+const SETTINGS: &str = "\
+fsync = off
+autovacuum = off
+listen_addresses = ''
+shared_buffers = 32MB
+logging_collector = on
+log_destination = 'stderr,csvlog,jsonlog'
+log_directory = '../logs'
+log_filename = 'server.log'
+log_min_duration_statement = 0
+log_connections = on
+log_disconnections = on
+log_parameter_max_length_on_error = -1
+log_timezone = 'UTC'
+log_line_prefix = '%m [%p] %q%e %u@%d/%a '
+";
+
+impl Application {
+    fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let user = ServerUser::choose().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        for name in ["data", "logs", "socket"] {
+            let path = directory.path().join(name);
+            fs::create_dir(&path).unwrap();
+            user.chown(&path).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let installation = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
+        let application = Self { programs: installation.directory().join("bin"), user, directory };
+        application.run("initdb", &["-D", "data", "-A", "trust", "-U", USER, "--no-sync", "--locale=C"]);
+        let settings = fs::read_to_string(application.path("data/postgresql.conf")).unwrap() + SETTINGS;
+        fs::write(application.path("data/postgresql.conf"), settings).unwrap();
+        let options = format!("-k {}", application.path("socket").display());
+        application.run("pg_ctl", &["-D", "data", "-l", "logs/start", "-o", &options, "-w", "start"]);
+        application
+    }
+
+    /// Runs one of the server's programs.
+    fn run(&self, program: &str, args: &[&str]) {
+        let mut command = Command::new(self.programs.join(program));
+        command.args(args).current_dir(self.directory.path()).stdin(Stdio::null()).stdout(Stdio::null());
+        self.user.apply_to(&mut command);
+        assert!(command.status().unwrap().success(), "{program} {args:?}");
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn log(&self, extension: &str) -> String {
+        self.path(&format!("logs/server.{extension}")).to_str().unwrap().to_owned()
+    }
+
+    /// Runs pgdyno with the connection to the server.
+    fn pgdyno(&self, args: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
+        command.args(args).current_dir(self.directory.path());
+        command.env("PGHOST", self.path("socket")).env("PGUSER", USER).env("PGDATABASE", DATABASE);
+        command.env("PGDYNO_QUEUE", self.directory.path()).env_remove("PGPORT");
+        command.output().unwrap()
+    }
+
+    fn succeed(&self, args: &[&str]) -> String {
+        let output = self.pgdyno(args);
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Reads a log into a trace. Returns what is in it.
+    fn read(&self, extension: &str, more: &[&str]) -> Value {
+        let (log, trace) = (self.log(extension), self.trace(extension));
+        let mut args = vec!["replay", "read", &log, "-o", &trace, "--format", "json"];
+        args.extend(more);
+        serde_json::from_str(&self.succeed(&args)).unwrap()
+    }
+
+    fn trace(&self, extension: &str) -> String {
+        self.path(&format!("{extension}.pgdt")).to_str().unwrap().to_owned()
+    }
+
+    /// The mixed load: each statement `CLIENTS` × `ROUNDS` times by each protocol.
+    fn work(&self) {
+        let mut setup = String::new();
+        for table in 0..4 {
+            let columns: String = (0..5).map(|column| format!(", v{column} int default 0")).collect();
+            let _ = writeln!(setup, "create table t{table} (id int primary key{columns});");
+            let _ = writeln!(setup, "insert into t{table} (id) select generate_series(1, 100);");
+        }
+        setup.push_str("create table notes (id int, note text);\ncreate table once (id int primary key);\n");
+        setup.push_str("insert into once values (1);\n");
+        fs::write(self.path("setup.sql"), setup).unwrap();
+        fs::write(self.path("mix.sql"), mix()).unwrap();
+        self.succeed(&["bench", "setup.sql", "-c", "1", "-t", "1", "-M", "simple"]);
+        let (clients, rounds) = (CLIENTS.to_string(), ROUNDS.to_string());
+        for protocol in PROTOCOLS {
+            let args =
+                ["bench", "mix.sql", "-c", &clients, "-t", &rounds, "-M", protocol, "--on-error", "*=count"];
+            self.pgdyno(&args);
+            let args =
+                ["bench", "failing.sql", "-c", "1", "-t", "3", "-M", protocol, "--on-error", "*=count"];
+            fs::write(self.path("failing.sql"), "insert into once values (1);\n").unwrap();
+            self.pgdyno(&args);
+        }
+    }
+}
+
+impl Drop for Application {
+    fn drop(&mut self) {
+        self.run("pg_ctl", &["-D", "data", "-m", "immediate", "stop"]);
+    }
+}
+
+/// A transaction of 54 statements, ten of them in a block.
+fn mix() -> String {
+    let mut mix = "\\set id random(1, 100)\n".to_owned();
+    for shape in 0..34 {
+        let limit = if shape < 20 { "" } else { " limit 1" };
+        let _ =
+            writeln!(mix, "select v0 from t{} where id = :id order by v{}{limit};", shape % 4, shape / 4 % 5);
+    }
+    mix.push_str("begin;\n");
+    for shape in 0..10 {
+        let _ = writeln!(
+            mix,
+            "update t0 set v{} = v{0} + 1 where id + {shape} = :id and v1 < {};",
+            shape % 5,
+            "1 + ".repeat(shape) + "9"
+        );
+    }
+    mix.push_str("commit;\n");
+    for shape in 0..10 {
+        let _ = writeln!(
+            mix,
+            "insert into notes (id, note) values (:id, 'it''s{}' || '{shape}');",
+            "' || '".repeat(shape)
+        );
+    }
+    mix
+}
+
+/// Calls and failures by fingerprint, for those of the load.
+fn calls(inspection: &Value) -> BTreeMap<String, (u64, u64)> {
+    let statements = inspection["statements"].as_array().unwrap();
+    let figures = |statement: &Value| {
+        let number = |key: &str| statement[key].as_u64().unwrap();
+        (statement["fingerprint"].as_str().unwrap().to_owned(), (number("calls"), number("failures")))
+    };
+    statements.iter().map(figures).collect()
+}
+
+fn uncompressed(path: &str) -> Vec<u8> {
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn all_formats_of_a_real_log_give_the_statements_that_were_executed() {
+    let application = Application::new();
+    application.work();
+    let prefix = ["--prefix", "%m [%p] %q%e %u@%d/%a "];
+    let csv = application.read("csv", &[]);
+    let expected = CLIENTS * ROUNDS * PROTOCOLS.len() as u64;
+    let found = calls(&csv);
+    let of_load = found.values().filter(|(calls, failures)| (*calls, *failures) == (expected, 0)).count();
+    assert_eq!(of_load, SHAPES + 2, "{csv:#}");
+    assert_eq!(csv["failures"], serde_json::json!({ "23505": 9 }), "{csv:#}");
+    assert_eq!(csv["extended"], (SHAPES as u64 + 2) * CLIENTS * ROUNDS * 2, "{csv:#}");
+    assert_eq!(csv["blocks"], expected);
+    assert!(csv["sessions"].as_u64().unwrap() >= (CLIENTS + 1) * 3);
+    assert_eq!((&csv["left_out"], &csv["problems"]), (&serde_json::json!([]), &serde_json::json!([])));
+
+    for (extension, more) in [("json", &[][..]), ("log", &prefix[..])] {
+        let other = application.read(extension, more);
+        assert_eq!(calls(&other), found, "{extension}");
+        for key in ["sessions", "executions", "extended", "failures", "left_out", "problems", "peak_sessions"]
+        {
+            assert_eq!(other[key], csv[key], "{extension}: {key}");
+        }
+        assert_eq!(other["names"]["users"], csv["names"]["users"], "{extension}");
+    }
+
+    // Without --prefix, the message says what to do.
+    let log = application.log("log");
+    let output = application.pgdyno(&["replay", "read", &log, "-o", "x.pgdt"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(message.contains("--prefix '%m [%p] '"), "{message}");
+
+    // Compressed, cut off in the middle of an entry, and with noise.
+    let text = uncompressed(&application.log("csv"));
+    let cut = &text[..text.len() - 20];
+    fs::write(application.log("csv"), zstd::encode_all(&[b"noise\n", cut].concat()[..], 1).unwrap()).unwrap();
+    let damaged = application.read("csv", &[]);
+    let problems: Vec<(&str, u64)> = damaged["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| (problem["name"].as_str().unwrap(), problem["count"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(problems, [("not-an-entry", 1), ("truncated", 1)]);
+    assert_eq!(damaged["executions"], csv["executions"]);
+
+    // The figures of the trace, later, and without its values.
+    let trace = application.trace("json");
+    let inspected: Value =
+        serde_json::from_str(&application.succeed(&["replay", "inspect", &trace, "--format", "json"]))
+            .unwrap();
+    assert_eq!(calls(&inspected), found);
+    let anonymous = application.read("json", &["--anonymize"]);
+    assert_eq!(calls(&anonymous), found);
+    let content = zstd::decode_all(&uncompressed(&trace)[..]).unwrap();
+    let content = String::from_utf8(content).unwrap();
+    assert!(content.contains("insert into notes (id, note)") && !content.contains("it''s"), "{content}");
+    assert_eq!(fs::metadata(Path::new(&trace)).unwrap().permissions().mode() & 0o777, 0o600);
+}
