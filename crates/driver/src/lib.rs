@@ -7,6 +7,8 @@
 //! `engine` starts the threads and merges their events → each `worker` connects its clients and runs their scripts
 //! (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one [`Record`] per
 //! interval → `intervals` merges those of all threads for the [`Observer`].
+//!
+//! [`play`] plays recorded sessions instead (`playback`).
 
 mod arrivals;
 mod client;
@@ -24,6 +26,7 @@ mod limits;
 mod load;
 mod merged_load;
 mod observer;
+mod playback;
 mod process;
 mod program;
 mod record;
@@ -51,6 +54,10 @@ pub use limits::check_file_limit;
 pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Verbosity, WeightedScript};
 pub use merged_load::MergedLoad;
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
+pub use playback::{
+    Cue, CueAction, Execution, Playback, PlaybackError, PlaybackEvent, PlaybackOutcome, Played, PlayedEnd,
+    Prepared, play,
+};
 pub use process::{Process, ProcessEvent, tail};
 pub use record::{
     CommandRecord, ErrorRecord, Failures, Intended, Lag, Moments, PhaseLatencies, Record, ScriptRecord,

@@ -173,6 +173,32 @@ fn mix() -> String {
     mix
 }
 
+/// The statements of each session in a trace that was in this database, with their parameters, in their order; the sessions
+/// sorted.
+fn sequences(trace: &str, database: &str) -> Vec<Vec<String>> {
+    let content = String::from_utf8(zstd::decode_all(&uncompressed(trace)[..]).unwrap()).unwrap();
+    let mut texts: BTreeMap<u64, String> = BTreeMap::new();
+    let mut sessions: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    for line in content.lines() {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if let Some(text) = line["text"].as_str() {
+            texts.insert(line["x"].as_u64().unwrap(), text.to_owned());
+        } else if let Some(identity) = line.get("begin") {
+            if identity["database"] == database {
+                sessions.insert(line["s"].as_u64().unwrap(), Vec::new());
+            }
+        } else if let Some(statements) = line["s"].as_u64().and_then(|session| sessions.get_mut(&session))
+            && let Some(text) = line["x"].as_u64()
+        {
+            statements.push(format!("{} {} {}", line["n"], line["p"], texts[&text]));
+        }
+    }
+    let mut sequences: Vec<Vec<String>> =
+        sessions.into_values().filter(|session| !session.is_empty()).collect();
+    sequences.sort();
+    sequences
+}
+
 /// Calls and failures by fingerprint, for those of the load.
 fn calls(inspection: &Value) -> BTreeMap<String, (u64, u64)> {
     let statements = inspection["statements"].as_array().unwrap();
@@ -246,4 +272,109 @@ fn all_formats_of_a_real_log_give_the_statements_that_were_executed() {
     let content = String::from_utf8(content).unwrap();
     assert!(content.contains("insert into notes (id, note)") && !content.contains("it''s"), "{content}");
     assert_eq!(fs::metadata(Path::new(&trace)).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn a_played_trace_does_what_was_recorded_in_the_same_order() {
+    let application = Application::new();
+    application.work();
+    application.read("csv", &[]);
+    let recorded = application.trace("csv");
+    let expected = sequences(&recorded, DATABASE);
+    assert!(expected.len() >= (CLIENTS as usize + 1) * 3, "{expected:#?}");
+
+    // The trace has the set-up, too.
+    fs::write(application.path("create.sql"), "create database copy template template0;\n").unwrap();
+    application.succeed(&["bench", "create.sql", "-c", "1", "-t", "1", "-M", "simple"]);
+    let play = |more: &[&str]| -> Value {
+        let mut args = vec!["replay", "play", &recorded, "--format", "json", "-d", "copy"];
+        args.extend(more);
+        serde_json::from_str(&application.succeed(&args)).unwrap()
+    };
+    let report = play(&[]);
+    let statements = &report["statements"];
+    let all: usize = expected.iter().map(Vec::len).sum();
+    assert_eq!(statements["executed"], all, "{report:#}");
+    assert_eq!(
+        (&statements["as_recorded"], &statements["different"]),
+        (&all.into(), &0.into()),
+        "{report:#}"
+    );
+    assert_eq!((&statements["failed"], &statements["not_executed"]), (&9.into(), &0.into()));
+    assert_eq!(report["differences"], serde_json::json!([]));
+    assert_eq!(report["sessions"]["connected"], report["sessions"]["chosen"]);
+    assert!(
+        report["schedule"]["lag"]["p99_us"].as_f64().unwrap()
+            >= report["schedule"]["driver_lag"]["p99_us"].as_f64().unwrap()
+    );
+
+    // The server's log has the same statements in each session, by the same protocol, in the same order.
+    application.read("json", &[]);
+    assert_eq!(sequences(&application.trace("json"), "copy"), expected);
+
+    // Played again, what exists can't be made again: differences, not silence.
+    let report = play(&["--closed", "--sessions", "application=pgdyno"]);
+    assert_eq!(report["schedule"], Value::Null);
+    let differences = report["differences"].as_array().unwrap();
+    let made_again = |difference: &&Value| {
+        (difference["recorded"].as_str(), difference["played"].as_str()) == (Some("success"), Some("42P07"))
+            && difference["text"].as_str().unwrap().starts_with("create table")
+    };
+    assert_eq!(differences.iter().filter(made_again).count(), 6, "{report:#}");
+
+    for (more, code, message) in [
+        (&["--sessions", "user=nobody"][..], 1, "no such session"),
+        (&["--sessions", "role=x"], 2, "expected user=NAME"),
+        (&["--speed", "0"], 2, "above 0"),
+        (&["-U", "nobody"], 1, "role \"nobody\" does not exist"),
+    ] {
+        let mut args = vec!["replay", "play", &recorded, "-d", "copy"];
+        args.extend(more);
+        let output = application.pgdyno(&args);
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(code), "{text}");
+        assert!(text.contains(message), "{text}");
+    }
+}
+
+#[test]
+fn a_slow_statement_delays_its_own_session_and_the_lag_says_so() {
+    let application = Application::new();
+    // When it was recorded, the first statement took a millisecond.
+    let entry = |ms: u64, process: u32, text: &str| {
+        format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
+    };
+    let log: String = [
+        entry(0, 1, "connection authorized: user=a database=b"),
+        entry(1, 2, "connection authorized: user=a database=b"),
+        entry(2001, 1, "duration: 1.000 ms  statement: select 1 from pg_sleep(0.8)"),
+        entry(2100, 2, "duration: 0.100 ms  statement: select 2"),
+        entry(2200, 1, "duration: 0.100 ms  statement: select 3"),
+        entry(2300, 1, "disconnection: session time: 0:00:02.3 user=a database=b host=[local]"),
+    ]
+    .concat();
+    fs::write(application.path("slow.log"), log).unwrap();
+    application.succeed(&["replay", "read", "slow.log", "-o", "slow.pgdt"]);
+    let report: Value = serde_json::from_str(&application.succeed(&[
+        "replay",
+        "play",
+        "slow.pgdt",
+        "--speed",
+        "2x",
+        "--format",
+        "json",
+    ]))
+    .unwrap();
+    assert_eq!(report["statements"]["as_recorded"], 3, "{report:#}");
+    assert!(report["played_s"].as_f64().unwrap() >= 1.0 + 0.8, "{report:#}");
+    // It was to begin 0.1 s after the first, and began when that had ended.
+    let figure = |path: &str| report.pointer(path).and_then(Value::as_f64).unwrap();
+    assert!(figure("/schedule/lag/max_us") >= 690_000.0, "{report:#}");
+    assert!(figure("/latency/max_us") >= 800_000.0, "{report:#}");
+    assert!(figure("/recorded_duration/max_us") < 1_100.0, "{report:#}");
+    // Entries are written when statements end.
+    let log = fs::read_to_string(application.log("csv")).unwrap();
+    let ended = ["statement: select 2\"", "statement: select 1 from", "statement: select 3\""]
+        .map(|text| log.find(text).unwrap());
+    assert!(ended.is_sorted(), "{log}");
 }

@@ -64,4 +64,26 @@ pub enum ReplayError {
         /// What is wrong.
         reason: String,
     },
+    /// No session is chosen.
+    #[error("the trace has no such session; `pgdyno replay inspect` shows roles, databases and applications")]
+    NoSessions,
+    /// Sessions of several databases can't go to one.
+    #[error(
+        "the sessions were in several databases: {databases}. Choose those of one, such as --sessions database={first}"
+    )]
+    SeveralDatabases {
+        /// The databases with their sessions.
+        databases: String,
+        /// One of them.
+        first: String,
+    },
+    /// The server can't be connected to.
+    #[error("{0}")]
+    Connect(Box<wire::blocking::SessionError>),
+    /// The driver can't play it.
+    #[error(transparent)]
+    Driver(#[from] driver::LoadError),
+    /// A bug.
+    #[error("internal error, please report it: {0}")]
+    Internal(String),
 }

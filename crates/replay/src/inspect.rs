@@ -231,7 +231,7 @@ impl Counter {
         };
         Self {
             first_us,
-            moment_us: ((last_us - first_us) / MOMENTS + 1).max(1),
+            moment_us: (last_us.saturating_sub(first_us) / MOMENTS).saturating_add(1).max(1),
             shapes: vec![ShapeCounter::default(); shapes.len()],
             begins: shapes.iter().map(|shape| begins(&shape.text)).collect(),
             moments: Vec::new(),
@@ -253,7 +253,9 @@ impl Counter {
     }
 
     fn add(&mut self, at_us: i64, session: u32, action: &Action) {
-        let moment = ((at_us - self.first_us) / self.moment_us) as usize;
+        // A damaged trace may be out of order.
+        let after_us = at_us.saturating_sub(self.first_us);
+        let moment = (after_us / self.moment_us).clamp(0, MOMENTS) as usize;
         if moment >= self.moments.len() {
             self.moments.resize(moment + 1, (0, self.open.len() as u64));
         }
@@ -263,7 +265,7 @@ impl Counter {
             Action::Execute(statement) => {
                 self.executions += 1;
                 self.moments[moment].0 += 1;
-                let second = (at_us - self.first_us) / 1_000_000;
+                let second = after_us / 1_000_000;
                 if second != self.second.0 {
                     self.second = (second, 0);
                 }
@@ -305,7 +307,7 @@ impl Counter {
 
     fn finish(self, trace: &TraceReader, first_us: i64, last_us: i64) -> Inspection {
         let summary = trace.summary();
-        let length_s = (last_us - first_us) as f64 / 1e6;
+        let length_s = last_us.saturating_sub(first_us) as f64 / 1e6;
         let total_us: f64 = self.shapes.iter().map(|shape| shape.total_us as f64).sum();
         let mut statements: Vec<StatementFigures> = self
             .shapes
@@ -326,7 +328,7 @@ impl Counter {
             .collect();
         statements.sort_by(|a, b| (b.total_us, b.calls, &a.text).cmp(&(a.total_us, a.calls, &b.text)));
         let moment = |(at, (statements, sessions)): (usize, (u64, u64))| Moment {
-            at_s: (at as i64 * self.moment_us) as f64 / 1e6,
+            at_s: at as f64 * self.moment_us as f64 / 1e6,
             statements,
             sessions,
         };

@@ -1,16 +1,18 @@
-//! Recorded statements: from the logs of a server to a trace, what a trace has, and a trace without its data.
+//! Recorded statements: from the logs of a server to a trace, what a trace has, a trace without its data, and a trace played.
 //!
 //! ```text
 //! logs ─ pglog ─ recorder ─┬─ sessions   the statements of each session, from its entries
 //!                          ├─ shapes     statements that differ in their values only (libpg_query)
 //!                          └─ trace      a file in the order of time ─┬─ inspect     figures
-//!                                                                     └─ anonymize   the same without data
+//!                                                                     ├─ anonymize   the same without data
+//!                                                                     └─ play        against a server, by the driver
 //! ```
 
 mod anonymize;
 mod error;
 mod inspect;
 mod left_out;
+mod play;
 mod recorder;
 mod shapes;
 mod sql;
@@ -21,5 +23,9 @@ pub use anonymize::{Key, anonymize};
 pub use error::ReplayError;
 pub use inspect::{Inspection, Log, Missing, Moment, NameCount, Names, Period, StatementFigures, inspect};
 pub use left_out::{LeftOut, LeftOutTally};
+pub use play::{
+    Difference, FilterError, LatencyFigures, PlayReport, PlayRequest, Schedule, SessionCounts, SessionFilter,
+    StatementCounts, play,
+};
 pub use recorder::{Progress, Recorded, record};
 pub use statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};

@@ -54,6 +54,7 @@ fn generated_schemas_are_those_of_the_documents() {
         ("store-check", schema::<crate::bundles::CheckDocument<'static>>("store check")),
         ("store-reindex", schema::<crate::bundles::ReindexDocument<'static>>("store reindex")),
         ("replay-inspect", schema::<::replay::Inspection>("replay inspect")),
+        ("replay-play", schema::<::replay::PlayReport>("replay play")),
     ] {
         let text = serde_json::to_string_pretty(&schema).unwrap() + "\n";
         let path = directory.join(format!("{command}.schema.json"));

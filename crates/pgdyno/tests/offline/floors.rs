@@ -24,7 +24,7 @@ const FLOORS: [(&str, u8, &[&str]); 25] = [
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
     ("workload", 1, &["model", "script", "host"]),
-    ("replay", 1, &["pglog"]),
+    ("replay", 2, &["model", "wire", "pglog", "driver"]),
     ("import", 2, &["model", "store", "diagnose"]),
     (
         "runner",

@@ -12,8 +12,8 @@ use super::frames::{self, END_BYTES, End};
 use crate::error::ReplayError;
 use crate::statement::Event;
 
-/// Longest line: a statement has at most 1 GiB, which JSON may make longer.
-const MAX_LINE_BYTES: u64 = 8 << 30;
+/// Longest line: a statement has at most 1 GiB, which JSON makes longer.
+const MAX_LINE_BYTES: u64 = 2 << 30;
 
 /// A trace.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use clap::Args;
 use plaintext::table::Format;
 use replay::inspect;
 use replay::trace::TraceReader;
-use report::replay::text;
+use report::replay::inspection_text;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, print, print_json, terminal};
@@ -29,7 +29,7 @@ impl InspectArgs {
         let inspection = inspect(&TraceReader::open(&self.trace)?)?;
         match self.format.get() {
             Format::Json => print_json(&inspection)?,
-            format => print(&text(&inspection, format, terminal()))?,
+            format => print(&inspection_text(&inspection, format, terminal()))?,
         }
         Ok(Exit::Ok)
     }

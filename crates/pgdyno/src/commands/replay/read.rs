@@ -10,7 +10,7 @@ use plaintext::figures::bytes;
 use plaintext::table::Format;
 use replay::trace::TraceReader;
 use replay::{Key, Progress, inspect, record};
-use report::replay::text;
+use report::replay::inspection_text;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json, terminal};
@@ -71,7 +71,7 @@ impl ReadArgs {
         note(&format!("wrote {}, {}\n", self.output.display(), bytes(recorded.trace_bytes)));
         match self.format.get() {
             Format::Json => print_json(&inspection)?,
-            format => print(&text(&inspection, format, terminal()))?,
+            format => print(&inspection_text(&inspection, format, terminal()))?,
         }
         Ok(Exit::Ok)
     }
