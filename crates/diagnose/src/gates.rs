@@ -62,6 +62,8 @@ pub struct Observation<'a> {
     pub server_exit: Option<&'a str>,
     /// Whether the user interrupted the trial.
     pub interrupted: bool,
+    /// Why the data are inconsistent after the load; `None` if they are not, or were not checked.
+    pub inconsistency: Option<&'a str>,
     /// Clients that could not continue.
     pub deaths: &'a [ClientDeath],
     /// Transactions as counted by the driver and by the server.

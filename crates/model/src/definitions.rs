@@ -118,7 +118,7 @@ pub struct Workload {
     pub directory: Option<Spanned<String>>,
     /// Description in a sentence.
     pub description: Option<String>,
-    /// Variables of scripts, setup and teardown.
+    /// Variables of scripts, setup, teardown and checks of consistency.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schema::Scalar>"))]
     #[serde(default)]
     pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
@@ -126,6 +126,9 @@ pub struct Workload {
     pub setup: Option<Spanned<Files>>,
     /// SQL file, or a list of them, run after each trial.
     pub teardown: Option<Spanned<Files>>,
+    /// SQL file, or a list of them, run after each trial, before `teardown`: an error means that the data are inconsistent,
+    /// and makes the trial invalid.
+    pub consistency: Option<Spanned<Files>>,
     /// Tables of the data set in addition to those of the setup (default `pgbench`).
     #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "none"])))]
     pub tables: Option<Spanned<String>>,

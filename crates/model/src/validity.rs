@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 37] = [
+pub const GATES: [&str; 38] = [
     "interrupted",
     "kernel",
     "no-server",
@@ -41,6 +41,7 @@ pub const GATES: [&str; 37] = [
     "clock-stepped",
     "window-mismatch",
     "collectors",
+    "consistency",
 ];
 
 /// The thresholds of the validity gates, which `docs/validity.md` explains. A value beyond a threshold is a finding.

@@ -49,6 +49,9 @@ pub struct Custom {
     pub setup: Vec<ScriptText>,
     /// SQL run after each trial, when all has been measured.
     pub teardown: Vec<ScriptText>,
+    /// SQL run after each trial, before the teardown: an error means that the data are inconsistent.
+    #[serde(default)]
+    pub consistency: Vec<ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
     /// The database that it runs on; none for one that pgdyno fills.
@@ -210,6 +213,7 @@ impl Custom {
             parameters: BTreeMap::new(),
             setup: Vec::new(),
             teardown: Vec::new(),
+            consistency: Vec::new(),
             pgbench_tables: true,
             dataset: None,
             writes: true,
@@ -250,10 +254,10 @@ impl Custom {
         parts
     }
 
-    /// Names and texts of its scripts, setup and teardown.
+    /// Names and texts of its scripts, setup, teardown and checks of consistency.
     fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let scripts = self.scripts.iter().map(|script| (script.name.as_str(), script.text.as_str()));
-        let others = self.setup.iter().chain(&self.teardown);
+        let others = self.setup.iter().chain(&self.teardown).chain(&self.consistency);
         scripts.chain(others.map(|script| (script.name.as_str(), script.text.as_str())))
     }
 
@@ -358,7 +362,7 @@ impl MaskSecrets for Custom {
         for script in &mut self.scripts {
             script.text = mask_sql(&script.text);
         }
-        for script in self.setup.iter_mut().chain(&mut self.teardown) {
+        for script in self.setup.iter_mut().chain(&mut self.teardown).chain(&mut self.consistency) {
             script.text = mask_sql(&script.text);
         }
         for (name, value) in &mut self.parameters {

@@ -26,7 +26,7 @@ use model::record::{Environment, Finding, Log, Run, Status, TrialRecord, Validit
 use model::server::Source;
 use model::units::Span;
 use model::waits::Waits;
-use model::workload::Custom;
+use model::workload::{Custom, ScriptText};
 
 use crate::alternation::AlternatingSide;
 use crate::error::RunError;
@@ -220,18 +220,19 @@ impl<'a> ActiveTrial<'a> {
     /// Whether the next trial needs a new copy of the data set.
     fn alters_data(&self, results: &Results) -> bool {
         self.cell.workload.writes()
-            || self.teardown().is_some()
+            || self.workload_with(|workload| &workload.consistency).is_some()
+            || self.workload_with(|workload| &workload.teardown).is_some()
             || self.context.plan.alters_data()
             || results.concluded.server_exit.is_some()
             || results.measured.load.leaves_server_in_doubt()
             || results.phases.iter().any(|phase| phase.measured.load.leaves_server_in_doubt())
     }
 
-    /// The cell's workload, if it has a teardown.
-    fn teardown(&self) -> Option<&Custom> {
-        let has_teardown =
-            |custom: &&Custom| custom.with_background().any(|workload| !workload.teardown.is_empty());
-        self.cell.workload.custom().filter(has_teardown)
+    /// The cell's workload, if it or one of its background workloads has such texts.
+    fn workload_with(&self, texts: fn(&Custom) -> &Vec<ScriptText>) -> Option<&Custom> {
+        let has_texts =
+            |custom: &&Custom| custom.with_background().any(|workload| !texts(workload).is_empty());
+        self.cell.workload.custom().filter(has_texts)
     }
 
     /// Whether pgdyno does not own the server.

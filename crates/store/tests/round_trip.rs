@@ -475,6 +475,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         parameters: [("x".to_owned(), "1".to_owned())].into(),
         setup: vec![text("setup.sql")],
         teardown: vec![text("check.sql")],
+        consistency: vec![text("sums.sql")],
         pgbench_tables: false,
         dataset: Some(model::dataset::OwnDatabase {
             name: "shop".to_owned(),

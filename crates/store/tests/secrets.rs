@@ -86,7 +86,8 @@ fn workload() -> Workload {
         Custom::new("own", vec![WeightedScript { name: "a.sql".to_owned(), weight: 1, text: text.clone() }]);
     custom.description = Some("token=hunter2".to_owned());
     custom.parameters.insert("token".to_owned(), PLANTED.to_owned());
-    (custom.setup, custom.teardown) = (vec![script.clone()], vec![script]);
+    (custom.setup, custom.teardown) = (vec![script.clone()], vec![script.clone()]);
+    custom.consistency = vec![script];
     custom.background = vec![BackgroundWorkload {
         per_client: false,
         workload: Workload::Custom(Arc::new(custom.clone())),

@@ -2,7 +2,7 @@
 //!
 //! [`workloads`] returns the workloads that a campaign can name, with their texts: those of its tables and files, and
 //! those bundled with pgdyno ([`shipped`]). Every script is parsed, so that its errors are reported before anything
-//! starts. [`setup`] and [`teardown`] return the statements before and after a load, with their variables filled in;
+//! starts. [`setup`], [`consistency`] and [`teardown`] return the statements before and after a load, with their variables filled in;
 //! [`check`] reports those of a plan's cells that can't be computed.
 
 mod datasets;
@@ -16,4 +16,4 @@ mod statements;
 pub use error::WorkloadError;
 pub use resolve::workloads;
 pub use shipped::shipped;
-pub use statements::{check, setup, teardown};
+pub use statements::{check, consistency, setup, teardown};

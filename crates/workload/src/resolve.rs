@@ -17,7 +17,7 @@ use script::{Names, Script};
 use crate::datasets::{Datasets, own_database};
 use crate::error::WorkloadError;
 use crate::read::Location;
-use crate::{parameters, setup, shipped, teardown};
+use crate::{consistency, parameters, setup, shipped, teardown};
 
 mod phases;
 
@@ -251,6 +251,7 @@ impl TableReader<'_> {
             ("parameters", table.parameters.keys().next().map(Spanned::span)),
             ("setup", table.setup.as_ref().map(Spanned::span)),
             ("teardown", table.teardown.as_ref().map(Spanned::span)),
+            ("consistency", table.consistency.as_ref().map(Spanned::span)),
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("dataset", table.dataset.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
@@ -324,6 +325,7 @@ impl TableReader<'_> {
             parameters,
             setup: self.texts(table.setup.as_ref())?,
             teardown: self.texts(table.teardown.as_ref())?,
+            consistency: self.texts(table.consistency.as_ref())?,
             pgbench_tables,
             dataset,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
@@ -346,13 +348,15 @@ impl TableReader<'_> {
             None => custom,
         };
         let mut checked = custom.clone();
-        for text in checked.setup.iter_mut().chain(&mut checked.teardown) {
+        let Custom { setup: made, teardown: ended, consistency: checks, .. } = &mut checked;
+        for text in made.iter_mut().chain(ended).chain(checks) {
             // Errors show the whole path, which is no part of the workload.
             text.name = self.location.path(&text.name).display().to_string();
         }
         // `check` computes them at the cells' scales later.
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
+        consistency(&checked, 1)?;
         Ok(custom)
     }
 

@@ -25,6 +25,14 @@ pub fn teardown(workload: &Custom, scale: u32) -> Result<Vec<Statement>, Workloa
     all_statements(workload, |workload| &workload.teardown, scale)
 }
 
+/// Statements that check the data after a trial: each succeeds if the data are consistent.
+///
+/// # Errors
+/// As [`setup`].
+pub fn consistency(workload: &Custom, scale: u32) -> Result<Vec<Statement>, WorkloadError> {
+    all_statements(workload, |workload| &workload.consistency, scale)
+}
+
 /// Statements of a workload and its background workloads; those of one workload under two names run once.
 fn all_statements(
     workload: &Custom,
@@ -54,7 +62,7 @@ pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
         .flat_map(|(custom, scale)| custom.with_background().map(move |custom| (custom, scale)))
         .collect();
     for (custom, scale) in customs {
-        for texts in [&custom.setup, &custom.teardown] {
+        for texts in [&custom.setup, &custom.teardown, &custom.consistency] {
             compute(texts, &custom.parameters, scale).map_err(|why| {
                 let place = format!("the workload \"{}\" at scale {scale}", custom.name);
                 WorkloadError::Script(format!("error: {place}: {why}"))
@@ -85,7 +93,9 @@ enum StatementError {
     Undefined { place: String, name: String, known: String },
     #[error("{0}: a value is not UTF-8")]
     NotUtf8(String),
-    #[error("{place}: a setup or teardown can contain only SQL and \\set, not {command}")]
+    #[error(
+        "{place}: a setup, teardown or check of consistency can contain only SQL and \\set, not {command}"
+    )]
     NotAllowed { place: String, command: String },
 }
 
@@ -192,9 +202,12 @@ mod tests {
     #[test]
     fn invalid_commands_in_a_setup_are_reported_with_their_place() {
         for (text, expected) in [
-            ("select 1;\n\\sleep 1 s\n", "setup.sql:2: a setup or teardown can contain only SQL and \\set"),
+            (
+                "select 1;\n\\sleep 1 s\n",
+                "setup.sql:2: a setup, teardown or check of consistency can contain only SQL and \\set",
+            ),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
-            ("select 1 \\gset\n", "setup.sql:1: a setup or teardown"),
+            ("select 1 \\gset\n", "setup.sql:1: a setup, teardown"),
             ("\\set x 1 +\n", "setup.sql:1: syntax error"),
             (
                 "select 1;\nselect generate_series(1, :row);\n",

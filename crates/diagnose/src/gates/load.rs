@@ -8,13 +8,14 @@ use model::record::{Finding, Status};
 /// Before all others: the rest is irrelevant then.
 pub(super) const INTERRUPTED_GATES: [Gate; 1] = [(INTERRUPTED, interrupted)];
 
-pub(super) const GATES: [Gate; 6] = [
+pub(super) const GATES: [Gate; 7] = [
     ("load-failed", load_failed),
     ("client-died", clients_died),
     ("nothing-done", nothing_done),
     ("transaction-count", transaction_count),
     ("transactions-failed", transactions_failed),
     ("littles-law", littles_law),
+    ("consistency", consistency),
 ];
 
 fn interrupted(observed: &Observation) -> Option<GateFinding> {
@@ -167,6 +168,13 @@ fn littles_law(observed: &Observation) -> Option<GateFinding> {
     Some(suspect(evidence).with_threshold(format!("{} of them off", at_most(limit))).with_advice(
         "latency does not account for the clients' time: the window may be short compared with the latency, or scripts \
          may sleep",
+    ))
+}
+
+fn consistency(observed: &Observation) -> Option<GateFinding> {
+    let evidence = observed.inconsistency?.to_owned();
+    Some(invalid(evidence).with_advice(
+        "transactions of the load left the data inconsistent, or the workload's check is wrong: run its statements on such data",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! The phase after the load: whether the server survived, its settings, the teardown, the hook and the log.
+//! The phase after the load: whether the server survived, its settings, the consistency of the data, the teardown, the hook and the log.
 
 use std::time::Duration;
 
@@ -6,6 +6,8 @@ use collect::server_log;
 use model::limits::LimitsInForce;
 use model::record::{Event, Log, Setting};
 use model::secret::mask;
+use model::workload::Statement;
+use workload::WorkloadError;
 
 use super::ActiveTrial;
 use crate::hooks::HookEnv;
@@ -23,6 +25,8 @@ pub(super) struct Concluded {
     pub(super) limits: Option<LimitsInForce>,
     /// Settings in force after the load; empty if not known.
     pub(super) settings: Vec<Setting>,
+    /// Why the data are inconsistent; none if they are not, or were not checked.
+    pub(super) inconsistency: Option<String>,
     pub(super) server_log: Option<Log>,
     /// The line of the server's log that shows an exhausted host.
     pub(super) exhaustion: Option<String>,
@@ -47,6 +51,7 @@ pub(super) fn conclude(
     let mut concluded = Concluded { server_exit, limits, ..Concluded::default() };
     if concluded.server_exit.is_none() && load.started.is_some() {
         concluded.settings = server.settings().unwrap_or_default();
+        concluded.inconsistency = inconsistency(trial, server);
         concluded.notes.extend(tear_down(trial, server));
     }
     if let (None, Some(hook)) = (&concluded.server_exit, &context.plan.hooks.after_trial)
@@ -87,11 +92,23 @@ fn exit_status(server: &mut dyn ServerUnderTest, in_doubt: bool) -> Option<Strin
     server.exit_status(Duration::ZERO)
 }
 
+/// Checks the data of the trial's workload; returns why they are inconsistent, if they are.
+fn inconsistency(trial: &ActiveTrial, server: &dyn ServerUnderTest) -> Option<String> {
+    let custom = trial.workload_with(|workload| &workload.consistency)?;
+    run(server, workload::consistency(custom, trial.cell.scale))
+}
+
 /// Runs the teardown of the trial's workload; returns a note if it fails.
 fn tear_down(trial: &ActiveTrial, server: &dyn ServerUnderTest) -> Option<String> {
-    let failed = |error: &dyn std::error::Error| format!("the teardown failed: {error}");
-    match workload::teardown(trial.teardown()?, trial.cell.scale) {
-        Ok(statements) => server.run_all(&statements).err().map(|error| failed(&error)),
-        Err(error) => Some(failed(&error)),
+    let custom = trial.workload_with(|workload| &workload.teardown)?;
+    let why = run(server, workload::teardown(custom, trial.cell.scale))?;
+    Some(format!("the teardown failed: {why}"))
+}
+
+/// Runs statements up to the first that fails; returns why it did.
+fn run(server: &dyn ServerUnderTest, statements: Result<Vec<Statement>, WorkloadError>) -> Option<String> {
+    match statements {
+        Ok(statements) => server.run_all(&statements).err().map(|error| error.to_string()),
+        Err(error) => Some(error.to_string()),
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct Ending<'a> {
     pub(super) server_exit: Option<&'a str>,
     /// Settings after the load; empty if not known.
     pub(super) settings: &'a [Setting],
+    /// Why the data are inconsistent after all loads; none if they are not, or were not checked.
+    pub(super) inconsistency: Option<&'a str>,
     /// Events during the trial.
     pub(super) events: &'a [Event],
     /// Whether all of the server's log was understood.
@@ -71,6 +73,7 @@ pub(super) fn judge_load(trial: &ActiveTrial, measured: &mut Measured, ending: &
         load_failure: load.failure.as_deref(),
         server_exit: ending.server_exit,
         interrupted: load.interrupted,
+        inconsistency: ending.inconsistency,
         deaths: &load.deaths,
         accounting: *accounting,
         autovacuum: before.setting("autovacuum").map(|value| value == "on"),

@@ -46,6 +46,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         paired: None,
         server_exit: None,
         settings: &[],
+        inconsistency: None,
         events: &events,
         log_was_read: concluded.log_was_read,
     };
@@ -57,6 +58,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
         paired: paired.as_ref(),
         server_exit: concluded.server_exit.as_deref(),
         settings: &concluded.settings,
+        inconsistency: concluded.inconsistency.as_deref(),
         ..ending
     };
     let all = cell.phases();

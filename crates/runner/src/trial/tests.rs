@@ -21,7 +21,7 @@ use scenario::{
 };
 
 /// The steps of a complete trial.
-const STEPS: [&str; 26] = [
+const STEPS: [&str; 27] = [
     "start server",
     "ready",
     "before hook",
@@ -44,6 +44,7 @@ const STEPS: [&str; 26] = [
     "read limits",
     "check server",
     "read settings",
+    "check consistency",
     "teardown",
     "after hook",
     "read log",
@@ -105,7 +106,7 @@ fn replies_to_phases(phases: usize) -> Vec<DriverReply> {
 #[test]
 fn the_loads_of_phases_run_one_after_the_other_on_the_prepared_server() {
     let ending = Scenario::reading().with_workload(with_phases).driver(replies_to_phases(3)).run();
-    let asked_for = ["before hook", "vacuum", "teardown", "after hook"];
+    let asked_for = ["before hook", "vacuum", "check consistency", "teardown", "after hook"];
     let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
     let from = steps.iter().position(|step| *step == "read version").unwrap();
     let to = steps.iter().rposition(|step| *step == "count commits").unwrap() + 1;
@@ -150,7 +151,7 @@ fn a_phase_that_fails_leaves_out_those_after_it() {
 #[test]
 fn a_reading_trial_leaves_out_what_its_campaign_does_not_ask_for() {
     let ending = Scenario::reading().run();
-    let asked_for = ["before hook", "vacuum", "teardown", "after hook"];
+    let asked_for = ["before hook", "vacuum", "check consistency", "teardown", "after hook"];
     let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
     assert_eq!(ending.steps, steps.join(", "));
     assert_eq!(ending.findings(), [""; 0]);
@@ -325,6 +326,7 @@ fn a_driver_that_dies_is_a_failed_load_with_its_stderr() {
             "read version",
             "check server",
             "read settings",
+            "check consistency",
             "teardown",
             "after hook",
             "read log",
@@ -502,6 +504,18 @@ fn a_teardown_that_fails_is_a_note() {
         ["the teardown failed: could not teardown on the server mock: no answer; see its log"]
     );
     assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn inconsistent_data_make_the_trial_invalid() {
+    let ending = Scenario::complete().fail("check consistency").run();
+    assert_eq!(ending.steps, join(&[&STEPS]), "the teardown runs all the same");
+    assert_eq!(
+        ending.findings(),
+        ["consistency: could not check consistency on the server mock: no answer; see its log"]
+    );
+    assert_eq!(ending.record().trial.validity.status, Status::Invalid);
+    assert_eq!(ending.notes(), [""; 0]);
 }
 
 #[test]

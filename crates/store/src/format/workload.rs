@@ -22,6 +22,9 @@ pub struct WorkloadContent {
     pub setup: Vec<ScriptText>,
     /// Scripts run after the trial.
     pub teardown: Vec<ScriptText>,
+    /// Scripts that checked the data after the trial.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub consistency: Vec<ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
     /// The database of the user's own that it ran on; null for generated tables.
@@ -157,6 +160,7 @@ impl From<&workload::Custom> for WorkloadContent {
             parameters: custom.parameters.clone(),
             setup: texts(&custom.setup),
             teardown: texts(&custom.teardown),
+            consistency: texts(&custom.consistency),
             pgbench_tables: custom.pgbench_tables,
             dataset: custom.dataset.clone().map(OwnDatabase::from),
             writes: custom.writes,
@@ -243,6 +247,7 @@ impl WorkloadContent {
             parameters: self.parameters,
             setup: texts(self.setup),
             teardown: texts(self.teardown),
+            consistency: texts(self.consistency),
             pgbench_tables: self.pgbench_tables,
             dataset: self.dataset.map(dataset::OwnDatabase::from),
             writes: self.writes,

@@ -66,12 +66,14 @@ impl Scenario {
         }
     }
 
-    /// A trial that has every step but the raw read: with hooks, VACUUM and a workload with a teardown.
+    /// A trial that has every step but the raw read: with hooks, VACUUM and a workload with a teardown and checks of its data.
     pub(super) fn complete() -> Self {
         let more = "vacuum = 'vacuum'\n[hooks]\nbefore_trial = 'before'\nafter_trial = 'after'\n";
         Self::new(&format!("{CAMPAIGN}{more}")).with_workload(|workload| {
             let text = "DROP TABLE IF EXISTS own;".to_owned();
             workload.teardown = vec![ScriptText { name: "teardown.sql".to_owned(), text }];
+            let text = "SELECT 1 / (count(*) - 1) FROM own;".to_owned();
+            workload.consistency = vec![ScriptText { name: "consistency.sql".to_owned(), text }];
         })
     }
 
