@@ -7,6 +7,9 @@ pub(crate) mod memory;
 mod pairs;
 mod run;
 mod server;
+mod versions;
+
+pub(crate) use versions::Supported;
 
 use crate::definitions::{Dataset, Definitions};
 use crate::factor::{self, Axis, duration};

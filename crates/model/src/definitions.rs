@@ -134,6 +134,8 @@ pub struct Workload {
     pub tables: Option<Spanned<String>>,
     /// Name of a `[datasets.…]` table: the database that it runs on instead of pgbench's tables.
     pub dataset: Option<Spanned<String>>,
+    /// Oldest major version of PostgreSQL that has what its SQL uses (default: any): it is left out on older servers.
+    pub minimum_version: Option<Spanned<String>>,
     /// Whether it changes the data set (default true).
     pub writes: Option<Spanned<bool>>,
     /// Whether each transaction opens a connection (default false).

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::cell::Cell;
-use crate::check::CheckedCampaign;
+use crate::check::{CheckedCampaign, Supported};
 use crate::dataset::{DatasetSource, DatasetSpec};
 use crate::factor::Factor;
 use crate::fleet::Fleet;
@@ -58,6 +58,8 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The trials planned from the start, in execution order.
     pub trials: Vec<PlannedTrial>,
+    /// Why combinations of levels are left out of [`Plan::cells`]: a sentence for each workload that some servers are too old for.
+    pub left_out: Vec<String>,
 }
 
 /// One trial to be run.
@@ -96,6 +98,7 @@ impl Plan {
         let checked = CheckedCampaign::new(campaign, workloads, basis.processors)?;
         let cells = matrix::cells(campaign, &checked.definitions, checked.defaults)?;
         let run = checked.run_settings(&cells, basis)?;
+        let Supported { cells, left_out } = checked.supported(cells, &run, comparisons)?;
         let servers = checked.servers(&cells)?;
         checked.check_server_support(&cells, &servers)?;
         checked.check_datasets(&cells, &servers)?;
@@ -123,6 +126,7 @@ impl Plan {
             trials,
             run,
             cells,
+            left_out,
         })
     }
 
@@ -219,13 +223,14 @@ impl Plan {
             || self.hooks.after_trial.is_some()
     }
 
-    /// Distinct warnings about cells that can run but may fail, as their memory limits are tight, or may get no verdict, as
-    /// their repeats are few.
+    /// Distinct warnings about cells that are left out, that can run but may fail, as their memory limits are tight, or may get no
+    /// verdict, as their repeats are few.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> =
             self.cells.iter().filter_map(check::memory::small_memory_warning).collect();
         warnings.sort();
         warnings.dedup();
+        warnings.splice(0..0, self.left_out.iter().cloned());
         if self.run.compare.is_some() && self.run.repeats.max < EXACT_REPEATS {
             warnings.push(format!(
                 "with {} a side, cells whose runs spread by more than 5% get a verdict only if they changed by several times \
@@ -292,6 +297,7 @@ const ICOUNT_SLOWDOWN: u64 = 10;
 /// Time to end a recording and fold its samples after a load, as measured on small machines.
 const PROFILE_OVERHEAD_US: u64 = 3_000_000;
 
+/// See [`Plan::comparisons`].
 fn comparisons(cells: &[Cell], compare: Option<Factor>) -> Vec<(usize, usize)> {
     let (Some(compare), Some(first)) = (compare, cells.first()) else { return Vec::new() };
     let baseline = compare.level(first);

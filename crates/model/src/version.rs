@@ -4,6 +4,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::{self, Deserialize, Deserializer};
+use serde::{Serialize, Serializer};
+
 /// A text that does not have the form of a PostgreSQL version.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
@@ -200,6 +203,29 @@ impl fmt::Display for Major {
         } else {
             write!(f, "{}", self.first)
         }
+    }
+}
+
+impl FromStr for Major {
+    type Err = ParseVersionError;
+
+    fn from_str(text: &str) -> Result<Self, ParseVersionError> {
+        match text.parse()? {
+            VersionRequest::Newest(major) => Ok(major),
+            VersionRequest::Exactly(_) => Err(ParseVersionError(text.to_owned())),
+        }
+    }
+}
+
+impl Serialize for Major {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Major {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }
 

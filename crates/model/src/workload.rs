@@ -12,6 +12,7 @@ use crate::dataset::OwnDatabase;
 use crate::merit::NamedFigure;
 use crate::secret::{MASK, MaskSecrets, lines_with_secrets, mask_sql, mask_variable};
 use crate::units::{Rate, Span};
+use crate::version::Major;
 
 /// A built-in script of pgbench, by pgbench's name, or custom scripts.
 ///
@@ -57,6 +58,10 @@ pub struct Custom {
     /// The database that it runs on; none for one that pgdyno fills.
     #[serde(default)]
     pub dataset: Option<OwnDatabase>,
+    /// The oldest major that has what its SQL uses; none for any.
+    #[serde(default)]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
+    pub minimum_version: Option<Major>,
     /// Whether it changes the data set.
     pub writes: bool,
     /// Whether each transaction opens a connection.
@@ -216,6 +221,7 @@ impl Custom {
             consistency: Vec::new(),
             pgbench_tables: true,
             dataset: None,
+            minimum_version: None,
             writes: true,
             reconnect: false,
             raw_read: None,
@@ -317,6 +323,11 @@ impl Workload {
             Self::Custom(custom) => Some(custom),
             _ => None,
         }
+    }
+
+    /// The oldest major that has what its SQL and that of its background workloads use; none for any.
+    pub fn minimum_version(&self) -> Option<Major> {
+        self.custom()?.with_background().filter_map(|custom| custom.minimum_version).max()
     }
 
     /// The database of the user's own that it runs on.

@@ -69,6 +69,7 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
     if let Some(cache) = &cache {
         reasons.extend(unusable_sources(cache, plan, progress));
         reasons.extend(missing_templates(plan));
+        reasons.extend(too_old(cache, plan, progress)?);
         reasons.extend(unknown_settings(cache, plan, progress)?);
     }
     Ok(reasons)
@@ -145,6 +146,28 @@ fn missing_templates(plan: &Plan) -> Vec<String> {
     }
     reasons.dedup();
     reasons
+}
+
+/// Workloads that need a newer PostgreSQL than programs in place are, a sentence for each.
+fn too_old(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, server::Error> {
+    let mut reasons = Vec::new();
+    for cell in &plan.cells {
+        let Some((minimum, server)) = cell.workload.minimum_version().zip(plan.server(cell)) else {
+            continue;
+        };
+        let Some(installation) = existing(cache, server, progress)? else { continue };
+        if installation.version().major() < minimum {
+            reasons.push(format!(
+                "the workload \"{}\" needs PostgreSQL {minimum} or newer, and the server \"{}\" is {}: leave this \
+                 combination out, by `exclude`",
+                cell.workload.name(),
+                server.name,
+                installation.version()
+            ));
+        }
+    }
+    reasons.dedup();
+    Ok(reasons)
 }
 
 /// Settings that servers in the cache or in place do not have, a sentence for each server and its settings.

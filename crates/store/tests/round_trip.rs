@@ -476,6 +476,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         setup: vec![text("setup.sql")],
         teardown: vec![text("check.sql")],
         consistency: vec![text("sums.sql")],
+        minimum_version: Some(model::version::Major::new(15)),
         pgbench_tables: false,
         dataset: Some(model::dataset::OwnDatabase {
             name: "shop".to_owned(),

@@ -11,6 +11,7 @@ use model::merit::NamedFigure;
 use model::spec::Spanned;
 use model::spec::{Background, Campaign, Files, SpecError, Tables, Workload as Table};
 use model::units::{Rate, Span};
+use model::version::Major;
 use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
 use script::{Names, Script};
 
@@ -254,6 +255,7 @@ impl TableReader<'_> {
             ("consistency", table.consistency.as_ref().map(Spanned::span)),
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("dataset", table.dataset.as_ref().map(Spanned::span)),
+            ("minimum_version", table.minimum_version.as_ref().map(Spanned::span)),
             ("writes", table.writes.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
@@ -328,6 +330,7 @@ impl TableReader<'_> {
             consistency: self.texts(table.consistency.as_ref())?,
             pgbench_tables,
             dataset,
+            minimum_version: table.minimum_version.as_ref().map(|given| self.major(given)).transpose()?,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),
             reconnect: table.reconnect.as_ref().is_some_and(|reconnect| *reconnect.get_ref()),
             raw_read: table.raw_read.as_ref().map(|relation| relation.get_ref().clone()),
@@ -378,6 +381,15 @@ impl TableReader<'_> {
     /// The reader of the campaign's table, if that overrides parts of this one; else this one.
     fn of_campaign(&self) -> &Self {
         self.overridden_by.map_or(self, |(reader, _)| reader)
+    }
+
+    /// A major version.
+    fn major(&self, given: &Spanned<String>) -> Result<Major, WorkloadError> {
+        let major = given.get_ref().parse();
+        major.map_err(|_| {
+            let message = format!("\"{}\" is not a major version of PostgreSQL", given.get_ref());
+            self.wrong(given.span(), message, "expected a major such as \"15\" or \"9.6\"")
+        })
     }
 
     /// A number of at least 1.

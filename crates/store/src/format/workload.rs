@@ -30,6 +30,9 @@ pub struct WorkloadContent {
     /// The database of the user's own that it ran on; null for generated tables.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dataset: Option<OwnDatabase>,
+    /// The oldest major version that has what its SQL uses; null for any.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub minimum_version: Option<String>,
     /// Whether the workload changes the data set.
     pub writes: bool,
     /// Whether each transaction opened its own connection.
@@ -163,6 +166,7 @@ impl From<&workload::Custom> for WorkloadContent {
             consistency: texts(&custom.consistency),
             pgbench_tables: custom.pgbench_tables,
             dataset: custom.dataset.clone().map(OwnDatabase::from),
+            minimum_version: custom.minimum_version.map(|major| major.to_string()),
             writes: custom.writes,
             reconnect: custom.reconnect,
             raw_read: custom.raw_read.clone(),
@@ -250,6 +254,8 @@ impl WorkloadContent {
             consistency: texts(self.consistency),
             pgbench_tables: self.pgbench_tables,
             dataset: self.dataset.map(dataset::OwnDatabase::from),
+            // One that is not understood is that of a later release.
+            minimum_version: self.minimum_version.and_then(|major| major.parse().ok()),
             writes: self.writes,
             reconnect: self.reconnect,
             raw_read: self.raw_read,
