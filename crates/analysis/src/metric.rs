@@ -7,6 +7,7 @@ mod script;
 use std::fmt;
 use std::str::FromStr;
 
+use model::merit::NEW_ORDER_SCRIPT;
 use model::message::Phase;
 use model::metrics::{Better, Kind, Series, find};
 use model::record::{Latency, Trial, TrialRecord};
@@ -60,6 +61,8 @@ pub enum Metric {
     WorstSecond,
     /// Longest time in the window without the end of a successful transaction, in microseconds.
     LongestStall,
+    /// Transactions of the script `new-order.sql` per minute.
+    NewOrders,
     /// Block accesses and writes.
     Blocks(BlockFigure),
     /// A collected metric: the growth of a counter in the window, per second, or the mean of a gauge in it.
@@ -89,7 +92,7 @@ pub enum LatencyFigure {
 #[error(
     "there is no metric \"{0}\"; there are tps, latency.mean, latency.p50, latency.p95, latency.p99, \
      rows, worst_second, longest_stall, instructions, cpu_per_transaction, server_instructions, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
-     blocks.writes, blocks.visited, each of the first five of a background workload, such as \
+     blocks.writes, blocks.visited, new_orders, each of the first five of a background workload, such as \
      beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, each of all these of a phase, such as \
      phase.tps{{load}} or phase.beside.tps{{measure/queue}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
@@ -97,7 +100,7 @@ pub enum LatencyFigure {
 pub struct MetricError(String);
 
 /// Metrics other than those collected under their own name.
-const NAMED: [(&str, Metric); 17] = [
+const NAMED: [(&str, Metric); 18] = [
     ("tps", Metric::Tps),
     ("latency.mean", Metric::Latency(LatencyFigure::Mean)),
     ("latency.p50", Metric::Latency(LatencyFigure::P50)),
@@ -115,7 +118,11 @@ const NAMED: [(&str, Metric); 17] = [
     ("blocks.hit_ratio", Metric::Blocks(BlockFigure::HitRatio)),
     ("blocks.writes", Metric::Blocks(BlockFigure::Writes)),
     ("blocks.visited", Metric::Blocks(BlockFigure::Visited)),
+    ("new_orders", Metric::NewOrders),
 ];
+
+/// Seconds of a minute.
+const SECONDS_PER_MINUTE: f64 = 60.0;
 
 /// Prefix of the metrics of background workloads.
 const BACKGROUND_PREFIX: &str = "beside.";
@@ -214,9 +221,10 @@ impl Metric {
         match self {
             Self::Phase { metric, .. } => metric.better(),
             Self::Rows | Self::WorstSecond => Better::Higher,
-            Self::Tps | Self::Background { latency: None, .. } | Self::Script { latency: None, .. } => {
-                Better::Higher
-            }
+            Self::Tps
+            | Self::NewOrders
+            | Self::Background { latency: None, .. }
+            | Self::Script { latency: None, .. } => Better::Higher,
             Self::Blocks(BlockFigure::LogicalReads | BlockFigure::Visited | BlockFigure::HitRatio) => {
                 Better::Higher
             }
@@ -272,6 +280,7 @@ impl Metric {
             Self::Rows => "rows per second".to_owned(),
             Self::WorstSecond => "transactions in the worst second".to_owned(),
             Self::LongestStall => "longest stall".to_owned(),
+            Self::NewOrders => "new orders per minute".to_owned(),
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { name, .. } => {
                 let meaning = find(name).map(|metric| format!(" ({})", metric.meaning)).unwrap_or_default();
@@ -364,6 +373,10 @@ impl Metric {
                 window.per_transaction(bytes)
             }
             Self::Script { script, latency } => script::value(record, script, *latency, &window),
+            Self::NewOrders => {
+                let per_second = script::value(record, NEW_ORDER_SCRIPT, None, &window)?;
+                Some(per_second * SECONDS_PER_MINUTE)
+            }
             Self::Blocks(figure) => figure.value(record, window.from_us, window.to_us),
             Self::Collected { name, of } => match of {
                 Some(of) => rate_or_mean(record.metrics.get(name, Some(of))?, &window),

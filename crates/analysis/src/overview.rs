@@ -332,9 +332,11 @@ struct CellFigures<'a> {
 impl CellFigures<'_> {
     /// The figure of a trial and the one next to it, as shown.
     fn of(&self, trial: &Trial) -> [Option<f64>; 2] {
-        let blocks = self.contexts.get(&trial.id).and_then(|known| known.blocks);
         let factor = presentation(self.merit).factor;
-        figures(self.merit, trial, blocks).map(|figure| Some(figure? * factor))
+        let context = self.contexts.get(&trial.id);
+        let blocks = context.and_then(|known| known.blocks);
+        let scripts = context.map_or(&[][..], |known| &known.scripts);
+        figures(self.merit, trial, blocks, scripts).map(|figure| Some(figure? * factor))
     }
 
     fn scripts(&self, trial: &Trial) -> Vec<view::Script> {

@@ -7,6 +7,8 @@ use stats::Spread;
 pub const fn spread(merit: Merit) -> Spread {
     match merit {
         Merit::Latency => Spread::P99,
-        Merit::Throughput | Merit::Length | Merit::Blocks | Merit::Instructions => Spread::MEAN,
+        Merit::Throughput | Merit::Length | Merit::Blocks | Merit::NewOrders | Merit::Instructions => {
+            Spread::MEAN
+        }
     }
 }

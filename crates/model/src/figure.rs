@@ -26,10 +26,10 @@ impl Merit {
     }
 
     /// Its value in a trial's summary, latencies in microseconds; none if unknown. Of blocks, which a summary does not
-    /// have, the work units: each visits as many.
+    /// have, the work units: each visits as many. Of new orders, all transactions: they are a share of them.
     pub fn value(self, summary: &Summary) -> Option<f64> {
         match self {
-            Self::Throughput | Self::Blocks => Some(summary.tps),
+            Self::Throughput | Self::Blocks | Self::NewOrders => Some(summary.tps),
             Self::Latency => summary.latency.as_ref()?.p99_us,
             Self::Length => summary.latency.as_ref()?.mean_us,
             Self::Instructions => summary.instructions_per_transaction,

@@ -8,6 +8,9 @@ use strum::{EnumString, IntoStaticStr};
 
 use crate::metrics::Better;
 
+/// The script whose transactions [`Merit::NewOrders`] counts.
+pub const NEW_ORDER_SCRIPT: &str = "new-order.sql";
+
 /// The figure that a cell is judged by: tables and charts show it, verdicts, repeats and noise are about it.
 #[derive(
     Clone,
@@ -35,6 +38,8 @@ pub enum Merit {
     Length,
     /// Blocks that the server visits per second, with those that it reads next to them.
     Blocks,
+    /// Transactions of the script `new-order.sql` per minute.
+    NewOrders,
     /// Instructions per transaction. No workload names it: it is known only where they are counted.
     #[serde(skip_deserializing)]
     Instructions,
@@ -49,7 +54,7 @@ impl Merit {
     /// Direction in which it improves.
     pub const fn better(self) -> Better {
         match self {
-            Self::Throughput | Self::Blocks => Better::Higher,
+            Self::Throughput | Self::Blocks | Self::NewOrders => Better::Higher,
             Self::Latency | Self::Length | Self::Instructions => Better::Lower,
         }
     }

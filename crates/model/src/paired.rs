@@ -175,10 +175,10 @@ pub enum PairedFigure {
 
 impl PairedFigure {
     /// The figure that decides comparisons of cells with this merit. Slices are too short for a 99th percentile: the mean takes its
-    /// place.
+    /// place. Of new orders, it is all transactions: the mix is the same on both sides.
     pub const fn of(merit: Merit) -> Self {
         match merit {
-            Merit::Throughput | Merit::Blocks => Self::Throughput,
+            Merit::Throughput | Merit::Blocks | Merit::NewOrders => Self::Throughput,
             Merit::Latency | Merit::Length => Self::Latency,
             Merit::Instructions => Self::Instructions,
         }

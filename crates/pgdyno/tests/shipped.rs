@@ -12,8 +12,9 @@ fn each_shipped_workload_runs_and_its_commits_are_the_servers() {
     let names: Vec<String> = workload::shipped().map(|name| format!("'{name}'")).collect();
     let bench = Bench::new(&format!(
         "name = 'shipped'\n[factors]\nserver = ['9.6', '18']\nsettings = ['quiet']\nworkload = [{}]\nclients = [4]\n\
-         [run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nseed = 1\n\
-         [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\n",
+         [run]\nduration = '500ms'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\norder = 'sequential'\n\
+         [workloads.order-entry]\nbuiltin = 'order-entry'\nparameters = {{ items = 500, customers = 60 }}\n\
+         [settings.quiet]\nautovacuum = false\nmax_parallel_workers_per_gather = 0\nsynchronous_commit = false\n",
         names.join(", ")
     ));
     let planned = bench.pgdyno(&["plan", "campaign.toml"]);

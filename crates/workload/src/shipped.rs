@@ -13,7 +13,7 @@ macro_rules! shipped {
 }
 
 /// The bundled workloads.
-static SHIPPED: [Files; 9] = [
+static SHIPPED: [Files; 10] = [
     shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
     shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
     shipped!("connect": "workload.toml"),
@@ -24,6 +24,9 @@ static SHIPPED: [Files; 9] = [
         "insert.sql", "setup.sql", "vacuum.sql", "workload.toml"
     ),
     shipped!("large-results": "fetch.sql", "workload.toml"),
+    shipped!("order-entry":
+        "consistency.sql", "delivery.sql", "indexes.sql", "new-order.sql", "order-status.sql", "payment.sql", "rows.sql",
+        "stock-level.sql", "tables.sql", "workload.toml"),
     shipped!("queue": "add.sql", "setup.sql", "take.sql", "workload.toml"),
     shipped!("scans": "scan.sql", "setup.sql", "workload.toml"),
 ];

@@ -1,7 +1,7 @@
 //! Metrics of the figures of merit, and how they are shown.
 
 use model::cell::RecordedCell;
-use model::merit::Merit;
+use model::merit::{Merit, NEW_ORDER_SCRIPT};
 use model::metrics::Better;
 use model::paired::PairedFigure;
 use model::record::{Trial, TrialRecord};
@@ -9,7 +9,7 @@ use model::units::Rate;
 use stats::Spread;
 use strum::VariantArray;
 
-use super::{BlockFigure, LatencyFigure, Metric, Window};
+use super::{BlockFigure, LatencyFigure, Metric, SECONDS_PER_MINUTE, ScriptSummary, Window};
 
 /// How a figure of merit is shown.
 pub(crate) struct Presentation {
@@ -31,6 +31,7 @@ impl Metric {
             Merit::Latency => Self::Latency(LatencyFigure::P99),
             Merit::Length => Self::Latency(LatencyFigure::Mean),
             Merit::Blocks => Self::Blocks(BlockFigure::Visited),
+            Merit::NewOrders => Self::NewOrders,
             Merit::Instructions => Self::Instructions,
         }
     }
@@ -40,7 +41,7 @@ impl Metric {
         match merit {
             Merit::Latency => Some(Self::Latency(LatencyFigure::Mean)),
             Merit::Blocks => Some(Self::Blocks(BlockFigure::PhysicalReads)),
-            Merit::Throughput | Merit::Length | Merit::Instructions => None,
+            Merit::Throughput | Merit::Length | Merit::NewOrders | Merit::Instructions => None,
         }
     }
 
@@ -79,7 +80,9 @@ impl Metric {
     pub fn is_throughput(&self) -> bool {
         match self {
             Self::Phase { metric, .. } => metric.is_throughput(),
-            _ => matches!(self, Self::Tps | Self::Rows | Self::Script { latency: None, .. }),
+            _ => {
+                matches!(self, Self::Tps | Self::Rows | Self::NewOrders | Self::Script { latency: None, .. })
+            }
         }
     }
 
@@ -100,6 +103,7 @@ impl Metric {
             Self::Tps
             | Self::Latency(_)
             | Self::Rows
+            | Self::NewOrders
             | Self::WorstSecond
             | Self::LongestStall
             | Self::Background { .. }
@@ -131,6 +135,7 @@ pub(crate) const fn presentation(merit: Merit) -> Presentation {
         Merit::Latency => ("99th percentile of latency, ms", "ms", 1e-3, Some("mean, ms")),
         Merit::Length => ("mean length of a transaction, s", "s", 1e-6, Some("× 1 client")),
         Merit::Blocks => ("blocks per second", "blocks/s", 1.0, Some("read/s")),
+        Merit::NewOrders => ("new orders per minute", "orders/min", 1.0, None),
         Merit::Instructions => ("instructions per transaction", "instructions", 1.0, None),
     };
     Presentation { label, unit, factor, secondary }
@@ -162,12 +167,22 @@ impl BlockRates {
     }
 }
 
-/// The figure of merit of a trial and the one next to it, in their metrics' units; `blocks` are its rates, if known.
-pub(crate) fn figures(merit: Merit, trial: &Trial, blocks: Option<BlockRates>) -> [Option<f64>; 2] {
+/// The figure of merit of a trial and the one next to it, in their metrics' units, from its head or, where that lacks them, from
+/// its rates of `blocks` and the results of its `scripts`.
+pub(crate) fn figures(
+    merit: Merit,
+    trial: &Trial,
+    blocks: Option<BlockRates>,
+    scripts: &[ScriptSummary],
+) -> [Option<f64>; 2] {
     match merit {
         Merit::Blocks => {
             let blocks = blocks.unwrap_or_default();
             [blocks.visited, blocks.read]
+        }
+        Merit::NewOrders => {
+            let of_script = scripts.iter().find(|summary| summary.script == NEW_ORDER_SCRIPT);
+            [of_script.map(|summary| summary.tps * SECONDS_PER_MINUTE), None]
         }
         _ => [Some(Metric::of(merit)), Metric::secondary(merit)].map(|metric| metric?.head_value(trial)),
     }

@@ -196,7 +196,9 @@ fn ended(trial: &Trial, cell: &str, terminal: bool) -> Option<String> {
     let merit = Merit::of(&trial.cell);
     let figure = trial.summary.as_ref().map(|summary| match (merit, merit.value(summary)) {
         (_, None) => format!("no {}", merit.as_str()),
-        (Merit::Throughput | Merit::Blocks, Some(tps)) => format!("{} tps", figures::tps(tps)),
+        (Merit::Throughput | Merit::Blocks | Merit::NewOrders, Some(tps)) => {
+            format!("{} tps", figures::tps(tps))
+        }
         (Merit::Latency, Some(us)) => format!("p99 {} ms", figures::tps(us / 1e3)),
         (Merit::Length, Some(us)) => format!("{} s each", figures::tps(us / 1e6)),
         (Merit::Instructions, Some(n)) => format!("{} instructions each", figures::tps(n)),

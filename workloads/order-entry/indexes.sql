@@ -1,0 +1,10 @@
+alter table warehouse add primary key (id);
+alter table district add primary key (warehouse, id);
+alter table customer add primary key (warehouse, district, id);
+alter table orders add primary key (warehouse, district, id);
+alter table new_order add primary key (warehouse, district, id);
+alter table order_line add primary key (warehouse, district, order_id, line);
+alter table item add primary key (id);
+alter table stock add primary key (warehouse, item);
+create index customer_last on customer (warehouse, district, last, first);
+create index orders_customer on orders (warehouse, district, customer, id);
