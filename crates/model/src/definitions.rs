@@ -238,6 +238,21 @@ pub struct PhaseBackground {
     pub start: Option<Spanned<Span>>,
 }
 
+/// Workloads that share a data set: a `workloads.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Family {
+    /// As in [`Workload`], for each of them.
+    setup: Option<Spanned<Files>>,
+    /// As in [`Workload`], for each of them.
+    tables: Option<Spanned<String>>,
+    /// As in [`Workload`], for each of them.
+    #[serde(default)]
+    parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
+    /// Their tables by name, without these keys, and without `script`, which is the name with `.sql`.
+    workloads: Tables<Workload>,
+}
+
 /// A workload that runs at the same time as another.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -362,6 +377,37 @@ impl<'de> Deserialize<'de> for Files {
             }
         }
         deserializer.deserialize_any(Either)
+    }
+}
+
+impl Family {
+    /// Reads the text of a `workloads.toml`.
+    ///
+    /// # Errors
+    /// As [`crate::spec::Campaign::parse`].
+    pub fn parse(text: &str) -> Result<Self, SpecError> {
+        parse(text)
+    }
+
+    /// The table of one of the workloads.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn workload(mut self, name: &str) -> Result<Workload, SpecError> {
+        let Some((key, table)) = self.workloads.remove_entry(name) else {
+            return Err(SpecError {
+                message: format!("there is no table [workloads.{name}]"),
+                at: None,
+                help: Some("expected one for each script".to_owned()),
+            });
+        };
+        Ok(Workload {
+            script: Some(Spanned::new(key.span(), format!("{name}.sql"))),
+            setup: self.setup,
+            tables: self.tables,
+            parameters: self.parameters,
+            ..table
+        })
     }
 }
 

@@ -490,7 +490,8 @@ pub struct Accounting {
     /// Commits that the server reported to the driver; none in bundles that predate this count, when each transaction
     /// was one.
     pub driver_commits: Option<u64>,
-    /// Whether transactions may have committed more often than reported: by `CALL` or `DO`, or by parallel workers.
+    /// Whether transactions may have committed more often than reported: by `CALL` or `DO`, by parallel workers, or by sessions
+    /// that `LISTEN`.
     pub has_unreported_commits: bool,
     /// Other commits caused by pgdyno: start-up of connections, preparing statements.
     pub other_commits: Option<u64>,

@@ -24,8 +24,8 @@ use serde::Deserialize;
 use serde::de::{self, Deserializer};
 
 pub use crate::definitions::{
-    Background, Build, Dataset, Definitions, Disk, Files, Phase, PhaseBackground, Pin, Server, Settings,
-    Sysctls, Tables, Workload,
+    Background, Build, Dataset, Definitions, Disk, Family, Files, Phase, PhaseBackground, Pin, Server,
+    Settings, Sysctls, Tables, Workload,
 };
 use crate::factor::{self, Axis, Factor};
 use crate::factors;

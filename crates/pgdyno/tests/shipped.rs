@@ -4,8 +4,11 @@
 #[cfg(test)]
 mod support;
 
-use model::record::Status;
+use model::record::{Status, Trial};
 use support::{Bench, text};
+
+/// Workloads that commit without reporting it: parallel workers, and sessions that read notifications.
+const UNREPORTED: [&str; 2] = ["micro-notify", "micro-parallel-scan"];
 
 #[test]
 fn each_shipped_workload_runs_and_its_commits_are_the_servers() {
@@ -29,12 +32,20 @@ fn each_shipped_workload_runs_and_its_commits_are_the_servers() {
         // On a busy machine, the kernel drops statistics of 9.6 now and then.
         let lost = |finding: &model::record::Finding| finding.evidence.contains("the kernel dropped");
         let surplus = trial.accounting.surplus().filter(|_| !trial.validity.findings.iter().any(lost));
-        assert_eq!(
-            (surplus.unwrap_or_default(), trial.accounting.has_unreported_commits),
-            (0, false),
-            "{context}"
-        );
+        if !UNREPORTED.contains(&trial.cell.workload.known().unwrap().name()) {
+            assert_eq!(
+                (surplus.unwrap_or_default(), trial.accounting.has_unreported_commits),
+                (0, false),
+                "{context}"
+            );
+        }
         assert_eq!(trial.summary.as_ref().unwrap().failed, Some(0), "{context}");
     }
-    assert_eq!(trials.len(), 2 * names.len());
+    let of_9_6 = |name: &&str| {
+        let has_run = |trial: &Trial| trial.cell.to_string().starts_with(&format!("9.6 quiet {name} "));
+        trials.iter().any(has_run)
+    };
+    let left_out: Vec<&str> = workload::shipped().filter(|name| !of_9_6(name)).collect();
+    assert_eq!(left_out, ["micro-merge", "micro-partition"]);
+    assert_eq!(trials.len(), 2 * names.len() - left_out.len());
 }

@@ -6,6 +6,7 @@ pub mod commits;
 pub mod draft;
 mod error;
 pub mod overrides;
+mod patterns;
 pub mod pin;
 mod toml_text;
 mod transport;
@@ -30,7 +31,7 @@ pub use error::CampaignFileError;
 #[derive(Clone, Debug)]
 pub struct CampaignFile {
     path: PathBuf,
-    /// The text, byte for byte, with the CPUs of the pin `separate` and the commits of ranges.
+    /// The text, byte for byte, with the CPUs of the pin `separate`, the commits of ranges and the names of bundled workloads.
     pub text: String,
     campaign: Campaign,
     /// Its plan.
@@ -59,16 +60,14 @@ impl CampaignFile {
         known: &Workloads,
         progress: &dyn Progress,
     ) -> Result<Self, CampaignFileError> {
-        let text = match commits::with_commits(text.clone(), directory(path)) {
-            Ok(text) => pin::with_table(text),
-            Err(error) => {
-                return Err(CampaignFileError::Invalid {
-                    path: path.to_owned(),
-                    text,
-                    error: Box::new(error),
-                });
-            }
+        let invalid = |text: &str, error: SpecError| {
+            let (path, text) = (path.to_owned(), text.to_owned());
+            CampaignFileError::Invalid { path, text, error: Box::new(error) }
         };
+        let text = patterns::with_names(text.clone()).map_err(|error| invalid(&text, error))?;
+        let text =
+            commits::with_commits(text.clone(), directory(path)).map_err(|error| invalid(&text, error))?;
+        let text = pin::with_table(text);
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
             let workloads = workload::workloads(&campaign, directory(path), known, progress)?;
             let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;
@@ -80,9 +79,7 @@ impl CampaignFile {
                 plan.relative_to(directory(path));
                 Self { path: path.to_owned(), text, campaign, plan }.derive_transport()
             }
-            Err(WorkloadError::Campaign(error)) => {
-                Err(CampaignFileError::Invalid { path: path.to_owned(), text, error: Box::new(error) })
-            }
+            Err(WorkloadError::Campaign(error)) => Err(invalid(&text, error)),
             Err(WorkloadError::Directory { path, text, error }) => {
                 Err(CampaignFileError::Invalid { path, text, error: Box::new(error) })
             }

@@ -3,21 +3,47 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// Names and texts of the files of a bundled directory.
+pub(crate) type Files = &'static [(&'static str, &'static str)];
+
 /// A directory with a workload's files.
 #[derive(Clone, Debug)]
 pub(crate) enum Location {
     /// On disk.
     Directory(PathBuf),
-    /// Bundled with pgdyno: names and texts.
-    Shipped(&'static str, &'static [(&'static str, &'static str)]),
+    /// Bundled with pgdyno.
+    Shipped {
+        /// Its name below `workloads/`.
+        directory: &'static str,
+        /// Names and texts of its files.
+        files: Files,
+        /// The workload in a directory with many; none in one with a single workload.
+        member: Option<&'static str>,
+    },
 }
 
 impl Location {
+    /// The file that defines the workload.
+    pub(crate) const fn table_file(&self) -> &'static str {
+        match self {
+            Self::Shipped { member: Some(_), .. } => "workloads.toml",
+            _ => "workload.toml",
+        }
+    }
+
+    /// The workload in a directory with many.
+    pub(crate) const fn member(&self) -> Option<&'static str> {
+        match self {
+            Self::Shipped { member, .. } => *member,
+            Self::Directory(_) => None,
+        }
+    }
+
     /// Path of a file in messages.
     pub(crate) fn path(&self, file: &str) -> PathBuf {
         match self {
             Self::Directory(directory) => directory.join(file),
-            Self::Shipped(name, _) => Path::new("workloads").join(name).join(file),
+            Self::Shipped { directory, .. } => Path::new("workloads").join(directory).join(file),
         }
     }
 
@@ -31,7 +57,7 @@ impl Location {
             Self::Directory(directory) => std::fs::read(directory.join(file))
                 .map_err(|error| failed(FileProblem::Io(error)))
                 .and_then(|bytes| String::from_utf8(bytes).map_err(|_| failed(FileProblem::NotUtf8))),
-            Self::Shipped(_, files) => files
+            Self::Shipped { files, .. } => files
                 .iter()
                 .find(|(name, _)| *name == file)
                 .map(|(_, text)| (*text).to_owned())

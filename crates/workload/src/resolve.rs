@@ -1,6 +1,6 @@
 //! Workloads that a campaign can name, with their texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use host::{NoProgress, Progress};
 use model::dataset::OwnDatabase;
 use model::merit::NamedFigure;
 use model::spec::Spanned;
-use model::spec::{Background, Campaign, Files, SpecError, Tables, Workload as Table};
+use model::spec::{Background, Campaign, Family, Files, SpecError, Tables, Workload as Table};
 use model::units::{Rate, Span};
 use model::version::Major;
 use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
@@ -22,8 +22,6 @@ use crate::{consistency, parameters, setup, shipped, teardown};
 
 mod phases;
 
-/// File that defines the workload of a directory.
-const TABLE_FILE: &str = "workload.toml";
 /// Keys that a table may have for any workload.
 const COMMON_KEYS: [&str; 9] =
     ["duration", "warmup", "description", "stagger", "iterations", "spans", "figure", "background", "judged"];
@@ -67,7 +65,9 @@ pub fn workloads(
     let background = background
         .flat_map(|background| background.get_ref())
         .map(|background| &background.get_ref().workload);
-    for level in campaign.workload_levels().chain(background) {
+    let levels: Vec<&Spanned<String>> = campaign.workload_levels().chain(background).collect();
+    let named: BTreeSet<&str> = levels.iter().map(|level| level.get_ref().as_str()).collect();
+    for level in levels {
         let name = level.get_ref();
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reader = TableReader {
@@ -83,11 +83,14 @@ pub fn workloads(
         }
     }
     for name in shipped() {
-        if found.get(name).is_none()
-            && let Some(custom) = read_shipped(name, None)?
-        {
-            found.insert(name, Workload::Custom(Arc::new(custom)));
+        if found.get(name).is_some() {
+            continue;
         }
+        // Reading all of a family takes long; of those that nothing refers to, the name is enough.
+        let is_wanted = !shipped::is_of_family(name) || named.contains(name);
+        let custom = if is_wanted { read_shipped(name, None)? } else { None };
+        let workload = custom.map(|custom| Workload::Custom(Arc::new(custom)));
+        found.insert(name, workload.unwrap_or_else(|| Workload::Named(name.to_owned())));
     }
     let without_background = found.clone();
     for (name, table) in &campaign.workloads {
@@ -182,7 +185,7 @@ impl TableReader<'_> {
             self.check_keys(table, "a workload that is defined elsewhere", &OVERRIDE_KEYS)?;
             let location = match self.location {
                 Location::Directory(base) => Location::Directory(base.join(directory.get_ref())),
-                Location::Shipped(..) => self.location.clone(),
+                Location::Shipped { .. } => self.location.clone(),
             };
             let overridden_by = Some((self, table));
             let reader = TableReader {
@@ -200,7 +203,7 @@ impl TableReader<'_> {
 
     /// Reads the workload of the directory `location`, which is named at `at`.
     fn read_directory(&self, at: Range<usize>) -> Result<Custom, WorkloadError> {
-        let text = self.location.read(TABLE_FILE).map_err(|why| {
+        let text = self.location.read(self.location.table_file()).map_err(|why| {
             let named_by = self.overridden_by.map_or(self, |(reader, _)| reader);
             named_by.wrong(
                 at,
@@ -216,7 +219,11 @@ impl TableReader<'_> {
             file: Some(&text),
             overridden_by: self.overridden_by,
         };
-        let table = Table::parse(&text).map_err(|error| reader.error(error))?;
+        let table = match self.location.member() {
+            None => Table::parse(&text),
+            Some(member) => Family::parse(&text).and_then(|family| family.workload(member)),
+        };
+        let table = table.map_err(|error| reader.error(error))?;
         let bases = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
         let background = table.background.as_ref().map(Spanned::span);
@@ -550,7 +557,7 @@ impl TableReader<'_> {
         match self.file {
             None => WorkloadError::Campaign(error),
             Some(text) => {
-                let path = self.location.path(TABLE_FILE);
+                let path = self.location.path(self.location.table_file());
                 WorkloadError::Directory { path, text: text.to_owned(), error }
             }
         }

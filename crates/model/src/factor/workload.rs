@@ -16,7 +16,7 @@ impl Axis for Workload {
     type Stored = String;
 
     const KEY: &'static str = "workload";
-    const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled; files that end in `.sql`";
+    const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled, also by the beginning of their names (`\"micro-*\"`); files that end in `.sql`";
     const EXAMPLE: &'static str = "insert.sql";
     const PLACE: Place = Place::Title;
     const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
@@ -88,11 +88,40 @@ fn known_workload(
     found.ok_or_else(|| {
         let builtin = workload::Workload::BUILTIN;
         let known = builtin.iter().map(workload::Workload::name).chain(definitions.known_workloads.names());
-        let known: Vec<String> = known.map(|name| format!("\"{name}\"")).collect();
         SpecError::at(
             given,
             format!("there is no workload \"{name}\""),
-            format!("expected {}", known.join(", ")),
+            format!("expected {}", in_families(known).join(", ")),
         )
     })
+}
+
+/// Names in quotes; where many begin alike, that beginning instead: `"micro-*"`.
+fn in_families<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    const MANY: usize = 10;
+    let names: Vec<&str> = names.collect();
+    let beginning = |name: &str| name.split_once('-').map(|(beginning, _)| format!("{beginning}-"));
+    let shown = |name: &&str| {
+        let family = beginning(name);
+        let is_alike = |other: &&&str| family.as_ref().is_some_and(|family| other.starts_with(family));
+        match names.iter().filter(is_alike).count() > MANY {
+            true => format!("\"{}*\"", family.unwrap_or_default()),
+            false => format!("\"{name}\""),
+        }
+    };
+    let mut shown: Vec<String> = names.iter().map(shown).collect();
+    shown.dedup();
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_names_that_begin_alike_are_one() {
+        let many: Vec<String> = (0..11).map(|n| format!("micro-{n}")).collect();
+        let names = ["hot-row"].into_iter().chain(many.iter().map(String::as_str)).chain(["queue"]);
+        assert_eq!(in_families(names), ["\"hot-row\"", "\"micro-*\"", "\"queue\""]);
+    }
 }

@@ -10,6 +10,7 @@ use model::factor::Factor;
 use model::metrics::{Better, GROUPS, Group, Metric};
 use report::export_tables::{Kind, Table};
 use report::monitoring::all_live;
+use runner::campaign_file::CampaignFile;
 use serde_json::Value;
 
 use super::golden::{self, RUN, SIDES};
@@ -310,4 +311,22 @@ fn metrics_table(group: &Group) -> String {
         }
     }
     table + "\n"
+}
+
+#[test]
+fn the_workloads_of_single_statements_are_documented() {
+    let campaign =
+        "name = 'x'\n[factors]\nserver = ['18']\nworkload = ['micro-*']\nclients = [1]\n".to_owned();
+    let file = CampaignFile::parse(Path::new("x.toml"), campaign, None).unwrap();
+    let mut table = "| workload | its statement | from | writes |\n|---|---|---|---|\n".to_owned();
+    let workloads = file.plan.custom_workloads();
+    assert!(workloads.len() > 40, "{}", workloads.len());
+    for custom in workloads {
+        let from = custom.minimum_version.map(|major| major.to_string()).unwrap_or_default();
+        let writes = if custom.writes { "yes" } else { "no" };
+        let (name, description) = (&custom.name, custom.description.as_deref().unwrap());
+        writeln!(table, "| `{name}` | {description} | {from} | {writes} |").unwrap();
+    }
+    let table = table.replace("|  |", "| |");
+    is_up_to_date("docs/workloads.md", |text| with_section(text, "single statements", &table));
 }

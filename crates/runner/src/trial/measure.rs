@@ -13,6 +13,7 @@ use model::record::{Accounting, ClockReading, Setting};
 use model::units::Span;
 use model::version::Major;
 use model::waits::Waits;
+use model::workload::Custom;
 
 use super::ActiveTrial;
 use crate::error::RunError;
@@ -242,15 +243,43 @@ fn account(
     let after = outcome.and_then(|_| server.commits(expected()).ok());
     let server_commits = before.commits.zip(after).and_then(|(before, after)| after.checked_sub(before));
     // Parallel workers have transactions of their own. No statement of pgbench's scripts uses them.
-    let workers = cell.workload.custom().is_some()
-        && before.setting("max_parallel_workers_per_gather") != Some("0")
-        && workers_launched(&collected.metrics) != Some(0.0);
+    let may_launch = |custom: &Custom| {
+        let mut scripts = custom.with_background().flat_map(|custom| &custom.scripts);
+        before.setting(PARALLEL_WORKERS) != Some("0") || scripts.any(|script| allows_workers(&script.text))
+    };
+    let workers =
+        cell.workload.custom().is_some_and(may_launch) && workers_launched(&collected.metrics) != Some(0.0);
     let has_unreported_commits = workers || outcome.is_some_and(|outcome| outcome.has_unreported_commits);
     Accounting { driver_transactions, driver_commits, has_unreported_commits, other_commits, server_commits }
+}
+
+/// The setting that allows parallel workers, also within a session.
+const PARALLEL_WORKERS: &str = "max_parallel_workers_per_gather";
+
+/// Whether a script sets it to another number than 0.
+fn allows_workers(script: &str) -> bool {
+    let mut digits =
+        script.split(PARALLEL_WORKERS).skip(1).map(|rest| rest.chars().find(char::is_ascii_digit));
+    digits.any(|digit| digit != Some('0'))
 }
 
 /// Parallel workers launched between the first and the last reading; none before PostgreSQL 18, which does not report them.
 fn workers_launched(metrics: &Metrics) -> Option<f64> {
     let points = &metrics.get("pg.database.parallel_workers_launched", None)?.points;
     Some(points.last()?.value? - points.first()?.value?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_allows_workers_unless_it_sets_their_number_to_none() {
+        assert!(allows_workers("set max_parallel_workers_per_gather = 2;\nselect 1;"));
+        assert!(allows_workers(
+            "set max_parallel_workers_per_gather to 0; set max_parallel_workers_per_gather to 4"
+        ));
+        assert!(!allows_workers("set max_parallel_workers_per_gather = 0;\nselect 2;"));
+        assert!(!allows_workers("select 2;"));
+    }
 }

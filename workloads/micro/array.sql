@@ -1,0 +1,2 @@
+\set tag random(0, 999)
+select count(*) from document where tags @> array[:tag]::int[];

@@ -1,0 +1,3 @@
+begin;
+copy landing from 'micro-copy';
+rollback;

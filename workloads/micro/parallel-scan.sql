@@ -1,0 +1,7 @@
+\if :step = 0
+set max_parallel_workers_per_gather = 2;
+set parallel_setup_cost = 0;
+set parallel_tuple_cost = 0;
+\set step 1
+\endif
+select count(*) from item where price = -1;

@@ -1,0 +1,2 @@
+\set id random(1, :rows)
+select look_up(:id);

@@ -1,0 +1,2 @@
+\set code random(1, :rows)
+select price from item where code = :code;

@@ -1,0 +1,11 @@
+\set k0 random(1, :rows)
+\set k1 random(1, :rows)
+\set k2 random(1, :rows)
+\set k3 random(1, :rows)
+\set k4 random(1, :rows)
+\set k5 random(1, :rows)
+\set k6 random(1, :rows)
+\set k7 random(1, :rows)
+\set k8 random(1, :rows)
+\set k9 random(1, :rows)
+select id, price from item where id in (:k0, :k1, :k2, :k3, :k4, :k5, :k6, :k7, :k8, :k9);

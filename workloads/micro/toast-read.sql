@@ -1,0 +1,2 @@
+\set id random(1, 200)
+select length(data) from large where id = :id;
