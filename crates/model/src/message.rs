@@ -394,7 +394,7 @@ pub struct Outcome {
     /// Commits that the server reported, in any phase: one per transaction of pgbench's scripts; none, one or more per
     /// transaction of other scripts.
     pub commits: u64,
-    /// Whether statements ran that may have committed without reporting it: `CALL`, `DO` and `LISTEN`.
+    /// Whether statements ran that may have committed without reporting it: `CALL`, `DO`, `LISTEN`, and those that change objects.
     #[serde(rename = "silent_commits")]
     pub has_unreported_commits: bool,
     /// Other commits that the server counts: the start-up transaction of each connection.

@@ -491,7 +491,7 @@ pub struct Accounting {
     /// was one.
     pub driver_commits: Option<u64>,
     /// Whether transactions may have committed more often than reported: by `CALL` or `DO`, by parallel workers, or by sessions
-    /// that `LISTEN`.
+    /// that `LISTEN`, or catch up with changes of objects.
     pub has_unreported_commits: bool,
     /// Other commits caused by pgdyno: start-up of connections, preparing statements.
     pub other_commits: Option<u64>,

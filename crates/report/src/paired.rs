@@ -7,6 +7,10 @@ use stats::MARGIN;
 
 use crate::chart::{Change, Ratios, Terminal};
 
+/// Most comparisons whose order is that of their sessions, and whose cells have tables of their own. Of more, readers look for
+/// those that changed.
+pub(crate) const MAX_FEW: usize = 10;
+
 /// Fewest columns of a useful chart of changes.
 const MIN_CHART_WIDTH: usize = 21;
 
@@ -31,7 +35,33 @@ pub(crate) fn paired_tables(comparisons: &[PairedComparison]) -> Vec<PairedTable
         }
     }
     let of_sides = |sides| comparisons.iter().filter(|comparison| sides_of(comparison) == sides).collect();
-    sides.into_iter().map(|sides| PairedTable::new(sides, of_sides(sides))).collect()
+    sides.into_iter().map(|sides| PairedTable::new(sides, by_importance(of_sides(sides)))).collect()
+}
+
+/// Many comparisons in the order in which a reader looks for them: those that changed, the largest change first, then those that
+/// are open, then the others.
+fn by_importance(mut comparisons: Vec<&PairedComparison>) -> Vec<&PairedComparison> {
+    if comparisons.len() > MAX_FEW {
+        let rank = |comparison: &PairedComparison| {
+            let figure = comparison.figures.first();
+            let is_equivalent = figure.is_some_and(|figure| figure.verdict == "EQUIVALENT");
+            match figure.and_then(change_found) {
+                Some(change) => (0, -change),
+                None => (1 + u8::from(is_equivalent), 0.0),
+            }
+        };
+        comparisons.sort_by(|a, b| {
+            let ((a, a_change), (b, b_change)) = (rank(a), rank(b));
+            a.cmp(&b).then(a_change.total_cmp(&b_change))
+        });
+    }
+    comparisons
+}
+
+/// The size of a change, if the verdict on a figure is one.
+fn change_found(figure: &PairedFigure) -> Option<f64> {
+    let is_change = ["REGRESSION", "IMPROVEMENT"].iter().any(|verdict| figure.verdict.starts_with(verdict));
+    figure.change.filter(|_| is_change).map(|change| change.ln_1p().abs())
 }
 
 fn sides_of(comparison: &PairedComparison) -> [&str; 2] {
@@ -85,7 +115,7 @@ impl PairedTable {
         });
         Self {
             title: title.join(" · "),
-            notes: disagreements.chain(notes(&comparisons, invalid)).collect(),
+            notes: disagreements.chain(together(&comparisons)).chain(notes(&comparisons, invalid)).collect(),
             changes: figures().map(change_of).collect(),
             margin: figures().filter_map(|figure| figure.margin).reduce(f64::max).unwrap_or(MARGIN),
             table,
@@ -106,6 +136,14 @@ impl PairedTable {
         }
         table.render(format)
     }
+}
+
+/// What many comparisons have in common: their error rate.
+fn together(comparisons: &[&PairedComparison]) -> Option<String> {
+    let together = comparisons.iter().map(|comparison| comparison.comparisons).max()?;
+    (comparisons.len() > MAX_FEW).then(|| {
+        format!("that any of the {together} figures that decide is called changed by mistake has a probability of at most 1%")
+    })
 }
 
 fn notes(comparisons: &[&PairedComparison], invalid: usize) -> impl Iterator<Item = String> {
@@ -139,4 +177,60 @@ fn left(figure: &PairedFigure) -> String {
 fn change_of(figure: &PairedFigure) -> Option<Change> {
     let interval = figure.ci99_low.zip(figure.ci99_high).map(|(low, high)| (1.0 + low, 1.0 + high));
     Some(Change { ratio: 1.0 + figure.change?, interval })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn comparison(cell: &str, verdict: &'static str, change: f64) -> PairedComparison {
+        let figure = PairedFigure {
+            metric: "tps".to_owned(),
+            label: "transactions per second".to_owned(),
+            decides: true,
+            better: "higher",
+            verdict,
+            change: Some(change),
+            ci99_low: Some(change - 0.01),
+            ci99_high: Some(change + 0.01),
+            margin: Some(1.02),
+            sessions: Vec::new(),
+            sessions_left: Some(0),
+            seconds_left: None,
+        };
+        PairedComparison {
+            baseline: "17".to_owned(),
+            variant: "18".to_owned(),
+            cell: vec![cell.to_owned(), "clients 2".to_owned()],
+            sentence: String::new(),
+            disagreement: None,
+            figures: vec![figure],
+            invalid: 0,
+            session_seconds: None,
+            paused_cpu: [None; 2],
+            comparisons: 24,
+        }
+    }
+
+    #[test]
+    fn of_many_comparisons_those_that_changed_are_first_and_their_error_rate_is_named() {
+        let mut all: Vec<PairedComparison> =
+            (0..8).map(|nth| comparison(&format!("same-{nth}"), "EQUIVALENT", 0.001)).collect();
+        all.push(comparison("open", "INCONCLUSIVE", -0.01));
+        all.push(comparison("slower", "REGRESSION", -0.03));
+        let few = paired_tables(&all).remove(0);
+        let cells =
+            |table: &PairedTable| table.table.rows.iter().map(|row| row[0].clone()).collect::<Vec<_>>();
+        assert_eq!(cells(&few)[8..], ["open", "slower"], "in the order of their sessions");
+        assert_eq!(few.notes, [""; 0]);
+        all.push(comparison("faster", "IMPROVEMENT", 0.2));
+        all.push(comparison("worst", "REGRESSION*", -0.5));
+        let many = paired_tables(&all).remove(0);
+        assert_eq!(cells(&many)[..5], ["worst", "faster", "slower", "open", "same-0"]);
+        assert!(
+            many.notes[0].starts_with("that any of the 24 figures that decide is called changed"),
+            "{:?}",
+            many.notes
+        );
+    }
 }

@@ -7,7 +7,7 @@ use crate::answers;
 use crate::background;
 use crate::chart::Terminal;
 use crate::json::json_pretty;
-use crate::paired::paired_tables;
+use crate::paired::{MAX_FEW, paired_tables};
 use crate::phases;
 use crate::scalability;
 use crate::scripts;
@@ -58,7 +58,13 @@ fn page(view: &View, format: Format, terminal: Option<Terminal>) -> String {
             out.push_str(&below(&table.notes, format, terminal));
         }
     }
-    for panel in &view.panels {
+    // Of many cells that were measured in pairs, the table of the pairs says it all.
+    let is_in_pairs = view.paired.len() > MAX_FEW;
+    if is_in_pairs {
+        let line = "The figures of each cell are in `--format csv`, and on the page (`pgdyno report`).";
+        out.push_str(&below(&[line.to_owned()], format, terminal));
+    }
+    for panel in view.panels.iter().filter(|_| !is_in_pairs) {
         out.push('\n');
         out.push_str(&fitted(&heading(&title(panel)), terminal));
         out += &of_panel(view, panel, format, terminal);

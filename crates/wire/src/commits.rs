@@ -3,7 +3,7 @@
 //!
 //! The server counts a commit for each block that ends with COMMIT, and outside of blocks one for each Query or Sync,
 //! including empty ones and those that only parse. A procedure's own commits are not reported, nor those in
-//! which a session reads notifications.
+//! which a session reads notifications, or catches up with changes of objects.
 //!
 //! Source: PostgreSQL's `src/backend/tcop/postgres.c` (`finish_xact_command`) and `access/transam/xact.c`; checked
 //! against the server's count by the tests of `driver`.
@@ -36,7 +36,7 @@ impl Commits {
     pub(crate) fn count_command(&mut self, tag: &[u8]) {
         // Most commands neither end a transaction nor hide one.
         match tag.first() {
-            Some(b'C' | b'R' | b'P' | b'D' | b'L') => self.classify(tag),
+            Some(b'A' | b'C' | b'R' | b'P' | b'D' | b'L') => self.classify(tag),
             _ => self.pending = true,
         }
     }
@@ -48,8 +48,9 @@ impl Commits {
         } else if tag.starts_with(b"ROLLBACK\0") || tag.starts_with(b"PREPARE T") {
             self.pending = false;
         } else {
-            // A session that listens commits each time that it reads notifications.
-            let may_commit: [&[u8]; 3] = [b"CALL\0", b"DO\0", b"LISTEN\0"];
+            // A session that listens commits each time that it reads notifications, and any one that is far behind when it
+            // reads which objects others have changed.
+            let may_commit: [&[u8]; 6] = [b"CALL\0", b"DO\0", b"LISTEN\0", b"CREATE ", b"ALTER ", b"DROP "];
             self.silent |= may_commit.into_iter().any(|silent| tag.starts_with(silent));
             self.pending = true;
         }
@@ -124,6 +125,8 @@ mod tests {
         assert_eq!(counted(&["DO"], true), (1, true));
         assert_eq!(counted(&["LISTEN"], true), (1, true));
         assert_eq!(counted(&["LOCK TABLE"], true), (1, false));
+        assert_eq!(counted(&["CREATE TABLE"], true), (1, true));
+        assert_eq!(counted(&["ANALYZE"], true), (1, false));
         assert_eq!(counted(&["DELETE 1"], true), (1, false));
     }
 }

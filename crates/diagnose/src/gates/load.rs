@@ -106,7 +106,7 @@ fn transaction_count(observed: &Observation) -> Option<GateFinding> {
             Some(noted(format!("{counts}: {surplus} more, which autovacuum workers can add")))
         }
         1.. if accounting.has_unreported_commits => Some(noted(format!(
-            "{counts}: {surplus} more, not comparable: CALL, DO, parallel workers and sessions that LISTEN commit without reporting it"
+            "{counts}: {surplus} more, not comparable: CALL, DO, parallel workers, LISTEN and changes of objects lead to commits that are not reported"
         ))),
         // A session may report several commits at once.
         ..0 if observed.lost_statistics > 0 => Some(noted(format!(
