@@ -197,7 +197,7 @@ export interface StoredTrial {
   ended: string | null;
 }
 
-/** `api/fleet`: the document of `pgdyno fleet status --format json`; 404 if no fleet is shown, 503 if it does not answer. */
+/** `api/fleet`: the document of `pgdyno fleet status --format json`; null if no fleet is shown, 503 if it does not answer. */
 export interface Fleet {
   /** Agents that answered, by name. */
   agents: FleetAgent[];

@@ -69,23 +69,15 @@ function hasTrials({ valid, suspect, invalid }: RunHead): boolean {
 }
 
 /** What the fleet does, if `pgdyno serve` shows one. */
-export async function fleet(): Promise<Fleet | null> {
-  const response = await respond('api/fleet');
-  return response.status === 404 ? null : content<Fleet>(response);
+export function fleet(): Promise<Fleet | null> {
+  return answer<Fleet | null>('api/fleet');
 }
 
 async function answer<T>(path: string): Promise<T> {
-  return content<T>(await respond(path));
-}
-
-function respond(path: string): Promise<Response> {
-  return fetch(path).catch(() => fail('pgdyno serve does not respond: is it still running?'));
-}
-
-async function content<T>(response: Response): Promise<T> {
+  const response = await fetch(path).catch(() => fail('pgdyno serve does not respond: is it still running?'));
   if (response.ok) return (await response.json()) as T;
   const failure = (await response.json().catch(() => null)) as { error?: string } | null;
-  return fail(failure?.error ?? `pgdyno serve returned ${response.status} for ${new URL(response.url).pathname}`);
+  return fail(failure?.error ?? `pgdyno serve returned ${response.status} for ${path}`);
 }
 
 function fail(why: string): never {

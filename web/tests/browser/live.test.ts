@@ -54,7 +54,7 @@ test('the fleet is shown, also when it does not answer for a while', async () =>
   await page.getByRole('heading', { name: 'Fleet' }).waitFor();
   const rows = async (table: string) => (await page.getByRole('table', { name: table }).locator('tbody tr').allInnerTexts()).map((row) => row.split(/\s*\t\s*/));
   const agents = await rows('Agents');
-  expect(agents.map(([name, does]) => [name, does?.replace(/[\d.]+ (s|min|h).*/, 'TIME')])).toEqual([
+  expect(agents.map(([name, does]) => [name, does?.replace(/[\d.]+ (ms|s|min|h).*/, 'TIME')])).toEqual([
     ['big', 'versions 4 of 9: 3 trials, TIME'],
     ['small', 'stops'],
     ['spare', 'load for big: TIME'],

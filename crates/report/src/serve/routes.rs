@@ -106,9 +106,7 @@ async fn metrics(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Re
 async fn fleet(State(site): State<Arc<Site>>, headers: HeaderMap) -> Result<Response, ErrorResponse> {
     match &site.fleet {
         Some(fleet) => fleet.response(&headers).await,
-        None => Err(ErrorResponse::not_found(
-            "no fleet is shown: `pgdyno serve --fleet --nats URL` shows one".to_owned(),
-        )),
+        None => Ok(Document::json(&())?.response(&headers, JSON)),
     }
 }
 
