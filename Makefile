@@ -153,10 +153,13 @@ $(WEB_PAGE): $(WEB_MODULES) $(WEB_SOURCES)
 	cd web && npm run --silent build
 	@touch $@
 
+# What libclang needs to read C headers; libclang-cpp is another library.
+LIBCLANG = $(wildcard /usr/lib*/libclang.so* /usr/lib/*/libclang-[0-9]*.so* /usr/lib/llvm-*/lib/libclang.so*)
+CLANG_HEADERS = $(wildcard /usr/lib*/clang/*/include/stdbool.h /usr/lib/llvm-*/lib/clang/*/include/stdbool.h)
+
 compiler:
 	@setup/packages cc:build-essential git:git bzip2:bzip2 xz:xz-utils
-	@[ -n "$$LIBCLANG_PATH" ] || ls /usr/lib*/libclang*.so* >/dev/null 2>&1 || ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1 || \
-		setup/packages libclang:libclang-dev
+	@[ -n "$$LIBCLANG_PATH" ] || [ -n "$(LIBCLANG)" ] && [ -n "$(CLANG_HEADERS)" ] || setup/packages libclang:libclang-dev
 	@cargo fmt --version >/dev/null 2>&1 && cargo clippy --version >/dev/null 2>&1 || rustup component add rustfmt clippy
 
 chromium:
