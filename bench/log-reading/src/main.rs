@@ -1,4 +1,4 @@
-//! What making a trace of a log costs, beside `wc -l` of the same file: time, and memory for logs of two sizes.
+//! What making a trace of a log costs, against `wc -l` of the same file: time, and memory for logs of two sizes.
 
 mod generate;
 

@@ -1,6 +1,6 @@
 //! Plays sessions that were recorded: each connects, sends its statements and ends at given times.
 //!
-//! An engine beside that of loads, over the same sockets, connections and clocks: a load's clients run scripts whose
+//! A second engine next to that of loads, over the same sockets, connections and clocks: a load's clients run scripts whose
 //! transactions are alike, for as long as the load takes; recorded sessions are many, different and short, and what counts
 //! is each statement. [`play`] hands [`Cue`]s to threads, a few seconds of statements ahead at most, so that recordings of any
 //! length need little memory. A thread (`player`) holds its sessions (`session`), each with a connection (`link`).

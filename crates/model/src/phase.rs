@@ -41,7 +41,7 @@ impl Custom {
 }
 
 impl BackgroundWorkload {
-    /// The workload beside this number of clients.
+    /// The workload in the background of this number of clients.
     fn for_clients(&self, clients: u32) -> Self {
         if !self.per_client {
             return self.clone();
@@ -139,7 +139,7 @@ mod tests {
         Custom { iterations, parameters, ..Custom::new(name, vec![script]) }
     }
 
-    /// A load of iterations, then the judged phase, beside two clients at 10 per second for each of its own, then a rate.
+    /// A load of iterations, then the judged phase, with two background clients at 10 per second for each of its own, then a rate.
     fn cell() -> Cell {
         let load = |workload: Custom, rate| PhaseLoad {
             workload: Arc::new(workload),

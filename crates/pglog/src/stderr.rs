@@ -15,7 +15,7 @@ use crate::severity::Label;
 pub(crate) struct Prefixes {
     all: Vec<Prefix>,
     current: usize,
-    /// The head of the next line, if the end of the entry before it was looked for.
+    /// The head of the next line, if it was read to find the end of the entry before it.
     peeked: Option<Option<Head>>,
 }
 

@@ -136,10 +136,15 @@ impl LoginError {
     pub fn allows_next_host(&self) -> bool {
         match self {
             Self::Unsuitable(_) => true,
-            Self::Rejected(error) => error.code() == Some(CANNOT_CONNECT_NOW),
+            Self::Rejected(_) => self.is_not_ready(),
             Self::Retry { cause, .. } => cause.allows_next_host(),
             _ => false,
         }
+    }
+
+    /// Whether the server is starting up, shutting down or recovering, so that it may accept the same login soon.
+    pub fn is_not_ready(&self) -> bool {
+        matches!(self, Self::Rejected(error) if error.code() == Some(CANNOT_CONNECT_NOW))
     }
 }
 

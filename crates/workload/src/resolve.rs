@@ -429,7 +429,7 @@ impl TableReader<'_> {
             let other = workload.custom();
             if workload.has_phases() {
                 return wrong(
-                    format!("\"{name}\" has phases, which can't run beside another workload"),
+                    format!("\"{name}\" has phases, which can't run in the background of another workload"),
                     "expected a workload without phases",
                 );
             }

@@ -211,12 +211,15 @@ fn errors_of_phases_are_reported_with_their_position() {
     let (error, at) = read("[workloads.a]\nbuiltin = 'queue'\njudged = 'x'\n", &[]).unwrap_err();
     assert!(error.contains("the workload \"queue\" has no phases"), "{error}");
     assert_eq!(at, "'x'");
-    let beside = format!(
+    let in_background = format!(
         "{INGEST}[workloads.b]\nscript = 'read.sql'\nbackground = [{{ workload = 'insert-benchmark' }}]\n"
     );
-    let (error, _) = read(&beside.replacen("setup", "judged = 'measure'\nsetup", 1), &FILES).unwrap_err();
+    let (error, _) =
+        read(&in_background.replacen("setup", "judged = 'measure'\nsetup", 1), &FILES).unwrap_err();
     assert!(
-        error.contains("\"insert-benchmark\" has phases, which can't run beside another workload"),
+        error.contains(
+            "\"insert-benchmark\" has phases, which can't run in the background of another workload"
+        ),
         "{error}"
     );
 }

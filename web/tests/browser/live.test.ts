@@ -1,8 +1,9 @@
-/** The live page of a server that refuses it at first. */
+/** The live page: a fleet, and a server that refuses the page at first. */
 
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { launch } from '../launch';
 import { serve, stop } from '../serve';
@@ -34,7 +35,8 @@ function agent(name: string, facts: Partial<FleetAgent['facts']>, state: FleetAg
   return { facts: { ...same, name, machine: name, ...facts }, state, is_draining: false, trouble: null };
 }
 
-test('the fleet is shown, also when it does not answer for a while', async () => {
+/** A page, and the address of a served store without trials. */
+async function served(): Promise<{ page: Page; address: string }> {
   const browser = await launch();
   onTestFinished(() => browser.close());
   const store = mkdtempSync(join(tmpdir(), 'pgdyno-live-'));
@@ -43,7 +45,12 @@ test('the fleet is shown, also when it does not answer for a while', async () =>
   const serving = await serve(store, '127.0.0.1:0');
   onTestFinished(() => stop(serving.child));
   const page = await browser.context.newPage();
-  await page.goto(`${serving.address}#page=live`);
+  return { page, address: serving.address };
+}
+
+test('the fleet is shown, also when it does not answer for a while', async () => {
+  const { page, address } = await served();
+  await page.goto(`${address}#page=live`);
   await page.getByText('No campaign is running').waitFor();
   // Without --fleet.
   expect(await page.getByRole('heading', { name: 'Fleet' }).isVisible()).toBe(false);
@@ -79,21 +86,14 @@ test('the fleet is shown, also when it does not answer for a while', async () =>
 });
 
 test('a page that is refused because too many follow the server tries again', async () => {
-  const browser = await launch();
-  onTestFinished(() => browser.close());
-  const store = mkdtempSync(join(tmpdir(), 'pgdyno-live-'));
-  onTestFinished(() => { rmSync(store, { recursive: true, force: true }); });
-  mkdirSync(join(store, 'trials'));
-  const serving = await serve(store, '127.0.0.1:0');
-  onTestFinished(() => stop(serving.child));
-  const page = await browser.context.newPage();
+  const { page, address } = await served();
   await page.clock.install();
   let attempts = 0;
   await page.route('**/api/live', (route) => {
     attempts += 1;
     return attempts > 2 ? route.continue() : route.fulfill({ status: 503, json: { error: 'busy' } });
   });
-  await page.goto(`${serving.address}#page=live`);
+  await page.goto(`${address}#page=live`);
   await page.getByText('too many pages follow it').waitFor();
   const isConnected = async () => {
     await page.clock.runFor(10_000);

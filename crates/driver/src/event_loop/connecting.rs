@@ -21,9 +21,6 @@ const CONNECT_TIMEOUT_NS: u64 = 30_000_000_000;
 /// Pause before connecting again to a busy server.
 const REDIAL_INTERVAL_NS: u64 = 5_000_000;
 
-/// SQLSTATE of a server that will accept clients soon.
-const CANNOT_CONNECT_NOW: &str = "57P03";
-
 /// Progress of connecting the clients.
 #[derive(Default)]
 pub(super) struct Progress {
@@ -259,7 +256,7 @@ impl<I: Io> EventLoop<'_, I> {
                 client.tls = established.tls;
                 self.connected(at)
             }
-            Err(LoginError::Rejected(error)) if error.code() == Some(CANNOT_CONNECT_NOW) => {
+            Err(error) if error.is_not_ready() => {
                 self.connecting.last_reason = error.to_string();
                 self.redial(at)
             }

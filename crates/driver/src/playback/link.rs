@@ -38,9 +38,6 @@ pub(super) enum Opening {
     Failed(String),
 }
 
-/// SQLSTATE of a server that will accept clients soon.
-const CANNOT_CONNECT_NOW: &str = "57P03";
-
 impl Link {
     /// Tries the current address, or else the next ones.
     pub(super) fn dial(
@@ -170,7 +167,7 @@ impl Link {
                 self.retry = Some(encryption);
                 Opening::TryLater
             }
-            LoginError::Rejected(error) if error.code() == Some(CANNOT_CONNECT_NOW) => Opening::TryLater,
+            error if error.is_not_ready() => Opening::TryLater,
             error => {
                 self.failures.push(address.login_failure(&error).text);
                 if !error.allows_next_host() {
