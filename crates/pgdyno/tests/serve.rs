@@ -219,7 +219,7 @@ fn metrics_of_a_campaign_in_pairs_have_both_sides() {
     let bench = Bench::new(
         "name = 'pairs'\n[factors]\nserver = ['18']\nsettings = ['a', 'b']\nworkload = ['select-only']\nclients = [2]\n\
          [settings.a]\nwork_mem = '4MB'\n[settings.b]\nwork_mem = '8MB'\n\
-         [run]\norder = 'paired'\ncompare = 'settings'\nduration = '3s'\nwarmup = '100ms'\nrepeats = { min = 3, max = 3 }\n",
+         [run]\norder = 'paired'\ncompare = 'settings'\nduration = '30s'\nwarmup = '100ms'\nrepeats = { min = 3, max = 3 }\n",
     );
     Store::open(&bench.path().join(".pgdyno")).unwrap();
     let server = Server::start(&bench, &["--listen", "127.0.0.1:0"]);
@@ -230,20 +230,24 @@ fn metrics_of_a_campaign_in_pairs_have_both_sides() {
             .find(|line| line.contains(&format!("side=\"{side}\"")) && !line.contains("phase=\"warmup\""))
             .map(str::to_owned)
     };
+    let value = |line: &str| line.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap();
     let mut document = String::new();
-    wait_until("both sides have a load", || {
+    wait_until("both sides have transactions", || {
         document = server.get("/metrics", "").1;
-        ["a", "b"].iter().all(|side| of_side(&document, "pgdyno_interval_tps", side).is_some())
+        ["a", "b"].iter().all(|side| {
+            of_side(&document, "pgdyno_interval_tps", side).is_some()
+                && of_side(&document, "pgdyno_load_transactions_total", side)
+                    .is_some_and(|line| value(&line) > 0.0)
+        })
     });
     check_by_promtool(&document);
     for side in ["a", "b"] {
-        let transactions = of_side(&document, "pgdyno_load_transactions_total", side).unwrap();
-        assert!(transactions.rsplit_once(' ').unwrap().1.parse::<f64>().unwrap() > 0.0, "{transactions}");
         let info = of_side(&document, "pgdyno_trial_info", side).unwrap();
         assert!(info.contains(&format!("settings=\"{side}\"")), "{info}");
     }
+    signal(running.pid(), libc::SIGINT);
     let (code, stderr) = running.end();
-    assert_eq!(code, Some(0), "{stderr}");
+    assert_eq!(code, Some(130), "{stderr}");
 }
 
 /// `promtool check metrics` reads a document and knows the conventions of names.

@@ -33,7 +33,7 @@ struct State {
     has_left: [bool; 2],
     /// Number of slices that have ended.
     ended: usize,
-    /// Largest mean latency in a slice of the warm-up, in microseconds; infinite if no transaction ended.
+    /// Largest mean latency in a slice of the warm-up, in microseconds; of one without counted transactions, its length.
     latency_us: f64,
 }
 
@@ -146,11 +146,14 @@ impl AlternatingSide<'_> {
         }
     }
 
-    /// Ends this side's slice, with the mean latency in it; none if no transaction ended.
+    /// Ends this side's slice, with the mean latency in it; none if no transaction was counted: a warm-up shorter than the guard has
+    /// none, and one shorter than a transaction neither.
     pub(crate) fn end_slice(&self, latency_us: Option<f64>) {
-        self.alternation.change(|state| {
-            if self.alternation.is_warmup(state.ended) {
-                state.latency_us = state.latency_us.max(latency_us.unwrap_or(f64::INFINITY));
+        let alternation = self.alternation;
+        alternation.change(|state| {
+            if alternation.is_warmup(state.ended) {
+                let at_least_us = alternation.warmup.as_micros() as f64;
+                state.latency_us = state.latency_us.max(latency_us.unwrap_or(at_least_us));
             }
             state.ended += 1;
         });
@@ -234,8 +237,7 @@ mod tests {
 
     #[test]
     fn long_transactions_lengthen_the_slices_of_both_sides() {
-        let lengths = |latencies_us: [Option<f64>; 2]| {
-            let alternation = alternation();
+        let lengths_of = |alternation: Alternation, latencies_us: [Option<f64>; 2]| {
             let sides = [alternation.side(Side::A), alternation.side(Side::B)];
             sides.iter().for_each(AlternatingSide::ready);
             for latency_us in latencies_us {
@@ -248,8 +250,12 @@ mod tests {
                 _ => None,
             })
         };
+        let lengths = |latencies_us| lengths_of(alternation(), latencies_us);
         assert_eq!(lengths([Some(100.0), Some(200.0)]), Some(50));
         assert_eq!(lengths([Some(10_000.0), Some(200.0)]), Some(100));
         assert_eq!(lengths([Some(100.0), None]), Some(1000));
+        // The guard is longer than the warm-up, so that none of its transactions counts.
+        let long = Alternation::new(Duration::from_millis(100), Duration::from_secs(2), 15, 1);
+        assert_eq!(lengths_of(long, [None, None]), Some(2000));
     }
 }
