@@ -33,6 +33,9 @@ pub struct Requirement {
     pub hooks: bool,
     /// Number of other agents that its load comes from.
     pub load_hosts: u32,
+    /// Their names; empty if any agents will do.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub named_load_hosts: Vec<String>,
     /// Whether servers are built there, or run from a directory there.
     pub builds: bool,
 }
@@ -56,6 +59,10 @@ impl Requirement {
             .iter()
             .filter_map(server)
             .any(|source| matches!(source, Source::Build(_) | Source::Bin(_) | Source::Installed(_)));
+        let named_load_hosts = match &plan.load_hosts {
+            Some(RequestedHosts::Named(names)) => names.clone(),
+            Some(RequestedHosts::Number(_)) | None => Vec::new(),
+        };
         Ok(Self {
             pgdyno_version: model::release::VERSION.to_owned(),
             host: cells.iter().find_map(|cell| cell.host.clone()),
@@ -65,6 +72,7 @@ impl Requirement {
             kernel_args: booted.map(|cell| cell.kernel_args.clone()).unwrap_or_default(),
             hooks: runs_commands(plan, &cells),
             load_hosts: plan.load_hosts.as_ref().map_or(0, RequestedHosts::count),
+            named_load_hosts,
             builds,
         })
     }
@@ -86,6 +94,9 @@ impl Requirement {
         }
         if let Some(host) = self.host.as_ref().filter(|host| **host != agent.name) {
             unmet.push(format!("its name is not {host}"));
+        }
+        if self.named_load_hosts.contains(&agent.name) {
+            unmet.push("it is one of the campaign's load hosts".to_owned());
         }
         for label in self.labels.iter().filter(|label| !agent.labels.contains(label)) {
             unmet.push(format!("it has no label {label}"));
@@ -136,4 +147,17 @@ pub(crate) fn has_shell_commands(workload: &Custom) -> bool {
 
 fn needs_parameters(cell: &Cell) -> bool {
     !cell.acceleration.is_virtual() && cell.sysctl != model::machine::SysctlVariant::none()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_host_of_a_campaign_takes_none_of_its_blocks() {
+        let requirement = Requirement { named_load_hosts: vec!["load-1".to_owned()], ..Requirement::default() };
+        let agent = |name: &str| AgentFacts { name: name.to_owned(), ..AgentFacts::default() };
+        assert_eq!(requirement.unmet(&agent("load-1")), ["it is one of the campaign's load hosts"]);
+        assert_eq!(requirement.unmet(&agent("main")), [""; 0]);
+    }
 }

@@ -28,7 +28,7 @@ pub struct AgentStatus {
 }
 
 /// What an agent is and has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentFacts {
     /// Its name.
