@@ -122,6 +122,8 @@ export interface TrialBegins {
   levels: Record<string, string>;
   /** Its side, if it is measured in pairs. */
   side?: 'a' | 'b';
+  /** The trial of the other side, which runs at the same time. */
+  other?: TrialBegins;
 }
 
 /** About a second of the load. */

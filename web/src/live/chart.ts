@@ -1,9 +1,11 @@
-/** The running trial, second by second: a small chart of one figure. */
+/** Charts of the running campaign: the running trial, second by second, and the sessions of a campaign in pairs. */
 
 import * as Plot from '@observablehq/plot';
 import { plot } from '../parts/plot';
-import { tick } from '../data/format';
+import { colour, symbol } from '../parts/series';
+import { change, count, tick } from '../data/format';
 import type { Interval, TrialBegins } from '../data/live';
+import type { Session } from './state';
 
 export interface Line {
   value: (interval: Interval) => number | null;
@@ -57,6 +59,39 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
       lines.length > 1
         ? Plot.text(points, Plot.selectLast({ x: 'at', y: 'value', z: (point: (typeof points)[number]) => point.line.name, text: (point: (typeof points)[number]) => point.line.name, textAnchor: 'start', dx: 5, fill: (point: (typeof points)[number]) => point.line.colour }))
         : null,
+    ],
+  });
+}
+
+/** Draws the change of each session, and the geometric mean of those of its variant so far. `variants` are in the order of colours. */
+export function sessionChart(sessions: Session[], variants: string[], width: number): Element {
+  const points = variants.flatMap((variant, at) => {
+    let sum = 0;
+    return sessions
+      .filter((session) => session.variant === variant)
+      .map(({ number, ratio }, nth) => {
+        sum += Math.log(ratio);
+        return { number, at, change: ratio - 1, mean: Math.exp(sum / (nth + 1)) - 1 };
+      });
+  });
+  type Point = (typeof points)[number];
+  const ink = ({ at }: Point) => colour(at);
+  return plot({
+    width,
+    height: HEIGHT,
+    marginLeft: 62,
+    marginRight: 34,
+    marginTop: 26,
+    marginBottom: 38,
+    style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
+    x: { label: 'session', labelAnchor: 'center', labelArrow: 'none', tickSize: 4, tickFormat: (number: number) => (Number.isInteger(number) ? count(number) : '') },
+    y: { nice: true, ticks: 4, tickFormat: change, tickSize: 0, label: 'change', labelArrow: 'none' },
+    marks: [
+      Plot.gridY({ ticks: 4, stroke: 'var(--rule)', strokeOpacity: 1 }),
+      Plot.ruleY([0], { stroke: 'var(--soft)' }),
+      Plot.text(points.length > 0 ? [] : ['no session yet'], { frameAnchor: 'middle', fill: 'var(--soft)' }),
+      Plot.dot(points, { x: 'number', y: 'change', r: 3, symbol: ({ at }: Point) => symbol(at), fill: ink }),
+      Plot.lineY(points, { x: 'number', y: 'mean', z: 'at', stroke: ink, strokeWidth: 1.5 }),
     ],
   });
 }

@@ -7,7 +7,7 @@ import type { Page } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { launch } from '../launch';
 import { serve, stop } from '../serve';
-import type { Fleet, FleetAgent } from '../../src/data/live';
+import type { Fleet, FleetAgent, LiveEvent, TrialBegins } from '../../src/data/live';
 
 /** What `pgdyno serve --fleet` answers. */
 const FLEET: Fleet = {
@@ -101,4 +101,28 @@ test('a page that is refused because too many follow the server tries again', as
   };
   await expect.poll(isConnected, { timeout: 20_000 }).toBe(true);
   expect(attempts).toBe(3);
+});
+
+test('a campaign in pairs shows both sides of its session, and the change of those that have ended', async () => {
+  const { page, address } = await served();
+  const at = new Date().toISOString();
+  const cells = ['18 default', '18 large', '18 small'].map((cell) => ({ cell, planned: 3, valid: 0, suspect: 0, invalid: 0 }));
+  const trial = { at, attempt: 1 };
+  const stored = (position: number, cell: string, tps: number): LiveEvent => ({ kind: 'trial', id: `${position}`, campaign: 'pairs', cell, position, repeat: Math.ceil(position / 2), attempt: 1, validity: 'valid', tps, started: at, ended: at });
+  const begins = (side: 'a' | 'b', settings: string): TrialBegins => ({ ...trial, kind: 'trial_begins', position: 5, of: 6, cell: settings, cell_index: 0, repeat: 3, reason: null, remaining_us: 9e6, warmup_us: 0, duration_us: 1e6, levels: { server: '18', settings }, side });
+  const load = (side: 'a' | 'b', tps: number): LiveEvent => ({ kind: 'interval', start_us: 0, width_us: 1e6, phase: 'measure', tps, failed: 0, p50_us: 35, p95_us: 60, p99_us: 90, max_us: 99, waits: null, side });
+  const events: LiveEvent[] = [
+    { kind: 'run', format: 1, campaign: 'pairs', pgdyno_version: '0.1.0', begun: at, planned: 6, cells },
+    stored(1, '18 default', 1000), stored(2, '18 large', 900), stored(3, '18 default', 1000), stored(4, '18 small', 1050),
+    { ...begins('a', 'default'), other: begins('b', 'large') }, load('a', 5000), load('b', 4000),
+  ];
+  const body = events.map((event) => `data: ${JSON.stringify({ run: 'R', event })}\n\n`).join('');
+  await page.route('**/api/live', (route) => route.fulfill({ contentType: 'text/event-stream', body: `retry: 100000\n\n${body}` }));
+  await page.goto(`${address}#page=live`);
+  await page.getByRole('heading', { name: 'Session 3' }).waitFor();
+  const sides = await page.getByRole('table', { name: 'Sides of the session' }).locator('tbody tr').allInnerTexts();
+  expect(sides.map((row) => row.split(/\s*\t\s*/).slice(0, 2))).toEqual([['A settings default', '5,000'], ['B settings large', '4,000']]);
+  await page.getByRole('button', { name: 'The figures of Change by session' }).click();
+  await page.getByRole('cell', { name: '−10.0%' }).waitFor();
+  await page.getByRole('cell', { name: '+5.0%' }).waitFor();
 });

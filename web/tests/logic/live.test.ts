@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import type { Interval, LiveEvent, LiveWait } from '../../src/data/live';
-import { after, done, NOTHING, remainingUs, waiting, type Live } from '../../src/live/state';
+import type { Interval, LiveEvent, LiveWait, TrialBegins } from '../../src/data/live';
+import { after, done, NOTHING, remainingUs, sessions, waiting, type Live } from '../../src/live/state';
 
 const AT = '2026-11-22T20:00:00Z';
 const head = {
@@ -33,9 +33,29 @@ test('the state has the events since the head', () => {
   expect(run && done(run)).toBe(1);
 });
 
-test('loads of campaigns in pairs, which are in slices, are not drawn', () => {
-  const run = stateOf([head, begins(3), { ...interval(0), side: 'a' }, { ...interval(0), side: 'b' }]).get('R');
-  expect(run?.intervals).toEqual([]);
+const session = (repeat: number): LiveEvent => {
+  const trial = { ...begins(2 * repeat - 1), repeat } as TrialBegins;
+  return { ...trial, side: 'a', other: { ...trial, side: 'b', position: 2 * repeat } };
+};
+
+test('a session in pairs has the last interval of each side, and nothing over time', () => {
+  const events = [head, session(1), { ...interval(0), side: 'a' as const }, { ...interval(5), side: 'b' as const }, { ...interval(7), side: 'a' as const }];
+  const shown = (more: LiveEvent[]) => stateOf([...events, ...more]).get('R')?.sides.map(({ trial, last }) => [trial.side, last?.tps ?? null]);
+  expect(stateOf(events).get('R')?.intervals).toEqual([]);
+  expect(shown([])).toEqual([['a', 107], ['b', 105]]);
+  // When both have ended.
+  expect(shown([{ ...(begins(2) as TrialBegins), side: 'b' }])).toEqual([['a', 107], ['b', 105]]);
+  expect(shown([session(2)])).toEqual([['a', null], ['b', null]]);
+  expect(shown([begins(3)])).toEqual([]);
+});
+
+test('sessions compare the throughput of their usable trials, also after another head', () => {
+  const stored = (position: number, cell: string, tps: number | null, validity: 'valid' | 'invalid' = 'valid'): LiveEvent => ({
+    kind: 'trial', id: `${position}`, campaign: 'quick', cell, position, repeat: Math.ceil(position / 2), attempt: 1, validity, tps, started: null, ended: null,
+  });
+  const events = [stored(4, 'c', 90), stored(3, 'a', 100), stored(1, 'a', 100), head, stored(2, 'b', 110), stored(5, 'a', 100), stored(6, 'b', 50, 'invalid'), stored(8, 'b', 120)];
+  const run = stateOf([head, ...events]).get('R');
+  expect(run && sessions(run)).toEqual([{ number: 1, variant: 'b', ratio: 1.1 }, { number: 2, variant: 'c', ratio: 0.9 }]);
 });
 
 test('an ended trial is counted if it is usable, and the next one begins empty', () => {
