@@ -3,8 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use replay::trace::TraceReader;
+use replay::ReplayError;
 use sha2::{Digest, Sha256};
+use trace::TraceReader;
 
 /// Length of a trace's end, and of the sum at its own end.
 const END: usize = 64;
@@ -25,7 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     let directory = fuzz::directory();
     let path = directory.path().join("trace");
     std::fs::write(&path, with_sum(bytes)).expect("a file");
-    match TraceReader::open(&path).and_then(|trace| replay::inspect(&trace)) {
+    match TraceReader::open(&path).map_err(ReplayError::from).and_then(|trace| replay::inspect(&trace)) {
         Ok(inspection) => {
             let calls: u64 = inspection.statements.iter().map(|statement| statement.calls).sum();
             assert!(calls <= inspection.executions);

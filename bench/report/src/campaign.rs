@@ -124,6 +124,7 @@ impl Generator<'_> {
             spans: Vec::new(),
             metrics: self.metrics(random),
             waits: self.waits(random),
+            played: Vec::new(),
             statements: Vec::new(),
             stacks: Vec::new(),
             off_cpu: Vec::new(),

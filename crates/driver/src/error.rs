@@ -56,6 +56,9 @@ pub enum LoadError {
     /// The runner has exited.
     #[error("the runner has exited")]
     RunnerExited,
+    /// A trace cannot be played.
+    #[error(transparent)]
+    Trace(#[from] trace::TraceError),
     /// A script cannot be run.
     #[error("the script cannot be run: {0}")]
     Script(String),

@@ -9,7 +9,7 @@ use model::message::Latency;
 use crate::error::LoadError;
 
 /// Largest recorded latency, in nanoseconds: one hour. Longer ones count as this.
-const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
+pub(crate) const MAX_LATENCY_NS: u64 = 3_600_000_000_000;
 
 /// Significant decimal digits of a latency.
 const DIGITS: u8 = 3;
@@ -17,6 +17,13 @@ const DIGITS: u8 = 3;
 /// An empty histogram of latencies.
 pub(crate) fn latencies() -> Result<Histogram<u64>, LoadError> {
     Histogram::new_with_bounds(1, MAX_LATENCY_NS, DIGITS)
+        .map_err(|error| LoadError::Internal(format!("cannot make a histogram: {error}")))
+}
+
+/// An empty histogram of the latencies of a statement, one of thousands: it is as large as its largest value requires, and
+/// has a digit less.
+pub(crate) fn statement_latencies() -> Result<Histogram<u64>, LoadError> {
+    Histogram::new(DIGITS - 1)
         .map_err(|error| LoadError::Internal(format!("cannot make a histogram: {error}")))
 }
 

@@ -8,7 +8,7 @@
 //! (`program`) in an `event_loop` over one of two kinds of `io`, and its `recorder` hands over one [`Record`] per
 //! interval → `intervals` merges those of all threads for the [`Observer`].
 //!
-//! [`play`] plays recorded sessions instead (`playback`).
+//! [`play`] plays recorded sessions instead (`playback`), [`play_trace`] those of a trace.
 
 mod arrivals;
 mod client;
@@ -32,6 +32,7 @@ mod program;
 mod record;
 mod recorder;
 mod replies;
+mod requests;
 mod schedule;
 mod serve;
 mod shell;
@@ -40,6 +41,8 @@ mod stall;
 mod stop;
 mod summary;
 mod timers;
+mod trace_load;
+mod trace_playback;
 mod transaction_log;
 mod turns;
 mod worker;
@@ -64,3 +67,4 @@ pub use record::{
     TransactionSpan,
 };
 pub use serve::{APPLICATION_NAME, BACKGROUND_APPLICATION_NAME, ServeOutcome, serve};
+pub use trace_playback::{Recorded, TracePlayback, play_trace};

@@ -116,6 +116,8 @@ pub struct Played {
     pub ended_ns: u64,
     /// Rows received.
     pub rows: u64,
+    /// Transactions that the server reported as committed.
+    pub commits: u64,
     /// How it ended.
     pub end: PlayedEnd,
 }
@@ -135,6 +137,13 @@ pub enum PlayedEnd {
 /// Something that happened while sessions were played.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlaybackEvent {
+    /// The playback begins at this time, CLOCK_MONOTONIC in nanoseconds: the origin of the others.
+    Starts {
+        /// The time, a little in the future.
+        origin_ns: u64,
+    },
+    /// Nothing happened for a moment.
+    Idle,
     /// A statement ended.
     Played(Played),
     /// A session connected, after this time in nanoseconds.
@@ -204,6 +213,7 @@ pub fn play<E>(
 ) -> Result<PlaybackOutcome, PlaybackError<E>> {
     let mut stage = Stage::set(playback).map_err(PlaybackError::Driver)?;
     let from_cpu_us = clock::process_cpu_us();
+    on_event(PlaybackEvent::Starts { origin_ns: stage.origin_ns });
     for cue in cues {
         let cue = cue.map_err(PlaybackError::Cues)?;
         if stage.hand_out(cue, stop, on_event).map_err(PlaybackError::Driver)? {
@@ -368,7 +378,7 @@ impl Stage {
         }
         match self.reports.recv_timeout(STOP_INTERVAL) {
             Ok(report) => self.take(report, on_event)?,
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => on_event(PlaybackEvent::Idle),
             Err(RecvTimeoutError::Disconnected) => return Err(no_report()),
         }
         Ok(self.is_stopped)

@@ -23,7 +23,9 @@ use crate::observer::{DriverMessage, Observer};
 use crate::program::COMMITS_PER_CONNECTION;
 use crate::record::Record;
 use crate::replies::Replies;
+use crate::requests::next_request;
 use crate::summary::Summary;
+use crate::trace_load;
 
 /// Time that transactions in flight have after the end of the load before they are aborted.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -101,6 +103,10 @@ fn run_load<W: Write + Send + 'static>(
     if let Some(cpus) = &load.cpus {
         pin_to_cpus(cpus)?;
     }
+    if let Some(path) = &load.trace {
+        let outcome = trace_load::run(&load, path, requests, replies)?;
+        return Ok(EndedLoad { outcome, clock_reader: None });
+    }
     let names = background(&load.workload).map(|background| background.workload.name().to_owned()).collect();
     let is_part = load.part.is_some();
     let load = load_from_message(&load)?;
@@ -117,13 +123,6 @@ fn run_load<W: Write + Send + 'static>(
     let other_commits = outcome.connections * COMMITS_PER_CONNECTION;
     let outcome = Reply::Finished(Box::new(observer.summary.outcome(&outcome, other_commits)));
     Ok(EndedLoad { outcome, clock_reader: is_part.then_some(reader) })
-}
-
-fn next_request(requests: &mut Lines<impl BufRead>) -> Result<Request, LoadError> {
-    match requests.next() {
-        Some(Ok(line)) => serde_json::from_str(&line).map_err(|error| LoadError::Request(error.to_string())),
-        Some(Err(_)) | None => Err(LoadError::RunnerExited),
-    }
 }
 
 fn handle_requests<W: Write>(mut requests: Lines<impl BufRead>, replies: &Replies<W>, stopper: &Stopper) {

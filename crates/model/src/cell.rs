@@ -303,6 +303,12 @@ impl Cell {
 }
 
 impl RecordedCell {
+    /// Whether the schedule decides when its load begins something, not the end of what was before.
+    pub fn is_open_loop(&self) -> bool {
+        self.rate.known().is_some_and(|rate| *rate != crate::units::Rate::MAX)
+            || self.workload.known().is_some_and(|workload| workload.has_schedule())
+    }
+
     /// The cell with the levels of some factors only.
     #[must_use]
     pub fn only(self, kept: impl Fn(Factor) -> bool) -> Self {

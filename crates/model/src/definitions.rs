@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer};
 
 use crate::dataset::DatasetSource;
 use crate::merit::Merit;
-use crate::units::{Rate, Span, Throughput};
+use crate::units::{Rate, Span, Speed, Throughput};
 use crate::value::{Spanned, SpecError, parse};
 use crate::workload::Workloads;
 
@@ -101,7 +101,7 @@ pub struct Dataset {
     pub database: Option<Spanned<String>>,
 }
 
-/// A named workload: `builtin` or `directory`, or else `script`, `scripts` or `phases`; with both, the scripts replace those of
+/// A named workload: `builtin` or `directory`, or else `script`, `scripts`, `phases` or `trace`; with both, the scripts replace those of
 /// the workload.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -116,6 +116,15 @@ pub struct Workload {
     pub scripts: Option<Spanned<Vec<Spanned<String>>>>,
     /// Directory with a file `workload.toml`, which has the same keys.
     pub directory: Option<Spanned<String>>,
+    /// Trace of `pgdyno replay read` to play, instead of scripts.
+    pub trace: Option<Spanned<String>>,
+    /// How much faster than recorded a trace is played, such as `"2x"` (default `"1x"`).
+    #[cfg_attr(test, schemars(with = "Option<String>", extend("pattern" = "^[0-9]+(\\.[0-9]+)?x?$")))]
+    pub speed: Option<Spanned<Speed>>,
+    /// Whether statements of a trace wait only for the one before in their session (default false: also for their time).
+    pub closed: Option<Spanned<bool>>,
+    /// Sessions of a trace to play: `user=NAME`, `database=NAME`, `application=NAME`, separated by commas (default: all).
+    pub sessions: Option<Spanned<String>>,
     /// Description in a sentence.
     pub description: Option<String>,
     /// Variables of scripts, setup, teardown and checks of consistency.

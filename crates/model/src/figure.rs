@@ -4,7 +4,6 @@ use crate::cell::RecordedCell;
 use crate::machine::Acceleration;
 use crate::merit::Merit;
 use crate::record::Summary;
-use crate::units::Rate;
 
 impl Merit {
     /// The merit of a cell. Where instructions are counted, nothing else is comparable; at a rate, throughput is the
@@ -14,7 +13,7 @@ impl Merit {
         let custom = cell.workload.known().and_then(|workload| workload.custom());
         if cell.acceleration == Acceleration::Icount {
             Self::Instructions
-        } else if cell.rate.known().is_some_and(|rate| *rate != Rate::MAX) {
+        } else if cell.is_open_loop() {
             Self::Latency
         } else if let Some(merit) = custom.and_then(|custom| custom.figure.0) {
             merit
@@ -44,6 +43,7 @@ mod tests {
     use super::*;
     use crate::cell::Level;
     use crate::merit::NamedFigure;
+    use crate::units::Rate;
     use crate::workload::{Custom, Workload};
 
     fn custom(change: impl FnOnce(&mut Custom)) -> RecordedCell {

@@ -5,7 +5,7 @@
 //! runner and driver) → [`record`] (a trial that has ended) with its [`environment`], the [`metrics`] collected during
 //! the load, the [`waits`] of the server's sessions, the [`profile`] of its functions, and the [`statistics`] of the
 //! run itself. [`machine`] is what a kernel runs on, [`limits`] the limits imposed on a server, [`merit`] the
-//! figure that a cell is judged by, [`load_hosts`] the hosts that a load runs on, [`part`] what one of them runs, [`phase`] a load of a trial that has several, [`session`] the figures of two trials that are measured together, [`dataset`] a database of the user's own, [`fitness`] the facts
+//! figure that a cell is judged by, [`load_hosts`] the hosts that a load runs on, [`part`] what one of them runs, [`phase`] a load of a trial that has several, [`session`] the figures of two trials that are measured together, [`dataset`] a database of the user's own, [`trace`] recorded sessions that a workload plays, [`fitness`] the facts
 //! that decide whether a machine is fit to measure on, [`acceptance`] an accepted shift, [`commit_log`] what a repository says about commits, [`outage`] a failure of what a
 //! trial depends on, [`version`] a version of PostgreSQL, [`release`] this
 //! program's, [`secret`] the list of what is secret, with which records are
@@ -49,6 +49,7 @@ pub mod session;
 pub mod shuffle;
 pub mod spec;
 pub mod statistics;
+pub mod trace;
 pub mod units;
 pub mod validity;
 mod value;

@@ -21,6 +21,9 @@ impl MaskSecrets for TrialRecord {
         for statement in self.statements.iter_mut().chain(of_phases) {
             statement.query = mask_sql(&statement.query);
         }
+        for statement in &mut self.played {
+            statement.text = mask_sql(&statement.text);
+        }
         self.events.mask_secrets();
         self.logs.mask_secrets();
     }

@@ -286,8 +286,16 @@ impl Layout<'_> {
 }
 
 fn check_required(axes: &[Levels], own: Option<&Spanned<Matrix>>) -> Result<(), SpecError> {
+    let plays_trace =
+        |level: &Draft| level.workload.as_ref().is_some_and(|workload| workload.trace().is_some());
+    let mut workloads = axes.iter().filter(|axis| axis.factor == Factor::Workload);
+    let have_sessions = workloads.all(|axis| axis.levels.iter().all(|(_, level)| plays_trace(level)));
     for factor in Factor::ALL {
         let Some(example) = factor.required() else { continue };
+        // A trace has its own sessions in place of clients.
+        if factor == Factor::Clients && have_sessions {
+            continue;
+        }
         if axes.iter().all(|axis| axis.factor != factor) {
             return Err(SpecError {
                 message: format!("the factor `{}` is missing", factor.name()),
@@ -363,11 +371,18 @@ fn resolve(
     if draft.workload.as_ref().is_some_and(|workload| workload.own_database().is_some()) {
         draft.scale = factor::scale::Scale::default();
     }
+    // A trace has its own sessions, times and protocols.
+    if draft.workload.as_ref().is_some_and(|workload| workload.trace().is_some()) {
+        draft.clients = Some(1);
+        draft.rate = factor::rate::Rate::default();
+        draft.protocol = factor::protocol::Protocol::default();
+        draft.threads = Some(None);
+    }
     // A number of the run's settings is limited to the CPUs of a virtual machine.
     let at_most = |threads: u32| draft.cpus.flatten().map_or(threads, |cpus| threads.min(cpus));
     draft.threads.get_or_insert(defaults.threads.map(at_most));
-    // The window of a workload with iterations lasts until they end, up to a limit. If it is a phase, the length is that of others.
-    let is_bounded = |workload: &Workload| workload.iterations().is_some() && !workload.has_phases();
+    // The window of a load that ends by itself lasts until then, up to a limit. If it is a phase, the length is that of others.
+    let is_bounded = |workload: &Workload| workload.ends_by_itself() && !workload.has_phases();
     let has_iterations = draft.workload.as_ref().is_some_and(is_bounded);
     // A workload's own lengths take precedence over the factors', which apply to all workloads.
     let duration = draft.own.duration.or(draft.duration);

@@ -3,7 +3,7 @@
 //! The runner writes a [`Request::Run`], then at most one [`Request::Stop`]; end of file on the driver's standard input
 //! means that the runner has exited, and the driver ends at once. The driver replies with [`Reply`]s: `Hello`,
 //! `Connected`, `Started`, then an `Interval` at the end of each second and `ClientDied` as they happen, and at the end
-//! exactly one of `Finished` or `Failed`.
+//! exactly one of `Finished` or `Failed`. Of a trace, a `Statement` for each of its shapes precedes `Finished`.
 //!
 //! A load in slices ([`Load::slices`]) begins no transaction before its first [`Request::Resume`], which begins a slice.
 //! [`Request::Pause`] ends it; once the transactions in flight have ended, the driver replies `Paused`, and does nothing
@@ -14,17 +14,19 @@
 //! answers [`Request::ReadClock`] until its standard input ends, also after `Finished`.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 use strum::{EnumString, IntoStaticStr};
 
 use crate::outage::Outage;
 use crate::part::Part;
+use crate::trace::PlayedStatement;
 use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 12;
+pub const VERSION: u32 = 13;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +64,10 @@ pub struct Load {
     pub workload: Workload,
     /// pgbench's scale factor: the value of the script variable `:scale`.
     pub scale: u32,
+    /// Path of the trace that the workload plays, if it plays one: then clients, threads, rate, protocol, seed and slices have
+    /// no meaning.
+    #[serde(default)]
+    pub trace: Option<PathBuf>,
     /// Protocol of the statements.
     pub protocol: Protocol,
     /// Number of clients, at least 1; excludes background clients.
@@ -189,6 +195,8 @@ pub enum Reply {
     Paused(Slice),
     /// A client can't continue; the others do.
     ClientDied(ClientDeath),
+    /// The executions of a statement of a trace, after the load.
+    Statement(Box<PlayedStatement>),
     /// The load has ended (by time or by `Stop`) and every connection is closed.
     Finished(Box<Outcome>),
     /// The load could not be run at all.

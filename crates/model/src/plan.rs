@@ -1,6 +1,6 @@
 //! The plan of a campaign. Cells are the products of the factors' levels; trials are their repeats, in execution order.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -58,6 +58,9 @@ pub struct Plan {
     pub cells: Vec<Cell>,
     /// The trials planned from the start, in execution order.
     pub trials: Vec<PlannedTrial>,
+    /// The directory that the files of traces are relative to: the campaign's own.
+    #[serde(skip)]
+    pub directory: PathBuf,
     /// Why combinations of levels are left out of [`Plan::cells`]: a sentence for each workload that some servers are too old for.
     pub left_out: Vec<String>,
 }
@@ -126,12 +129,14 @@ impl Plan {
             trials,
             run,
             cells,
+            directory: PathBuf::new(),
             left_out,
         })
     }
 
-    /// Resolves relative paths of servers, data sets and kernels against this directory, the campaign's own.
+    /// Resolves relative paths of servers, data sets, kernels and traces against this directory, the campaign's own.
     pub fn relative_to(&mut self, directory: &Path) {
+        self.directory = directory.to_owned();
         for server in &mut self.servers {
             match &mut server.source {
                 Source::Bin(path) => *path = directory.join(&*path),
@@ -254,10 +259,10 @@ impl Plan {
         let load = |trial: &PlannedTrial| {
             let cell = self.cell(trial);
             let folding = self.profile.map_or(0, |_| PROFILE_OVERHEAD_US);
-            // The length of a load that ends after its iterations is unknown.
+            // The length of a load that ends by itself is unknown.
             let length_us = |cell: &Cell| {
                 let window_us =
-                    cell.workload.iterations().map_or(cell.duration.us(), |_| ASSUMED_ITERATIONS_US);
+                    if cell.workload.ends_by_itself() { ASSUMED_ITERATIONS_US } else { cell.duration.us() };
                 cell.warmup.us() + window_us
             };
             let phases_us: u64 = cell.phases().iter().map(|phase| length_us(&phase.cell)).sum();

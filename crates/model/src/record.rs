@@ -20,6 +20,7 @@ use crate::process_share::ProcessShare;
 use crate::profile::{ProfileSummary, Stacks};
 use crate::run::Basis;
 use crate::statistics::Statistics;
+use crate::trace::PlayedStatement;
 use crate::waits::{StatementUse, Waits};
 use crate::workload::{Custom, Workload};
 
@@ -42,6 +43,8 @@ pub struct TrialRecord {
     pub waits: Vec<Waits>,
     /// Cost of each statement; empty if the server does not have `pg_stat_statements`.
     pub statements: Vec<StatementUse>,
+    /// The executions of each statement of a trace, and its plan; empty for other workloads.
+    pub played: Vec<PlayedStatement>,
     /// CPU profile by role; empty without one.
     pub stacks: Vec<Stacks>,
     /// Off-CPU profile by role, in microseconds, described by [`crate::profile::OffCpu`].
@@ -81,6 +84,7 @@ impl TrialRecord {
             metrics: Metrics::default(),
             waits: Vec::new(),
             statements: Vec::new(),
+            played: Vec::new(),
             stacks: Vec::new(),
             off_cpu: Vec::new(),
             events: Vec::new(),

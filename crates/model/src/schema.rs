@@ -22,7 +22,8 @@ pub(crate) fn sources_of_scripts() -> Value {
         { "not": { "required": ["builtin", "directory"] } },
         { "not": { "required": ["script", "scripts"] } },
         { "not": { "required": ["phases"], "anyOf": one_of(&["script", "scripts", "builtin", "directory"]) } },
-        { "anyOf": one_of(&["builtin", "script", "scripts", "directory", "phases"]) },
+        { "not": { "required": ["trace"], "anyOf": one_of(&["script", "scripts", "builtin", "directory", "phases"]) } },
+        { "anyOf": one_of(&["builtin", "script", "scripts", "directory", "phases", "trace"]) },
     ])
 }
 

@@ -191,6 +191,59 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
+/// How much faster than recorded something is played: `2x`, `0.5x`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Speed {
+    /// Thousandths.
+    milli: u64,
+}
+
+impl Speed {
+    /// The factor.
+    pub fn factor(self) -> f64 {
+        self.milli as f64 / 1e3
+    }
+}
+
+impl Default for Speed {
+    fn default() -> Self {
+        Self { milli: 1000 }
+    }
+}
+
+/// A text that is not a speed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a factor such as 2x or 0.5x, of at least 0.001x and at most 1000x")]
+pub struct ParseSpeedError;
+
+impl FromStr for Speed {
+    type Err = ParseSpeedError;
+
+    fn from_str(text: &str) -> Result<Self, ParseSpeedError> {
+        let factor: f64 = text.strip_suffix('x').unwrap_or(text).parse().map_err(|_| ParseSpeedError)?;
+        let is_possible = (0.001..=1000.0).contains(&factor);
+        is_possible.then(|| Self { milli: (factor * 1e3).round() as u64 }).ok_or(ParseSpeedError)
+    }
+}
+
+impl fmt::Display for Speed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x", self.factor())
+    }
+}
+
+impl Serialize for Speed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Speed {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
+    }
+}
+
 /// An amount of memory or data in the format of PostgreSQL's settings: a kB is 1024 bytes. Source: PostgreSQL manual,
 /// "Parameter Names and Values".
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

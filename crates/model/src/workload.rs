@@ -11,6 +11,7 @@ use strum::{EnumString, IntoStaticStr, VariantArray};
 use crate::dataset::OwnDatabase;
 use crate::merit::NamedFigure;
 use crate::secret::{MASK, MaskSecrets, lines_with_secrets, mask_sql, mask_variable};
+use crate::trace::Trace;
 use crate::units::{Rate, Span};
 use crate::version::Major;
 
@@ -55,6 +56,9 @@ pub struct Custom {
     pub consistency: Vec<ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
+    /// The trace that it plays, in place of scripts; none for scripts.
+    #[serde(default)]
+    pub trace: Option<Trace>,
     /// The database that it runs on; none for one that pgdyno fills.
     #[serde(default)]
     pub dataset: Option<OwnDatabase>,
@@ -220,6 +224,7 @@ impl Custom {
             teardown: Vec::new(),
             consistency: Vec::new(),
             pgbench_tables: true,
+            trace: None,
             dataset: None,
             minimum_version: None,
             writes: true,
@@ -307,6 +312,21 @@ impl Workload {
         self.custom()?.iterations
     }
 
+    /// The trace that it plays; none for scripts.
+    pub fn trace(&self) -> Option<&Trace> {
+        self.custom()?.trace.as_ref()
+    }
+
+    /// Whether its statements have intended starts of their own: those of a trace.
+    pub fn has_schedule(&self) -> bool {
+        self.trace().is_some_and(|trace| !trace.closed)
+    }
+
+    /// Whether its load ends by itself: after the iterations of its clients, or with its trace.
+    pub fn ends_by_itself(&self) -> bool {
+        self.iterations().is_some() || self.trace().is_some()
+    }
+
     /// Whether its trials run several loads one after the other.
     pub fn has_phases(&self) -> bool {
         self.custom().is_some_and(|custom| !custom.phases.is_empty())
@@ -314,7 +334,9 @@ impl Workload {
 
     /// Whether all clients are active from start to end.
     pub fn is_steady(&self) -> bool {
-        self.custom().is_none_or(|custom| custom.iterations.is_none() && custom.stagger.is_zero())
+        self.custom().is_none_or(|custom| {
+            custom.iterations.is_none() && custom.trace.is_none() && custom.stagger.is_zero()
+        })
     }
 
     /// The workload, if it is not pgbench's.

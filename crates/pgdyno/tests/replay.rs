@@ -2,16 +2,17 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+#[cfg(test)]
+mod support;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::path::Path;
 
-use host::{Cache, NoProgress, ServerUser};
 use serde_json::Value;
-use tempfile::TempDir;
+use support::application::{Application, DATABASE};
 
 /// Shapes of the mixed load, the two of a transaction block not counted.
 const SHAPES: usize = 54;
@@ -21,127 +22,27 @@ const ROUNDS: u64 = 4;
 /// Protocols, one after the other.
 const PROTOCOLS: [&str; 3] = ["simple", "extended", "prepared"];
 
-/// A server of its own that logs everything, with a collector, which pgdyno's servers do not have.
-struct Application {
-    programs: PathBuf,
-    user: ServerUser,
-    directory: TempDir,
-}
-
-/// The server's database and role.
-const DATABASE: &str = "postgres";
-const USER: &str = "app_owner";
-const SETTINGS: &str = "\
-fsync = off
-autovacuum = off
-listen_addresses = ''
-shared_buffers = 32MB
-logging_collector = on
-log_destination = 'stderr,csvlog,jsonlog'
-log_directory = '../logs'
-log_filename = 'server.log'
-log_min_duration_statement = 0
-log_connections = on
-log_disconnections = on
-log_parameter_max_length_on_error = -1
-log_timezone = 'UTC'
-log_line_prefix = '%m [%p] %q%e %u@%d/%a '
-";
-
-impl Application {
-    fn new() -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let user = ServerUser::choose().unwrap();
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
-        for name in ["data", "logs", "socket"] {
-            let path = directory.path().join(name);
-            fs::create_dir(&path).unwrap();
-            user.chown(&path).unwrap();
-            fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
-        }
-        let installation = server::install(&Cache::open().unwrap(), "18", &NoProgress).unwrap();
-        let application = Self { programs: installation.directory().join("bin"), user, directory };
-        application.run("initdb", &["-D", "data", "-A", "trust", "-U", USER, "--no-sync", "--locale=C"]);
-        let settings = fs::read_to_string(application.path("data/postgresql.conf")).unwrap() + SETTINGS;
-        fs::write(application.path("data/postgresql.conf"), settings).unwrap();
-        let options = format!("-k {}", application.path("socket").display());
-        application.run("pg_ctl", &["-D", "data", "-l", "logs/start", "-o", &options, "-w", "start"]);
-        application
+/// The mixed load: each statement `CLIENTS` × `ROUNDS` times by each protocol.
+fn work(application: &Application) {
+    let mut setup = String::new();
+    for table in 0..4 {
+        let columns: String = (0..5).map(|column| format!(", v{column} int default 0")).collect();
+        let _ = writeln!(setup, "create table t{table} (id int primary key{columns});");
+        let _ = writeln!(setup, "insert into t{table} (id) select generate_series(1, 100);");
     }
-
-    /// Runs one of the server's programs.
-    fn run(&self, program: &str, args: &[&str]) {
-        let mut command = Command::new(self.programs.join(program));
-        command.args(args).current_dir(self.directory.path()).stdin(Stdio::null()).stdout(Stdio::null());
-        self.user.apply_to(&mut command);
-        assert!(command.status().unwrap().success(), "{program} {args:?}");
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.directory.path().join(name)
-    }
-
-    fn log(&self, extension: &str) -> String {
-        self.path(&format!("logs/server.{extension}")).to_str().unwrap().to_owned()
-    }
-
-    /// Runs pgdyno with the connection to the server.
-    fn pgdyno(&self, args: &[&str]) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
-        command.args(args).current_dir(self.directory.path());
-        command.env("PGHOST", self.path("socket")).env("PGUSER", USER).env("PGDATABASE", DATABASE);
-        command.env("PGDYNO_QUEUE", self.directory.path()).env_remove("PGPORT");
-        command.output().unwrap()
-    }
-
-    fn succeed(&self, args: &[&str]) -> String {
-        let output = self.pgdyno(args);
-        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{args:?}: {stderr}");
-        String::from_utf8(output.stdout).unwrap()
-    }
-
-    /// Reads a log into a trace. Returns what is in it.
-    fn read(&self, extension: &str, more: &[&str]) -> Value {
-        let (log, trace) = (self.log(extension), self.trace(extension));
-        let mut args = vec!["replay", "read", &log, "-o", &trace, "--format", "json"];
-        args.extend(more);
-        serde_json::from_str(&self.succeed(&args)).unwrap()
-    }
-
-    fn trace(&self, extension: &str) -> String {
-        self.path(&format!("{extension}.pgdt")).to_str().unwrap().to_owned()
-    }
-
-    /// The mixed load: each statement `CLIENTS` × `ROUNDS` times by each protocol.
-    fn work(&self) {
-        let mut setup = String::new();
-        for table in 0..4 {
-            let columns: String = (0..5).map(|column| format!(", v{column} int default 0")).collect();
-            let _ = writeln!(setup, "create table t{table} (id int primary key{columns});");
-            let _ = writeln!(setup, "insert into t{table} (id) select generate_series(1, 100);");
-        }
-        setup.push_str("create table notes (id int, note text);\ncreate table once (id int primary key);\n");
-        setup.push_str("insert into once values (1);\n");
-        fs::write(self.path("setup.sql"), setup).unwrap();
-        fs::write(self.path("mix.sql"), mix()).unwrap();
-        self.succeed(&["bench", "setup.sql", "-c", "1", "-t", "1", "-M", "simple"]);
-        let (clients, rounds) = (CLIENTS.to_string(), ROUNDS.to_string());
-        for protocol in PROTOCOLS {
-            let args =
-                ["bench", "mix.sql", "-c", &clients, "-t", &rounds, "-M", protocol, "--on-error", "*=count"];
-            self.pgdyno(&args);
-            let args =
-                ["bench", "failing.sql", "-c", "1", "-t", "3", "-M", protocol, "--on-error", "*=count"];
-            fs::write(self.path("failing.sql"), "insert into once values (1);\n").unwrap();
-            self.pgdyno(&args);
-        }
-    }
-}
-
-impl Drop for Application {
-    fn drop(&mut self) {
-        self.run("pg_ctl", &["-D", "data", "-m", "immediate", "stop"]);
+    setup.push_str("create table notes (id int, note text);\ncreate table once (id int primary key);\n");
+    setup.push_str("insert into once values (1);\n");
+    fs::write(application.path("setup.sql"), setup).unwrap();
+    fs::write(application.path("mix.sql"), mix()).unwrap();
+    application.succeed(&["bench", "setup.sql", "-c", "1", "-t", "1", "-M", "simple"]);
+    let (clients, rounds) = (CLIENTS.to_string(), ROUNDS.to_string());
+    for protocol in PROTOCOLS {
+        let args =
+            ["bench", "mix.sql", "-c", &clients, "-t", &rounds, "-M", protocol, "--on-error", "*=count"];
+        application.pgdyno(&args);
+        let args = ["bench", "failing.sql", "-c", "1", "-t", "3", "-M", protocol, "--on-error", "*=count"];
+        fs::write(application.path("failing.sql"), "insert into once values (1);\n").unwrap();
+        application.pgdyno(&args);
     }
 }
 
@@ -216,7 +117,7 @@ fn uncompressed(path: &str) -> Vec<u8> {
 #[test]
 fn all_formats_of_a_real_log_give_the_statements_that_were_executed() {
     let application = Application::new();
-    application.work();
+    work(&application);
     let prefix = ["--prefix", "%m [%p] %q%e %u@%d/%a "];
     let csv = application.read("csv", &[]);
     let expected = CLIENTS * ROUNDS * PROTOCOLS.len() as u64;
@@ -277,7 +178,7 @@ fn all_formats_of_a_real_log_give_the_statements_that_were_executed() {
 #[test]
 fn a_played_trace_does_what_was_recorded_in_the_same_order() {
     let application = Application::new();
-    application.work();
+    work(&application);
     application.read("csv", &[]);
     let recorded = application.trace("csv");
     let expected = sequences(&recorded, DATABASE);
@@ -325,7 +226,7 @@ fn a_played_trace_does_what_was_recorded_in_the_same_order() {
     for (more, code, message) in [
         (&["--sessions", "user=nobody"][..], 1, "no such session"),
         (&["--sessions", "role=x"], 2, "expected user=NAME"),
-        (&["--speed", "0"], 2, "above 0"),
+        (&["--speed", "0"], 2, "at least 0.001x"),
         (&["-U", "nobody"], 1, "role \"nobody\" does not exist"),
     ] {
         let mut args = vec!["replay", "play", &recorded, "-d", "copy"];

@@ -85,11 +85,6 @@ impl Problems {
         self.0.entry(problem).or_insert_with(first).count += 1;
     }
 
-    /// Those of a summary.
-    pub fn from_tallies(tallies: impl IntoIterator<Item = (Problem, Tally)>) -> Self {
-        Self(tallies.into_iter().collect())
-    }
-
     /// Adds those of a later file.
     pub fn merge(&mut self, later: &Self) {
         for (problem, tally) in &later.0 {

@@ -7,14 +7,11 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use pglog::{Place, Problems, Tally};
+use trace::{Action, Call, Event, Identity, Missing, Source, Summary, TraceReader, TraceWriter};
 
 use crate::error::ReplayError;
-use crate::left_out::LeftOutTally;
 use crate::shapes::Shapes;
 use crate::sql::{self, Kind};
-use crate::statement::{Action, Call, Event, Identity};
-use crate::trace::{Source, Summary, TraceReader, TraceWriter};
 pub use permutation::Key;
 
 /// Texts whose replacement is remembered.
@@ -52,19 +49,15 @@ pub fn anonymize(trace: &TraceReader, key: &Key, to: &Path) -> Result<u64, Repla
         writer.push(Event { at_us, session, action })?;
     }
     let summary = trace.summary();
-    writer.finish(&Summary {
+    Ok(writer.finish(&Summary {
         sources: summary.sources.iter().enumerate().map(|(at, source)| nameless(at, source)).collect(),
         is_anonymized: true,
         shapes: anonymizer.shapes.into_vec(),
         sessions: summary.sessions,
         statements: summary.statements,
-        left_out: LeftOutTally::from_tallies(
-            summary.left_out.iter().map(|(reason, tally)| (reason, pathless(tally))),
-        ),
-        problems: Problems::from_tallies(
-            summary.problems.iter().map(|(problem, tally)| (problem, pathless(tally))),
-        ),
-    })
+        left_out: summary.left_out.iter().map(pathless).collect(),
+        problems: summary.problems.iter().map(pathless).collect(),
+    })?)
 }
 
 /// A log without the name of its file.
@@ -72,8 +65,8 @@ fn nameless(at: usize, source: &Source) -> Source {
     Source { file: format!("log {}", at + 1), ..source.clone() }
 }
 
-fn pathless(tally: &Tally) -> Tally {
-    Tally { count: tally.count, first: Place { file: "log".into(), line: tally.first.line } }
+fn pathless(missing: &Missing) -> Missing {
+    Missing { file: "log".to_owned(), ..missing.clone() }
 }
 
 struct Anonymizer<'a> {

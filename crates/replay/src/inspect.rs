@@ -1,15 +1,17 @@
 //! What is in a trace, as figures.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use pglog::Tally;
+use pglog::Problem;
 use serde::Serialize;
+use strum::VariantArray;
+use trace::{Action, Call, Identity, Outcome, TraceReader};
 
 use crate::error::ReplayError;
-use crate::statement::{Action, Call, Identity, Outcome};
-use crate::trace::TraceReader;
+use crate::left_out::LeftOut;
 
 /// Moments that a trace's time is divided into.
 const MOMENTS: i64 = 60;
@@ -315,7 +317,7 @@ impl Counter {
             .zip(&summary.shapes)
             .filter(|(counter, _)| counter.calls > 0)
             .map(|(counter, shape)| StatementFigures {
-                fingerprint: format!("{:016x}", shape.fingerprint),
+                fingerprint: shape.fingerprint(),
                 text: shape.text.clone(),
                 is_parsed: shape.is_parsed,
                 calls: counter.calls,
@@ -332,13 +334,15 @@ impl Counter {
             statements,
             sessions,
         };
-        let missing = |name: &str, description: &str, tally: &Tally| Missing {
-            name: name.to_owned(),
+        let missing = |missing: &trace::Missing, description: &str| Missing {
+            name: missing.name.clone(),
             description: description.to_owned(),
-            count: tally.count,
-            first: tally.first.to_string(),
+            count: missing.count,
+            first: format!("{}:{}", missing.file, missing.line),
         };
-        let log = |source: &crate::trace::Source| Log {
+        // A later version may have further kinds, which this one can't describe.
+        let problem = |name: &str| Problem::VARIANTS.iter().find(|problem| problem.as_str() == name);
+        let log = |source: &trace::Source| Log {
             file: source.file.clone(),
             format: source.format.clone(),
             prefix: source.prefix.clone(),
@@ -371,12 +375,12 @@ impl Counter {
             left_out: summary
                 .left_out
                 .iter()
-                .map(|(reason, tally)| missing(reason.as_str(), reason.description(), tally))
+                .filter_map(|one| Some(missing(one, LeftOut::from_str(&one.name).ok()?.description())))
                 .collect(),
             problems: summary
                 .problems
                 .iter()
-                .map(|(problem, tally)| missing(problem.as_str(), problem.description(), tally))
+                .filter_map(|one| Some(missing(one, problem(&one.name)?.description())))
                 .collect(),
         }
     }

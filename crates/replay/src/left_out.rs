@@ -61,11 +61,6 @@ impl LeftOutTally {
         self.0.entry(reason).or_insert_with(|| Tally { count: 0, first: place() }).count += 1;
     }
 
-    /// Those of a trace.
-    pub(crate) fn from_tallies(tallies: impl IntoIterator<Item = (LeftOut, Tally)>) -> Self {
-        Self(tallies.into_iter().collect())
-    }
-
     /// The reasons, in the order of their declaration.
     pub fn iter(&self) -> impl Iterator<Item = (LeftOut, &Tally)> {
         self.0.iter().map(|(reason, tally)| (*reason, tally))

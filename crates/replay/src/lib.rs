@@ -1,4 +1,5 @@
 //! Recorded statements: from the logs of a server to a trace, what a trace has, a trace without its data, and a trace played.
+//! The trace itself is the crate `trace`.
 //!
 //! ```text
 //! logs ─ pglog ─ recorder ─┬─ sessions   the statements of each session, from its entries
@@ -16,16 +17,12 @@ mod play;
 mod recorder;
 mod shapes;
 mod sql;
-mod statement;
-pub mod trace;
 
 pub use anonymize::{Key, anonymize};
 pub use error::ReplayError;
 pub use inspect::{Inspection, Log, Missing, Moment, NameCount, Names, Period, StatementFigures, inspect};
 pub use left_out::{LeftOut, LeftOutTally};
 pub use play::{
-    Difference, FilterError, LatencyFigures, PlayReport, PlayRequest, Schedule, SessionCounts, SessionFilter,
-    StatementCounts, play,
+    Difference, LatencyFigures, PlayReport, PlayRequest, Schedule, SessionCounts, StatementCounts, play,
 };
 pub use recorder::{Progress, Recorded, record};
-pub use statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};

@@ -7,13 +7,13 @@ mod tests;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use pglog::{LogFile, Prefix, Problems};
+use pglog::{LogFile, Place, Prefix, Problems, Tally};
+use trace::{Missing, Source, Summary, TraceError, TraceReader, TraceWriter, directory_of};
 
 use crate::anonymize::{Key, anonymize};
 use crate::error::ReplayError;
 use crate::left_out::LeftOutTally;
 use crate::shapes::Shapes;
-use crate::trace::{Source, Summary, TraceReader, TraceWriter, directory_of};
 use sessions::{Finished, Sessions};
 
 /// Entries between two reports of progress.
@@ -57,7 +57,7 @@ pub fn record(
     let directory = directory_of(trace);
     // Only its owner can read it, and it goes whatever happens.
     let scratch = tempfile::Builder::new().prefix(".pgdt-").tempdir_in(directory);
-    let scratch = scratch.map_err(|source| ReplayError::Write { path: directory.to_owned(), source })?;
+    let scratch = scratch.map_err(|source| TraceError::Write { path: directory.to_owned(), source })?;
     let whole = scratch.path().join("trace");
     let recorded = record_whole(logs, prefixes, &whole, progress)?;
     let trace_bytes = anonymize(&TraceReader::open(&whole)?, key, trace)?;
@@ -149,12 +149,17 @@ impl Recorder {
             shapes: self.shapes.into_vec(),
             sessions,
             statements,
-            left_out,
-            problems: self.problems,
+            left_out: left_out.iter().map(|(reason, tally)| missing(reason.as_str(), tally)).collect(),
+            problems: self.problems.iter().map(|(problem, tally)| missing(problem.as_str(), tally)).collect(),
         };
         let trace_bytes = writer.finish(&summary)?;
         Ok(Recorded { summary, trace_bytes })
     }
+}
+
+fn missing(name: &str, tally: &Tally) -> Missing {
+    let Place { file, line } = &tally.first;
+    Missing { name: name.to_owned(), count: tally.count, file: file.to_string(), line: *line }
 }
 
 /// Why logs have no statements.

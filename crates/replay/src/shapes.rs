@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use trace::Shape;
+
 use crate::sql;
 
 /// Longest statement that libpg_query parses; a longer one's shape is found by its words alone.
@@ -15,17 +17,6 @@ const MAX_SHAPES: usize = 100_000;
 const OTHER: &str = "(statements of further shapes)";
 /// Remembered texts: more are found again.
 const MAX_REMEMBERED: usize = 1_000_000;
-
-/// What statements that differ only in their values have in common.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// Its fingerprint, by libpg_query; of what it can't parse, by its words.
-    pub fingerprint: u64,
-    /// The first such statement, with `$1` and so on in place of its values; shortened.
-    pub text: String,
-    /// Whether it is PostgreSQL's SQL.
-    pub is_parsed: bool,
-}
 
 /// The shapes of a trace.
 #[derive(Default)]

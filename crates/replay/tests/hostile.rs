@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use replay::trace::TraceReader;
 use replay::{ReplayError, inspect, record};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use trace::{TraceError, TraceReader};
 
 const LOG: &str = "\
 2026-01-02 03:04:05.001 UTC [1] LOG:  connection authorized: user=a database=b application_name=c
@@ -58,10 +58,11 @@ fn whatever_a_whole_trace_has_nothing_panics() {
         let lines = mutated.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
         let Some(bytes) = trace(lines) else { continue };
         fs::write(path("b.pgdt"), bytes).unwrap();
-        match TraceReader::open(&path("b.pgdt")).and_then(|trace| inspect(&trace)) {
+        match TraceReader::open(&path("b.pgdt")).map_err(ReplayError::from).and_then(|trace| inspect(&trace))
+        {
             Ok(_) => whole += 1,
             Err(error) => {
-                assert!(matches!(error, ReplayError::Damaged { .. }), "{error}");
+                assert!(matches!(error, ReplayError::Trace(TraceError::Damaged { .. })), "{error}");
                 refused += 1;
             }
         }

@@ -142,10 +142,10 @@ pub fn headline(plan: &Plan) -> String {
 /// Durations of the measured windows, such as `10s, 60s`.
 fn durations(plan: &Plan) -> String {
     let (iterating, timed): (Vec<Cell>, Vec<Cell>) =
-        plan.cells.iter().cloned().partition(|cell| cell.workload.iterations().is_some());
+        plan.cells.iter().cloned().partition(|cell| cell.workload.ends_by_itself());
     let mut durations = Factor::Duration.levels(&timed);
     if !iterating.is_empty() {
-        durations.push("as long as their iterations take".to_owned());
+        durations.push("as long as their iterations or traces take".to_owned());
     }
     durations.join(", ")
 }

@@ -10,6 +10,7 @@ use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, Trans
 use model::outage::Outage;
 use model::paired::MeasuredSlice;
 use model::record::ClockReading;
+use model::trace::PlayedStatement;
 
 use crate::driver_handle::{Driver, died};
 use crate::rig::Rig;
@@ -41,6 +42,8 @@ pub(crate) struct LoadResult {
     pub(crate) intervals: Vec<Interval>,
     /// Start and end of each transaction, for workloads that ask for them.
     pub(crate) spans: Vec<TransactionSpan>,
+    /// What became of the statements of a trace.
+    pub(crate) played: Vec<PlayedStatement>,
     /// Slices of one side of a session, without warm-up.
     pub(crate) slices: Vec<MeasuredSlice>,
     /// Clients that died.
@@ -213,6 +216,11 @@ fn receive(
                 Reply::Paused(slice) => {
                     on_event(LoadEvent::Paused(true));
                     result.slices.extend(slices.as_mut().and_then(|slices| slices.end(slice)));
+                }
+                Reply::Statement(statement) => {
+                    result.played.push(*statement);
+                    // Their plans take their time.
+                    deadline = rig.now() + END_LIMIT;
                 }
                 Reply::ClientDied(death) => result.deaths.push(death),
                 Reply::Finished(outcome) => {

@@ -13,7 +13,7 @@ use crate::compressed::{Unpacker, pack, shortened};
 use crate::error::{Defect, StoreError};
 use crate::files::Files;
 use crate::format::{self, environment, event, setting, trial};
-use crate::{hlog, id, intervals, metrics, phases, series, spans, stacks, statements, waits};
+use crate::{hlog, id, intervals, metrics, phases, played, series, spans, stacks, statements, waits};
 
 /// Text of the run's campaign.
 pub(crate) const CAMPAIGN: &str = "campaign.toml";
@@ -96,6 +96,7 @@ pub(crate) fn decode(mut files: Files) -> Result<TrialRecord, Defect> {
         metrics: files.remove(metrics::FILE).map_or(Ok(Metrics::default()), metrics::read)?,
         waits: files.remove(waits::FILE).map_or(Ok(Vec::new()), waits::read)?,
         statements: files.remove(statements::FILE).map_or(Ok(Vec::new()), statements::read)?,
+        played: files.remove(played::FILE).map_or(Ok(Vec::new()), played::read)?,
         stacks: stacks::read(stacks::STACKS, &mut files, &mut unpacker)?,
         off_cpu: stacks::read(stacks::OFF_CPU, &mut files, &mut unpacker)?,
         events: files.remove(event::FILE).map_or(Ok(Vec::new()), |lines| event::read(&lines))?,
@@ -139,6 +140,9 @@ fn files(record: &TrialRecord) -> Result<Files, Defect> {
     }
     if !record.statements.is_empty() {
         files.insert(statements::FILE.to_owned(), statements::write(&record.trial.id, &record.statements)?);
+    }
+    if !record.played.is_empty() {
+        files.insert(played::FILE.to_owned(), played::write(&record.trial.id, &record.played)?);
     }
     if !record.events.is_empty() {
         files.insert(event::FILE.to_owned(), event::write(&record.events)?);

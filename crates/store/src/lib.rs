@@ -2,7 +2,7 @@
 //!
 //! The bundles are the source of truth; the index is a cache of their heads, rebuilt if it is missing, damaged or
 //! outdated. docs/bundle.md describes every file of a bundle. In the order of the data: [`Store`] → `bundle` (an atomic
-//! directory) → `content` (a record as files) → `format`, `hlog`, `series`, `spans`, `metrics`, `waits`, `statements`
+//! directory) → `content` (a record as files) → `format`, `hlog`, `series`, `spans`, `metrics`, `waits`, `statements`, `played`
 //! (the form of each file; `columns` is common to the Parquet files), and next to it `index` and `check`; `acceptances`
 //! are accepted shifts of histories; `live` is the progress of running runs (`totals` of
 //! their load), `claim` the right to execute one.
@@ -26,6 +26,7 @@ mod live;
 mod metrics;
 mod parts;
 mod phases;
+mod played;
 mod reader;
 mod redact;
 mod series;

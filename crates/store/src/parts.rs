@@ -1,7 +1,7 @@
 //! Parts of bundles, read only if needed.
 
 use crate::format::{event, setting};
-use crate::{hlog, metrics, phases, series, spans, stacks, waits};
+use crate::{hlog, metrics, phases, played, series, spans, stacks, waits};
 
 /// A part of a bundle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum Part {
     Events,
     /// The server's settings.
     Settings,
+    /// What became of the statements of a trace.
+    Played,
 }
 
 impl Part {
@@ -36,6 +38,7 @@ impl Part {
             Self::Waits => file == waits::FILE,
             Self::Events => file == event::FILE,
             Self::Settings => file == setting::FILE,
+            Self::Played => file == played::FILE,
             Self::Stacks => file.starts_with(stacks::STACKS) || file.starts_with(stacks::OFF_CPU),
         }
     }

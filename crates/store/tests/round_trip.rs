@@ -478,6 +478,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         consistency: vec![text("sums.sql")],
         minimum_version: Some(model::version::Major::new(15)),
         pgbench_tables: false,
+        trace: None,
         dataset: Some(model::dataset::OwnDatabase {
             name: "shop".to_owned(),
             kind: model::dataset::DatabaseKind::Dump,
@@ -584,4 +585,58 @@ fn the_measurements_of_a_phase_are_stored_as_those_of_a_trial() {
     damaged.trial.phases[0].name = "../l.i0".to_owned();
     damaged.phases[0].name = "../l.i0".to_owned();
     assert!(store.write(&damaged).unwrap_err().to_string().contains("no name of a phase"));
+}
+
+#[test]
+fn what_became_of_the_statements_of_a_trace_is_kept() {
+    use model::trace::{PlanNode, PlayedStatement, Trace};
+    use model::workload::{Custom, Workload};
+
+    let mut record = record(&new_id());
+    let mut custom = Custom::new("app", Vec::new());
+    custom.trace = Some(Trace {
+        file: "app.pgdt".to_owned(),
+        sha256: "5".repeat(64),
+        speed: "0.5x".parse().unwrap(),
+        closed: false,
+        sessions: Some("user=web".to_owned()),
+    });
+    record.trial.cell.workload = model::cell::Level::Known(Workload::Custom(custom.into()));
+    let scan = PlanNode {
+        node: "Index Scan".to_owned(),
+        relation: Some("t".to_owned()),
+        index: Some("t_v".to_owned()),
+        ..PlanNode::default()
+    };
+    let with_plan = PlayedStatement {
+        fingerprint: "00ff00ff00ff00ff".to_owned(),
+        text: "select v from t where v = $1".to_owned(),
+        calls: 7,
+        failures: [("57014".to_owned(), 2)].into(),
+        different: 2,
+        not_executed: 1,
+        rows: 5,
+        total_ns: 12_345,
+        latency_ns: "HISTFAAA".to_owned(),
+        plan: Some(PlanNode {
+            node: "Sort".to_owned(),
+            keys: vec!["v".to_owned()],
+            plans: vec![scan],
+            ..PlanNode::default()
+        }),
+        without_plan: None,
+    };
+    let without_plan = PlayedStatement {
+        text: "commit".to_owned(),
+        without_plan: Some("not a statement with a plan".to_owned()),
+        ..PlayedStatement::default()
+    };
+    record.played = vec![with_plan, without_plan];
+    let (_root, store) = store();
+    store.write(&record).unwrap();
+    let read = store.load(&record.trial.id).unwrap();
+    assert_eq!((&read.trial.cell, &read.played), (&record.trial.cell, &record.played));
+    let parts = store.load_parts(&record.trial.id, &[store::Part::Played]).unwrap();
+    assert_eq!((parts.played, parts.intervals), (record.played.clone(), Vec::new()));
+    assert!(store.load_parts(&record.trial.id, &[store::Part::Series]).unwrap().played.is_empty());
 }

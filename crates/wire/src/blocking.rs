@@ -101,6 +101,9 @@ pub enum SessionError {
     /// A text that cannot be sent.
     #[error("the statement \"{}\" contains a zero byte, which PostgreSQL does not allow", abbreviated(.0))]
     ZeroByte(String),
+    /// More values than the protocol allows.
+    #[error("a statement has at most 65,535 values, not {0}")]
+    Values(usize),
 }
 
 impl SessionError {

@@ -10,6 +10,7 @@ use model::dataset::OwnDatabase;
 use model::merit::NamedFigure;
 use model::spec::Spanned;
 use model::spec::{Background, Campaign, Family, Files, SpecError, Tables, Workload as Table};
+use model::trace::PREFIX;
 use model::units::{Rate, Span};
 use model::version::Major;
 use model::workload::{BackgroundWorkload, Custom, ScriptText, WeightedScript, Workload, Workloads};
@@ -21,6 +22,7 @@ use crate::read::Location;
 use crate::{consistency, parameters, setup, shipped, teardown};
 
 mod phases;
+mod trace;
 
 /// Keys that a table may have for any workload.
 const COMMON_KEYS: [&str; 9] =
@@ -29,6 +31,8 @@ const COMMON_KEYS: [&str; 9] =
 const OVERRIDE_KEYS: [&str; 3] = ["parameters", "script", "scripts"];
 /// Suffix of a level that names an SQL file.
 const SQL_FILE: &str = ".sql";
+/// Keys of the playing of a trace.
+const TRACE_KEYS: [&str; 3] = ["speed", "closed", "sessions"];
 
 /// Workloads that a campaign can name in addition to pgbench's: those of its tables, the files that are levels
 /// themselves, and those bundled with pgdyno. Relative paths are relative to `directory`. Workloads in `known` are
@@ -69,6 +73,19 @@ pub fn workloads(
     let named: BTreeSet<&str> = levels.iter().map(|level| level.get_ref().as_str()).collect();
     for level in levels {
         let name = level.get_ref();
+        if let (Some(file), None) = (name.strip_prefix(PREFIX), found.get(name)) {
+            let reader = TableReader {
+                name,
+                at: level.span(),
+                location: &location,
+                datasets,
+                file: None,
+                overridden_by: None,
+            };
+            let table =
+                Table { trace: Some(Spanned::new(level.span(), file.to_owned())), ..Table::default() };
+            found.insert(name, Workload::Custom(Arc::new(reader.read_trace(&table)?)));
+        }
         if name.ends_with(SQL_FILE) && found.get(name).is_none() {
             let reader = TableReader {
                 name,
@@ -149,12 +166,17 @@ impl TableReader<'_> {
     fn read_table(&self, table: &Table) -> Result<Option<Custom>, WorkloadError> {
         let count = |given: &[bool]| given.iter().filter(|given| **given).count();
         let bases = count(&[table.builtin.is_some(), table.directory.is_some()]);
-        let own = count(&[table.script.is_some(), table.scripts.is_some(), table.phases.is_some()]);
-        if bases > 1 || own > 1 || bases + own == 0 {
+        let own = count(&[
+            table.script.is_some(),
+            table.scripts.is_some(),
+            table.phases.is_some(),
+            table.trace.is_some(),
+        ]);
+        if bases > 1 || own > 1 || bases + own == 0 || (table.trace.is_some() && bases > 0) {
             return Err(self.wrong(
                 self.at.clone(),
                 format!("the workload \"{}\" must have exactly one definition", self.name),
-                "expected `builtin` or `directory`, or `script`, `scripts` or `phases`, or a `builtin` or `directory` with a \
+                "expected `builtin` or `directory`, or `script`, `scripts`, `phases` or `trace`, or a `builtin` or `directory` with a \
                  `script` or `scripts` to replace its own",
             ));
         }
@@ -198,7 +220,10 @@ impl TableReader<'_> {
             };
             return reader.read_directory(directory.span()).map(|custom| Some(self.renamed(custom, table)));
         }
-        self.read_scripts(table).map(Some)
+        match table.trace {
+            Some(_) => self.read_trace(table).map(Some),
+            None => self.read_scripts(table).map(Some),
+        }
     }
 
     /// Reads the workload of the directory `location`, which is named at `at`.
@@ -227,7 +252,8 @@ impl TableReader<'_> {
         let bases = [&table.builtin, &table.directory].into_iter().flatten().map(Spanned::span);
         let lengths = [&table.duration, &table.warmup].into_iter().flatten().map(Spanned::span);
         let background = table.background.as_ref().map(Spanned::span);
-        if let Some(at) = bases.chain(lengths).chain(background).next() {
+        let trace = table.trace.as_ref().map(Spanned::span);
+        if let Some(at) = bases.chain(lengths).chain(background).chain(trace).next() {
             return Err(reader.wrong(
                 at,
                 "this key is not allowed in a workload.toml".to_owned(),
@@ -267,6 +293,9 @@ impl TableReader<'_> {
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
             ("phases", table.phases.as_ref().map(Spanned::span)),
+            ("speed", table.speed.as_ref().map(Spanned::span)),
+            ("closed", table.closed.as_ref().map(Spanned::span)),
+            ("sessions", table.sessions.as_ref().map(Spanned::span)),
         ];
         for (key, at) in keys {
             if let (Some(at), false) = (at, allowed.contains(&key)) {
@@ -280,6 +309,17 @@ impl TableReader<'_> {
 
     /// Reads a table with `script`, `scripts` or `phases`.
     fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
+        let of_traces = [
+            table.speed.as_ref().map(Spanned::span),
+            table.closed.as_ref().map(Spanned::span),
+            table.sessions.as_ref().map(Spanned::span),
+        ];
+        for (key, at) in TRACE_KEYS.into_iter().zip(of_traces) {
+            if let Some(at) = at {
+                let message = format!("`{key}` requires `trace`");
+                return Err(self.wrong(at, message, "leave it out, or name a trace of `pgdyno replay read`"));
+            }
+        }
         let mut parameters = parameters::texts(&table.parameters).map_err(|error| self.error(error))?;
         if let Some((reader, overrides)) = self.overridden_by {
             parameters::replace(&mut parameters, &overrides.parameters)
@@ -336,6 +376,7 @@ impl TableReader<'_> {
             teardown: self.texts(table.teardown.as_ref())?,
             consistency: self.texts(table.consistency.as_ref())?,
             pgbench_tables,
+            trace: None,
             dataset,
             minimum_version: table.minimum_version.as_ref().map(|given| self.major(given)).transpose()?,
             writes: table.writes.as_ref().is_none_or(|writes| *writes.get_ref()),

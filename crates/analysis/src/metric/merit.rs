@@ -5,7 +5,6 @@ use model::merit::{Merit, NEW_ORDER_SCRIPT};
 use model::metrics::Better;
 use model::paired::PairedFigure;
 use model::record::{Trial, TrialRecord};
-use model::units::Rate;
 use stats::Spread;
 use strum::VariantArray;
 
@@ -91,7 +90,7 @@ impl Metric {
         if let Self::Phase { phase, metric } = self {
             return cell.of_phase(phase).is_some_and(|cell| metric.is_scheduled(&cell));
         }
-        self.is_throughput() && cell.rate.known().is_some_and(|rate| *rate != Rate::MAX)
+        self.is_throughput() && cell.is_open_loop()
     }
 
     /// Whether a saturated driver decides it.

@@ -43,6 +43,7 @@ fn load(rate: Rate) -> Load {
         },
         workload: Workload::Custom(Arc::new(custom)),
         scale: 1,
+        trace: None,
         protocol: Protocol::Simple,
         clients: 8,
         threads: 2,

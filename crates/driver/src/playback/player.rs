@@ -87,6 +87,13 @@ impl Worker {
     }
 }
 
+/// What a response has.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    rows: u64,
+    commits: u64,
+}
+
 struct Player<I> {
     io: I,
     worker: Worker,
@@ -381,7 +388,13 @@ impl<I: Io> Player<I> {
             Some(error) => PlayedEnd::Failure(error.code().unwrap_or(NO_SQLSTATE).to_owned()),
             None => PlayedEnd::Failure(NO_SQLSTATE.to_owned()),
         };
-        self.played(number, &running, now_ns, response.rows, end);
+        self.played(
+            number,
+            &running,
+            now_ns,
+            Counts { rows: response.rows, commits: response.commits.into() },
+            end,
+        );
         self.advance(number)
     }
 
@@ -426,7 +439,7 @@ impl<I: Io> Player<I> {
         let slot = session.slot.take();
         if let State::Executing(running) = state {
             let now_ns = clock::now_ns();
-            self.played(number, &running, now_ns, 0, PlayedEnd::NotExecuted);
+            self.played(number, &running, now_ns, Counts::default(), PlayedEnd::NotExecuted);
         }
         self.report(PlaybackEvent::Broken { session: number, reason });
         if let Some(slot) = slot {
@@ -496,7 +509,7 @@ impl<I: Io> Player<I> {
         let now_ns = clock::now_ns();
         for (number, session) in std::mem::take(&mut self.sessions) {
             if let State::Executing(running) = session.state {
-                self.played(number, &running, now_ns, 0, PlayedEnd::NotExecuted);
+                self.played(number, &running, now_ns, Counts::default(), PlayedEnd::NotExecuted);
             }
         }
     }
@@ -504,10 +517,10 @@ impl<I: Io> Player<I> {
     fn not_executed(&self, number: u32, intended_ns: u64, execution: &Execution) {
         let now_ns = clock::now_ns();
         let running = Running::new(execution.clone(), intended_ns, now_ns, now_ns, false);
-        self.played(number, &running, now_ns, 0, PlayedEnd::NotExecuted);
+        self.played(number, &running, now_ns, Counts::default(), PlayedEnd::NotExecuted);
     }
 
-    fn played(&self, session: u32, running: &Running, ended_ns: u64, rows: u64, end: PlayedEnd) {
+    fn played(&self, session: u32, running: &Running, ended_ns: u64, counts: Counts, end: PlayedEnd) {
         let after_start = |at_ns: u64| at_ns.saturating_sub(self.worker.origin_ns);
         self.report(PlaybackEvent::Played(Played {
             tag: running.execution.tag,
@@ -516,7 +529,8 @@ impl<I: Io> Player<I> {
             ready_ns: after_start(running.ready_ns),
             begun_ns: after_start(running.begun_ns),
             ended_ns: after_start(ended_ns),
-            rows,
+            rows: counts.rows,
+            commits: counts.commits,
             end,
         }));
     }

@@ -220,6 +220,7 @@ pub(crate) fn load(connection: Connection) -> Load {
         connection,
         workload: Workload::SelectOnly,
         scale: 1,
+        trace: None,
         protocol: Protocol::Prepared,
         clients: 4,
         threads: 2,

@@ -86,6 +86,12 @@ fn check_cell(
             "expected cells without a pin of the driver: load hosts have the load alone",
         );
     }
+    if cell.workload.trace().is_some() {
+        return rejected(
+            format!("the trace of the workload \"{}\" is a file of this host", cell.workload.name()),
+            "expected other workloads, or the load from this host",
+        );
+    }
     if cell.workload.has_phases() {
         return rejected(
             format!("the workload \"{}\" has phases, which run on this host only", cell.workload.name()),

@@ -86,6 +86,13 @@ impl CheckedCampaign<'_> {
             );
             return Ok(Some((message, self.place(Factor::Workload, cell)?)));
         }
+        if cell.workload.trace().is_some() {
+            let message = format!(
+                "the trace of the workload \"{}\" is a file of this machine, but the trial runs in a virtual one",
+                cell.workload.name()
+            );
+            return Ok(Some((message, self.place(Factor::Workload, cell)?)));
+        }
         if !cell.disk.is_none() {
             let message = "a disk can't be limited in a virtual machine: `storage` selects its disk";
             let place = self.place(Factor::Disk, cell)?;

@@ -64,6 +64,14 @@ impl CheckedCampaign<'_> {
                 );
                 return rejected(message, OTHERS);
             }
+            if cell.workload.trace().is_some() {
+                let message = format!(
+                    "the load of paired trials alternates between two servers, but the trace of the workload \"{}\" is played \
+                     at its own times",
+                    cell.workload.name()
+                );
+                return rejected(message, OTHERS);
+            }
             if cell.workload.iterations().is_some() && !cell.acceleration.is_virtual() {
                 let message = format!(
                     "the load of paired trials alternates until the session ends, but clients of the workload \"{}\" end after \

@@ -16,7 +16,7 @@ impl Axis for Workload {
     type Stored = String;
 
     const KEY: &'static str = "workload";
-    const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled, also by the beginning of their names (`\"micro-*\"`); files that end in `.sql`";
+    const DESCRIPTION: &'static str = "`tpcb-like`, `simple-update`, `select-only`: pgbench's built-in scripts; names of `[workloads.…]`; `queue` and others that are bundled, also by the beginning of their names (`\"micro-*\"`); files that end in `.sql`; traces, as in `\"replay:app.pgdt\"`";
     const EXAMPLE: &'static str = "insert.sql";
     const PLACE: Place = Place::Title;
     const REQUIRED: Option<&'static str> = Some("workload = [\"select-only\"]");
@@ -39,7 +39,7 @@ impl Axis for Workload {
             (None, None) => Err(SpecError::at(
                 given,
                 format!("the workload \"{}\" has no scripts", given.get_ref()),
-                "expected `builtin`, `directory`, `script`, `scripts` or `phases` in its table",
+                "expected `builtin`, `directory`, `script`, `scripts`, `phases` or `trace` in its table",
             )),
         }
     }

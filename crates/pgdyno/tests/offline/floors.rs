@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 /// Every crate, its floor, and the crates that it may use.
-const FLOORS: [(&str, u8, &[&str]); 25] = [
+const FLOORS: [(&str, u8, &[&str]); 26] = [
     ("model", 0, &[]),
     ("stats", 0, &[]),
     ("script", 0, &[]),
@@ -17,14 +17,15 @@ const FLOORS: [(&str, u8, &[&str]); 25] = [
     ("skip", 0, &[]),
     ("mutate", 0, &[]),
     ("pglog", 0, &[]),
-    ("driver", 1, &["model", "script", "wire", "host"]),
+    ("trace", 0, &[]),
+    ("driver", 1, &["model", "script", "trace", "wire", "host"]),
     ("server", 1, &["model", "script", "wire", "host"]),
     ("machine", 1, &["model", "host"]),
     ("collect", 1, &["model", "wire", "host"]),
     ("store", 1, &["model"]),
     ("diagnose", 1, &["model", "stats"]),
-    ("workload", 1, &["model", "script", "host"]),
-    ("replay", 2, &["model", "wire", "pglog", "driver"]),
+    ("workload", 1, &["model", "script", "trace", "host"]),
+    ("replay", 2, &["model", "trace", "wire", "pglog", "driver"]),
     ("import", 2, &["model", "store", "diagnose"]),
     (
         "runner",
@@ -91,6 +92,7 @@ const FLOORS: [(&str, u8, &[&str]); 25] = [
             "pgbench",
             "replay",
             "pglog",
+            "trace",
         ],
     ),
 ];

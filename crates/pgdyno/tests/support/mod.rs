@@ -3,6 +3,7 @@
 // Each test file uses only a part of this.
 #![allow(dead_code)]
 
+pub(crate) mod application;
 pub(crate) mod nats;
 pub(crate) mod pgbench;
 pub(crate) mod serve;

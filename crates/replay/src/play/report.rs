@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use driver::{PlaybackEvent, PlaybackOutcome, Played, PlayedEnd};
+use driver::{PlaybackEvent, PlaybackOutcome, Played, PlayedEnd, Recorded};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::outcome::{is_as_recorded, played_text, recorded_text};
-use super::survey::Survey;
-use super::{PlayRequest, Recorded};
+use trace::{Shape, Summary, Survey, TraceReader};
+
+use super::PlayRequest;
+use super::outcome::{played_text, recorded_text};
 use crate::error::ReplayError;
-use crate::trace::{Summary, TraceReader};
 
 /// Version of the document.
 const SCHEMA: u32 = 1;
@@ -161,7 +161,7 @@ impl Counter {
             Histogram::new_with_bounds(1, MAX_NS, DIGITS)
                 .map_err(|error| ReplayError::Internal(format!("cannot make a histogram: {error}")))
         };
-        let shape = |shape: &crate::trace::Shape| (format!("{:016x}", shape.fingerprint), shape.text.clone());
+        let shape = |shape: &Shape| (shape.fingerprint(), shape.text.clone());
         Ok(Self {
             shapes: summary.shapes.iter().map(shape).collect(),
             statements: StatementCounts::default(),
@@ -191,6 +191,7 @@ impl Counter {
                 }
             }
             PlaybackEvent::Played(played) => self.add_statement(played, recorded),
+            PlaybackEvent::Starts { .. } | PlaybackEvent::Idle => {}
         }
     }
 
@@ -211,7 +212,7 @@ impl Counter {
         if let Some(duration_us) = recorded.duration_us {
             self.recorded_duration.saturating_record(duration_us.saturating_mul(1000));
         }
-        match is_as_recorded(recorded.outcome, &played.end) {
+        match recorded.is_met_by(&played.end) {
             None => self.statements.not_comparable += 1,
             Some(true) => self.statements.as_recorded += 1,
             Some(false) => {

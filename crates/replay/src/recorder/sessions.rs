@@ -9,13 +9,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pglog::{Entry, Message, SessionKey, Severity, Step, parse_parameters};
+use trace::{Action, Call, Event, Identity, Outcome, SqlState, Statement, TraceWriter};
 
 use crate::error::ReplayError;
 use crate::left_out::{LeftOut, LeftOutTally};
 use crate::shapes::Shapes;
 use crate::sql;
-use crate::statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};
-use crate::trace::TraceWriter;
 
 /// Sessions that can be open at a time. Of more, the logs lack the ends: those that were silent for longest have ended.
 const MAX_OPEN: usize = 100_000;
@@ -378,7 +377,7 @@ impl Sessions {
     fn push_end(&mut self, session: &Session, at_us: i64) -> Result<(), ReplayError> {
         let Some(number) = session.number else { return Ok(()) };
         let at_us = at_us.max(session.last_us);
-        self.writer.push(Event { at_us, session: number, action: Action::End })
+        Ok(self.writer.push(Event { at_us, session: number, action: Action::End })?)
     }
 
     /// Ends the half of the sessions that were silent for longest.

@@ -1,9 +1,9 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use trace::{Action, Call, Event, Outcome, TraceReader};
+
 use super::*;
-use crate::statement::{Action, Call, Event, Outcome};
-use crate::trace::TraceReader;
 
 /// A log of two sessions, by lines of milliseconds, process and text.
 fn log(lines: &[(u32, u32, &str)]) -> String {
@@ -33,7 +33,7 @@ fn record_text(text: &str) -> Result<Run, ReplayError> {
     std::fs::write(&from, text).unwrap();
     let recorded = record(&[from], &[], None, &to, &mut |_| {})?;
     let trace = TraceReader::open(&to)?;
-    let events: Result<Vec<Event>, ReplayError> = trace.events()?.collect();
+    let events: Result<Vec<Event>, trace::TraceError> = trace.events()?.collect();
     Ok(Run { events: events?, recorded })
 }
 
@@ -68,11 +68,9 @@ fn shown(run: &Run) -> Vec<String> {
     run.events.iter().map(show).collect()
 }
 
-fn left_out(run: &Run) -> Vec<(&'static str, u64, String)> {
+fn left_out(run: &Run) -> Vec<(&str, u64, String)> {
     let tallies = run.recorded.summary.left_out.iter();
-    tallies
-        .map(|(reason, tally)| (reason.as_str(), tally.count, format!("line {}", tally.first.line)))
-        .collect()
+    tallies.map(|missing| (missing.name.as_str(), missing.count, format!("line {}", missing.line))).collect()
 }
 
 #[test]

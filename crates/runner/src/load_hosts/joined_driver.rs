@@ -317,6 +317,9 @@ impl JoinedDriver {
             }
             Reply::Finished(outcome) => self.end(at, *outcome),
             Reply::Failed { message, .. } => self.lose(at, message),
+            Reply::Statement(_) => {
+                self.lose(at, "it reported a statement of a trace, which has no parts".to_owned())
+            }
             Reply::Paused(_) => self.lose(at, "it reported a slice of a load in one piece".to_owned()),
         }
     }

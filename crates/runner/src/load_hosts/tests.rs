@@ -254,6 +254,7 @@ fn load() -> Load {
         },
         workload: Workload::SelectOnly,
         scale: 1,
+        trace: None,
         protocol: Protocol::Simple,
         clients: 8,
         threads: 4,

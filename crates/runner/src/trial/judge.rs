@@ -65,7 +65,7 @@ pub(super) fn judge_load(trial: &ActiveTrial, measured: &mut Measured, ending: &
         default_driver_threads: Some(cell.default_driver_threads(processors)),
         load_hosts: &load.hosts,
         driver_cpus: &driver_cpus,
-        open_loop: cell.rate != Rate::MAX,
+        open_loop: cell.rate != Rate::MAX || cell.workload.has_schedule(),
         paired: ending.paired,
         idle_at_times: !cell.workload.is_steady(),
         writes: cell.workload.writes(),
@@ -95,15 +95,14 @@ pub(super) fn judge_load(trial: &ActiveTrial, measured: &mut Measured, ending: &
     JudgedLoad { summary, clocks, validity }
 }
 
-/// Reason why clients did not complete their iterations; none if they did, or the load ended for another reason.
+/// Reason why a load that ends by itself had to be stopped; none if it had not, or ended for another reason.
 fn missed_iterations(load: &LoadResult, cell: &Cell) -> Option<String> {
-    let iterations = cell.workload.iterations()?;
     let stopped_early = load.outcome.as_ref().is_some_and(|outcome| outcome.stopped_early);
-    (stopped_early && !load.interrupted && load.deaths.is_empty()).then(|| {
-        format!(
-            "some clients had not completed their iterations ({iterations}) after {}: set a longer `duration` \
-             for the workload",
-            cell.duration
-        )
-    })
+    let missed = match cell.workload.iterations() {
+        _ if cell.workload.trace().is_some() => "the trace had not been played to its end".to_owned(),
+        Some(iterations) => format!("some clients had not completed their iterations ({iterations})"),
+        None => return None,
+    };
+    (stopped_early && !load.interrupted && load.deaths.is_empty())
+        .then(|| format!("{missed} after {}: set a longer `duration` for the workload", cell.duration))
 }

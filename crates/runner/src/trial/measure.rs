@@ -176,6 +176,7 @@ impl ActiveTrial<'_> {
             connection,
             workload: cell.workload.clone(),
             scale: cell.scale,
+            trace: cell.workload.trace().map(|trace| self.context.plan.directory.join(&trace.file)),
             protocol: cell.protocol,
             clients: cell.clients,
             threads: self.driver_threads(),
@@ -220,7 +221,8 @@ fn load_sessions(cell: &Cell) -> LoadSessions {
     let has_background = cell.workload.custom().is_some_and(|custom| !custom.background.is_empty());
     LoadSessions {
         database: server::DATABASE.to_owned(),
-        application_name: Some(driver::APPLICATION_NAME.to_owned()),
+        // Sessions of a trace have the names that were recorded.
+        application_name: cell.workload.trace().is_none().then(|| driver::APPLICATION_NAME.to_owned()),
         background: has_background.then(|| driver::BACKGROUND_APPLICATION_NAME.to_owned()),
     }
 }

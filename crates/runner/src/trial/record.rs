@@ -121,6 +121,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
             metrics: collected.metrics,
             waits: collected.waits,
             statements: collected.statements,
+            played: load.played,
             stacks: collected.stacks,
             off_cpu: collected.off_cpu,
             logs: server_log.chain(logs).collect::<Vec<Log>>(),

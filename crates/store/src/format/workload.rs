@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use model::dataset;
 use model::merit::NamedFigure;
-use model::units::{Rate, Span};
+use model::trace;
+use model::units::{Rate, Span, Speed};
 use model::workload::{self, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +28,9 @@ pub struct WorkloadContent {
     pub consistency: Vec<ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
+    /// The trace that it played, in place of scripts; absent for scripts.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub trace: Option<Trace>,
     /// The database of the user's own that it ran on; null for generated tables.
     #[serde(default, skip_serializing_if = "is_default")]
     pub dataset: Option<OwnDatabase>,
@@ -97,6 +101,24 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
+/// A trace, without its content.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trace {
+    /// Its file, relative to the campaign.
+    pub file: String,
+    /// SHA-256 of its content.
+    pub sha256: String,
+    /// How much faster than recorded it was played.
+    #[serde(default)]
+    pub speed: Speed,
+    /// Whether statements waited only for the one before in their session.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub closed: bool,
+    /// The sessions that were played; null for all.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sessions: Option<String>,
+}
+
 /// A database of the user's own, without its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OwnDatabase {
@@ -150,6 +172,7 @@ pub struct ScriptText {
     pub text: String,
 }
 
+mirrors!(Trace, trace::Trace { file, sha256, speed, closed, sessions });
 mirrors!(OwnDatabase, dataset::OwnDatabase { name, kind, database, content, bytes });
 mirrors!(ScriptText, workload::ScriptText { name, text });
 mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
@@ -165,6 +188,7 @@ impl From<&workload::Custom> for WorkloadContent {
             teardown: texts(&custom.teardown),
             consistency: texts(&custom.consistency),
             pgbench_tables: custom.pgbench_tables,
+            trace: custom.trace.clone().map(Trace::from),
             dataset: custom.dataset.clone().map(OwnDatabase::from),
             minimum_version: custom.minimum_version.map(|major| major.to_string()),
             writes: custom.writes,
@@ -253,6 +277,7 @@ impl WorkloadContent {
             teardown: texts(self.teardown),
             consistency: texts(self.consistency),
             pgbench_tables: self.pgbench_tables,
+            trace: self.trace.map(trace::Trace::from),
             dataset: self.dataset.map(dataset::OwnDatabase::from),
             // One that is not understood is that of a later release.
             minimum_version: self.minimum_version.and_then(|major| major.parse().ok()),

@@ -408,6 +408,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 Some(("Timeout", "CheckpointWriteDelay")),
             ),
         ],
+        played: Vec::new(),
         stacks: vec![
             Stacks::from_folded("background writer", "postgres;main;BackgroundWriterMain 1\n").unwrap(),
             Stacks::from_folded("load", "postgres;main;exec <x>_[k] 2\n").unwrap(),

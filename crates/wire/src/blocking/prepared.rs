@@ -2,6 +2,8 @@
 //!
 //! Source: PostgreSQL manual, "Message Flow", "Extended Query": everything between two Syncs is one transaction.
 
+use std::sync::Arc;
+
 use super::{Session, SessionError, check_text};
 use crate::ResultSet;
 use crate::encode::{self, Bind};
@@ -45,6 +47,32 @@ impl Session {
         self.read_until_ready(true)?;
         self.check_error(&prepared.sql)?;
         Ok(prepared)
+    }
+
+    /// Executes one statement with the values of its parameters, as text; returns the results, as
+    /// [`Session::query_results`] does. A text with several statements is rejected.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Session::query_results`]; and if there are more than 65,535 values.
+    pub fn query_with_values(
+        &mut self,
+        sql: &str,
+        values: &[Option<Arc<str>>],
+    ) -> Result<&[ResultSet], SessionError> {
+        check_text(sql)?;
+        let count = u16::try_from(values.len()).map_err(|_| SessionError::Values(values.len()))?;
+        encode::parse("", sql, &mut self.output);
+        Bind::new("", count).write(values, &mut self.output, |value, out| {
+            value.as_ref().inspect(|value| out.extend_from_slice(value.as_bytes())).is_some()
+        });
+        encode::execute(&mut self.output);
+        encode::sync(&mut self.output);
+        self.send()?;
+        self.collect_results(|session| {
+            let copies = session.read_until_ready(true)?;
+            session.finish(sql, copies)
+        })
     }
 
     /// Executes prepared statements in one transaction; returns the result of each, as [`Session::query_results`] does.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use plaintext::table::Format;
 use replay::inspect;
-use replay::trace::TraceReader;
 use report::replay::inspection_text;
+use trace::TraceReader;
 
 use crate::exit::Exit;
 use crate::output::{FormatArg, print, print_json, terminal};

@@ -5,10 +5,11 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use host::usable_cpus;
+use model::units::Speed;
 use plaintext::table::Format;
-use replay::trace::TraceReader;
-use replay::{PlayRequest, SessionFilter, play};
+use replay::{PlayRequest, play};
 use report::replay::playback_text;
+use trace::{SessionFilter, TraceReader};
 
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
@@ -36,8 +37,8 @@ pub(crate) struct PlayArgs {
     trace: PathBuf,
 
     /// How much faster than recorded: 2x, 0.5x
-    #[arg(long, value_name = "FACTOR", default_value = "1x", value_parser = speed, conflicts_with = "closed")]
-    speed: f64,
+    #[arg(long, value_name = "FACTOR", default_value = "1x", conflicts_with = "closed")]
+    speed: Speed,
 
     /// Begin each statement as soon as the one before in its session has ended, with no more sessions at a time than recorded
     #[arg(long)]
@@ -63,7 +64,7 @@ impl PlayArgs {
         let trace = TraceReader::open(&self.trace)?;
         let request = PlayRequest {
             connection: self.connection.resolve()?,
-            speed: self.speed,
+            speed: self.speed.factor(),
             closed: self.closed,
             sessions: self.sessions.unwrap_or_default(),
             cpus: usable_cpus().unwrap_or(1),
@@ -82,14 +83,4 @@ impl PlayArgs {
             _ => Exit::Partial,
         })
     }
-}
-
-/// Error of a speed.
-#[derive(Debug, thiserror::Error)]
-#[error("expected a factor such as 2x or 0.5x, above 0 and at most 1000x")]
-struct SpeedError;
-
-fn speed(text: &str) -> Result<f64, SpeedError> {
-    let factor: f64 = text.strip_suffix('x').unwrap_or(text).parse().map_err(|_| SpeedError)?;
-    if factor > 0.0 && factor <= 1000.0 { Ok(factor) } else { Err(SpeedError) }
 }

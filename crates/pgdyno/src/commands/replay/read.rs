@@ -8,9 +8,9 @@ use host::Progress as _;
 use pglog::Prefix;
 use plaintext::figures::bytes;
 use plaintext::table::Format;
-use replay::trace::TraceReader;
 use replay::{Key, Progress, inspect, record};
 use report::replay::inspection_text;
+use trace::TraceReader;
 
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json, terminal};

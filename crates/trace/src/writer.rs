@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use tempfile::NamedTempFile;
 
-use super::Summary;
-use super::format::{Footer, Header, VERSION, event_line, text_line};
-use super::frames::FrameWriter;
-use crate::error::ReplayError;
+use crate::Summary;
+use crate::error::TraceError;
+use crate::format::{Footer, Header, VERSION, event_line, text_line};
+use crate::frames::FrameWriter;
 use crate::statement::{Action, Event};
 
 /// Memory for events that wait for earlier ones.
 const WAITING_BYTES: usize = 64 << 20;
 
 /// The directory of a file.
-pub(crate) fn directory_of(path: &Path) -> &Path {
+pub fn directory_of(path: &Path) -> &Path {
     path.parent().filter(|directory| !directory.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
@@ -54,11 +54,11 @@ impl TraceWriter {
     ///
     /// # Errors
     /// Its directory can't be written.
-    pub fn create(path: &Path) -> Result<Self, ReplayError> {
+    pub fn create(path: &Path) -> Result<Self, TraceError> {
         Self::with_capacity(path, WAITING_BYTES)
     }
 
-    pub(super) fn with_capacity(path: &Path, capacity_bytes: usize) -> Result<Self, ReplayError> {
+    pub(crate) fn with_capacity(path: &Path, capacity_bytes: usize) -> Result<Self, TraceError> {
         let directory = directory_of(path);
         let open = || -> io::Result<FrameWriter<BufWriter<NamedTempFile>>> {
             let file = tempfile::Builder::new().prefix(".pgdt-").tempfile_in(directory)?;
@@ -67,7 +67,7 @@ impl TraceWriter {
             frames.end_frame()?;
             Ok(frames)
         };
-        let frames = open().map_err(|source| ReplayError::Write { path: path.to_owned(), source })?;
+        let frames = open().map_err(|source| TraceError::Write { path: path.to_owned(), source })?;
         Ok(Self {
             path: path.to_owned(),
             frames,
@@ -86,7 +86,7 @@ impl TraceWriter {
     ///
     /// # Errors
     /// The file can't be written.
-    pub fn push(&mut self, event: Event) -> Result<(), ReplayError> {
+    pub fn push(&mut self, event: Event) -> Result<(), TraceError> {
         let run = if event.at_us < self.last_us { self.run + 1 } else { self.run };
         self.waiting_bytes += event.size();
         let (at_us, number) = (event.at_us, self.taken);
@@ -102,7 +102,7 @@ impl TraceWriter {
     ///
     /// # Errors
     /// The file can't be written.
-    pub fn finish(mut self, summary: &Summary) -> Result<u64, ReplayError> {
+    pub fn finish(mut self, summary: &Summary) -> Result<u64, TraceError> {
         while !self.waiting.is_empty() {
             self.write_next().map_err(|source| self.write_error(source))?;
         }
@@ -118,11 +118,11 @@ impl TraceWriter {
             file.persist(&self.path).map_err(|error| error.error)?;
             Ok(bytes)
         };
-        write().map_err(|source| ReplayError::Write { path, source })
+        write().map_err(|source| TraceError::Write { path, source })
     }
 
-    fn write_error(&self, source: io::Error) -> ReplayError {
-        ReplayError::Write { path: self.path.clone(), source }
+    fn write_error(&self, source: io::Error) -> TraceError {
+        TraceError::Write { path: self.path.clone(), source }
     }
 
     fn write_next(&mut self) -> io::Result<()> {

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use zstd::stream::read::Decoder;
 
-use super::Summary;
-use super::format::{Footer, Header, Line, Texts, VERSION};
-use super::frames::{self, END_BYTES, End};
-use crate::error::ReplayError;
+use crate::Summary;
+use crate::error::TraceError;
+use crate::format::{Footer, Header, Line, Texts, VERSION};
+use crate::frames::{self, END_BYTES, End};
 use crate::statement::Event;
 
 /// Longest line: a statement has at most 1 GiB, which JSON makes longer.
@@ -29,10 +29,10 @@ impl TraceReader {
     ///
     /// # Errors
     /// The file can't be read, or is no whole trace of a known version.
-    pub fn open(path: &Path) -> Result<Self, ReplayError> {
-        let read = |source| ReplayError::Read { path: path.to_owned(), source };
+    pub fn open(path: &Path) -> Result<Self, TraceError> {
+        let read = |source| TraceError::Read { path: path.to_owned(), source };
         let not_a_trace =
-            |reason: &str| ReplayError::NotATrace { path: path.to_owned(), reason: reason.to_owned() };
+            |reason: &str| TraceError::NotATrace { path: path.to_owned(), reason: reason.to_owned() };
         let mut file = File::open(path).map_err(read)?;
         let length = file.metadata().map_err(read)?.len();
         if length < END_BYTES as u64 {
@@ -43,10 +43,9 @@ impl TraceReader {
         file.read_exact(&mut end).map_err(read)?;
         let end = End::parse(&end).ok_or_else(|| not_a_trace("it does not end as one"))?;
         if end.version > VERSION {
-            return Err(ReplayError::Version { path: path.to_owned(), version: end.version, known: VERSION });
+            return Err(TraceError::Version { path: path.to_owned(), version: end.version, known: VERSION });
         }
-        let damaged =
-            |reason: &str| ReplayError::Damaged { path: path.to_owned(), reason: reason.to_owned() };
+        let damaged = |reason: &str| TraceError::Damaged { path: path.to_owned(), reason: reason.to_owned() };
         let mut header = lines(path, 0, end.last).map_err(read)?;
         let first = header.next_line().map_err(|error| damaged(&error.to_string()))?;
         if serde_json::from_str::<Header>(first.unwrap_or_default()).is_err() {
@@ -75,8 +74,8 @@ impl TraceReader {
     ///
     /// # Errors
     /// It can't be read, or is damaged.
-    pub fn verify(&self) -> Result<(), ReplayError> {
-        let read = |source| ReplayError::Read { path: self.path.clone(), source };
+    pub fn verify(&self) -> Result<(), TraceError> {
+        let read = |source| TraceError::Read { path: self.path.clone(), source };
         let file = File::open(&self.path).map_err(read)?;
         let length = file.metadata().map_err(read)?.len().saturating_sub(END_BYTES as u64);
         if frames::sum(file.take(length)).map_err(read)? != self.end.sum {
@@ -89,16 +88,16 @@ impl TraceReader {
     ///
     /// # Errors
     /// The file can't be opened.
-    pub fn events(&self) -> Result<Events<'_>, ReplayError> {
+    pub fn events(&self) -> Result<Events<'_>, TraceError> {
         let ends = self.runs.iter().skip(1).copied().chain([self.end.last]);
         let runs: io::Result<Vec<Run>> =
             self.runs.iter().zip(ends).map(|(from, to)| Run::open(&self.path, *from, to)).collect();
-        let runs = runs.map_err(|source| ReplayError::Read { path: self.path.clone(), source })?;
+        let runs = runs.map_err(|source| TraceError::Read { path: self.path.clone(), source })?;
         Ok(Events { trace: self, runs })
     }
 
-    fn damaged(&self, reason: &str) -> ReplayError {
-        ReplayError::Damaged { path: self.path.clone(), reason: reason.to_owned() }
+    fn damaged(&self, reason: &str) -> TraceError {
+        TraceError::Damaged { path: self.path.clone(), reason: reason.to_owned() }
     }
 }
 
@@ -109,7 +108,7 @@ pub struct Events<'a> {
 }
 
 impl Iterator for Events<'_> {
-    type Item = Result<Event, ReplayError>;
+    type Item = Result<Event, TraceError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         for run in &mut self.runs {

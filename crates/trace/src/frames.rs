@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::format::VERSION;
+use crate::format::VERSION;
 
 /// Bytes of a frame before compression, about.
 const FRAME_BYTES: usize = 1 << 20;

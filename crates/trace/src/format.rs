@@ -1,17 +1,12 @@
 //! The lines of a trace, apart from the program's types. A change that older versions can't read raises [`VERSION`].
 
 use std::borrow::Cow;
-use std::str::FromStr;
 use std::sync::Arc;
 
-use pglog::{Place, Problem, Problems, Tally};
 use serde::{Deserialize, Serialize};
-use strum::VariantArray;
 
-use super::{Source, Summary};
-use crate::left_out::{LeftOut, LeftOutTally};
-use crate::shapes::Shape;
 use crate::statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};
+use crate::summary::{Missing, Shape, Source, Summary};
 
 /// Version of the format.
 pub const VERSION: u32 = 1;
@@ -206,9 +201,9 @@ struct TallyLine {
 
 impl Footer {
     pub(super) fn new(summary: &Summary, runs: Vec<u64>) -> Self {
-        fn tally<'a>((name, tally): (&'a str, &'a Tally)) -> TallyLine {
-            let Place { file, line } = &tally.first;
-            TallyLine { name: name.to_owned(), count: tally.count, file: file.to_string(), line: *line }
+        fn tally(missing: &Missing) -> TallyLine {
+            let Missing { name, count, file, line } = missing.clone();
+            TallyLine { name, count, file, line }
         }
         Self {
             runs,
@@ -231,28 +226,20 @@ impl Footer {
                 .shapes
                 .iter()
                 .map(|shape| ShapeLine {
-                    fingerprint: format!("{:016x}", shape.fingerprint),
+                    fingerprint: shape.fingerprint(),
                     text: shape.text.clone(),
                     parsed: shape.is_parsed,
                 })
                 .collect(),
-            left_out: summary
-                .left_out
-                .iter()
-                .map(|(reason, found)| tally((reason.as_str(), found)))
-                .collect(),
-            problems: summary
-                .problems
-                .iter()
-                .map(|(problem, found)| tally((problem.as_str(), found)))
-                .collect(),
+            left_out: summary.left_out.iter().map(tally).collect(),
+            problems: summary.problems.iter().map(tally).collect(),
         }
     }
 
     /// The summary, and the places of the runs. None if it is damaged.
     pub(super) fn into_summary(self) -> Option<(Summary, Vec<u64>)> {
-        fn tally(line: TallyLine) -> Tally {
-            Tally { count: line.count, first: Place { file: line.file.into(), line: line.line } }
+        fn missing(TallyLine { name, count, file, line }: TallyLine) -> Missing {
+            Missing { name, count, file, line }
         }
         let shapes: Option<Vec<Shape>> = self
             .shapes
@@ -262,13 +249,6 @@ impl Footer {
                 Some(Shape { fingerprint, text: shape.text, is_parsed: shape.parsed })
             })
             .collect();
-        // A later version may have further reasons, which this one can't describe.
-        let left_out = self
-            .left_out
-            .into_iter()
-            .filter_map(|line| Some((LeftOut::from_str(&line.name).ok()?, tally(line))));
-        let problem = |name: &str| Problem::VARIANTS.iter().copied().find(|problem| problem.as_str() == name);
-        let problems = self.problems.into_iter().filter_map(|line| Some((problem(&line.name)?, tally(line))));
         let summary = Summary {
             sources: self
                 .sources
@@ -285,8 +265,8 @@ impl Footer {
             shapes: shapes?,
             sessions: self.sessions,
             statements: self.statements,
-            left_out: LeftOutTally::from_tallies(left_out),
-            problems: Problems::from_tallies(problems),
+            left_out: self.left_out.into_iter().map(missing).collect(),
+            problems: self.problems.into_iter().map(missing).collect(),
         };
         Some((summary, self.runs))
     }

@@ -2,25 +2,36 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::SessionFilter;
-use crate::error::ReplayError;
-use crate::statement::Action;
-use crate::trace::TraceReader;
+use crate::error::TraceError;
+use crate::filter::SessionFilter;
+use crate::reader::TraceReader;
+use crate::statement::{Action, Statement};
 
 /// The chosen sessions of a trace.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
-    /// The first event of a chosen session, and the last.
-    pub(super) first_us: i64,
-    pub(super) last_us: i64,
-    pub(super) sessions: u64,
-    pub(super) peak_sessions: u32,
+pub struct Survey {
+    /// Time of the first event of a chosen session, in microseconds since 1970.
+    pub first_us: i64,
+    /// Time of the last one.
+    pub last_us: i64,
+    /// Number of chosen sessions.
+    pub sessions: u64,
+    /// Largest number of them at a time.
+    pub peak_sessions: u32,
     /// Chosen sessions by database; empty if unknown.
     databases: BTreeMap<String, u64>,
 }
 
 impl Survey {
-    pub(super) fn read(trace: &TraceReader, filter: &SessionFilter) -> Result<Self, ReplayError> {
+    /// Reads a trace once, and passes on the statements of chosen sessions.
+    ///
+    /// # Errors
+    /// The trace can't be read.
+    pub fn read(
+        trace: &TraceReader,
+        filter: &SessionFilter,
+        on_statement: &mut dyn FnMut(&Statement),
+    ) -> Result<Self, TraceError> {
         let mut survey = Self::default();
         let mut open: HashSet<u32> = HashSet::new();
         for event in trace.events()? {
@@ -39,7 +50,7 @@ impl Survey {
                 Action::Begin(_) => continue,
                 _ if !open.contains(&event.session) => continue,
                 Action::End => drop(open.remove(&event.session)),
-                Action::Execute(_) => {}
+                Action::Execute(statement) => on_statement(statement),
             }
             survey.last_us = event.at_us;
         }
@@ -47,9 +58,12 @@ impl Survey {
     }
 
     /// Checks that all chosen sessions can go to one database.
-    pub(super) fn check(&self, filter: &SessionFilter) -> Result<(), ReplayError> {
+    ///
+    /// # Errors
+    /// No session is chosen, or those of several databases are.
+    pub fn check(&self, filter: &SessionFilter) -> Result<(), TraceError> {
         if self.sessions == 0 {
-            return Err(ReplayError::NoSessions);
+            return Err(TraceError::NoSessions);
         }
         if self.databases.len() > 1 && filter.database.is_none() {
             let mut found: Vec<(&String, &u64)> = self.databases.iter().collect();
@@ -59,7 +73,7 @@ impl Survey {
             };
             let databases = found.iter().map(name).collect::<Vec<_>>().join(", ");
             let first = found.first().map(|(name, _)| (*name).clone()).unwrap_or_default();
-            return Err(ReplayError::SeveralDatabases { databases, first });
+            return Err(TraceError::SeveralDatabases { databases, first });
         }
         Ok(())
     }

@@ -1,12 +1,7 @@
 use std::fs;
 use std::path::Path;
 
-use pglog::{Place, Tally};
-
 use super::*;
-use crate::error::ReplayError;
-use crate::left_out::LeftOut;
-use crate::statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};
 
 fn statement(at_us: i64, session: u32, text: &str) -> Event {
     let call = match session % 2 {
@@ -28,7 +23,7 @@ fn statement(at_us: i64, session: u32, text: &str) -> Event {
 }
 
 fn summary(statements: u64) -> Summary {
-    let tally = || Tally { count: 3, first: Place { file: "a.log".into(), line: 7 } };
+    let missing = |name: &str| Missing { name: name.into(), count: 3, file: "a.log".into(), line: 7 };
     let source = Source {
         file: "a.log".into(),
         format: "stderr".into(),
@@ -42,8 +37,8 @@ fn summary(statements: u64) -> Summary {
         shapes: vec![Shape { fingerprint: u64::MAX, text: "select $1".into(), is_parsed: true }],
         sessions: 2,
         statements,
-        left_out: LeftOutTally::from_tallies([(LeftOut::CopyIn, tally())]),
-        problems: Problems::from_tallies([(pglog::Problem::NotUtf8, tally())]),
+        left_out: vec![missing("copy-in")],
+        problems: vec![missing("not-utf8")],
     }
 }
 
@@ -154,7 +149,7 @@ fn damage_is_found() {
         });
         assert!(matches!(
             outcome,
-            Err(ReplayError::NotATrace { .. } | ReplayError::Damaged { .. } | ReplayError::Version { .. })
+            Err(TraceError::NotATrace { .. } | TraceError::Damaged { .. } | TraceError::Version { .. })
         ));
     }
 }

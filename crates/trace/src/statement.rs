@@ -39,7 +39,7 @@ pub struct Identity {
 /// An execution of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Statement {
-    /// Its shape: an index of the trace's [`Shape`](crate::trace::Shape)s.
+    /// Its shape: an index of the trace's [`Shape`](crate::Shape)s.
     pub shape: u32,
     /// Its text.
     pub text: Arc<str>,

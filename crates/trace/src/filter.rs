@@ -45,7 +45,7 @@ impl FromStr for SessionFilter {
 
 impl SessionFilter {
     /// Whether it chooses a session.
-    pub(crate) fn chooses(&self, identity: &Identity) -> bool {
+    pub fn chooses(&self, identity: &Identity) -> bool {
         let fits = |wanted: &Option<String>, name: &Option<Arc<str>>| {
             wanted.as_deref().is_none_or(|wanted| wanted == name.as_deref().unwrap_or_default())
         };
