@@ -13,11 +13,13 @@ use model::metrics::Kind;
 use model::record::{Status, Trial};
 use store::StoreReader;
 
-use crate::judgement::{Outcome, Row, deciding_row};
+use crate::design::Campaigns;
+use crate::judgement::{Outcome, Row, Runs, deciding_row};
 use crate::levels::Levels;
-use crate::margin::Margin;
-use crate::metric::Metric;
+use crate::margin::{Margin, MetricMargin};
+use crate::metric::{LatencyFigure, Metric};
 use crate::select::{RunSelection, SelectError, Selector};
+use crate::statements::{ComparedStatements, PlayingCell, common_trace, compare_statements};
 use differences::FactsCache;
 use figures::FiguresCache;
 use matching::{Selected, Shared, match_cells};
@@ -140,6 +142,8 @@ pub struct Compared {
     pub metrics: Vec<MetricRows>,
     /// Outcomes of the gates.
     pub gates: Vec<GateOutcome>,
+    /// The statements of the cells that play a trace.
+    pub statements: Vec<ComparedStatements>,
 }
 
 /// One side of the comparison.
@@ -264,6 +268,7 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
     let shared: Vec<&[Shared<'_>]> = matched.iter().map(|(pair, _)| pair.shared.as_slice()).collect();
     let all: Vec<&Trial> = reader.trials().iter().collect();
     let metrics = figures.rows(&shared, &all)?;
+    let statements = compare_statements(reader, &playing_cells(&shared, &request.margins));
     let pairs = matched.into_iter().enumerate().map(|(at, (pair, differences))| Pair {
         variant: at + 1,
         fixed: pair.fixed,
@@ -277,9 +282,30 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
         pairs: pairs.collect(),
         metrics,
         gates: Vec::new(),
+        statements,
     };
     compared.gates = request.gates.iter().map(|gate| gate.outcome(&compared)).collect();
     Ok(compared)
+}
+
+/// The cells whose two sides play the same trace.
+fn playing_cells<'a>(shared: &[&'a [Shared<'a>]], margins: &[Margin]) -> Vec<PlayingCell<'a>> {
+    let mut campaigns = Campaigns::default();
+    let mean = Metric::Latency(LatencyFigure::Mean);
+    let mut cells = Vec::new();
+    for (pair, of_pair) in shared.iter().enumerate() {
+        for (cell, shared) in of_pair.iter().enumerate() {
+            let of_both = || shared.a.iter().chain(&shared.b).copied();
+            if common_trace(of_both()).is_none() {
+                continue;
+            }
+            let effect = campaigns.smallest_effect(of_both().map(|trial| &trial.run));
+            let margin = MetricMargin::new(&mean, margins, std::iter::empty());
+            let margin = margin.of(effect, &Runs::default(), &Runs::default());
+            cells.push(PlayingCell { pair, cell, sides: [&shared.a, &shared.b], margin });
+        }
+    }
+    cells
 }
 
 /// Drops the trials that the reader has left out; whether there were any.

@@ -2,7 +2,7 @@
 //!
 //! In the order of the data: [`select`] selects trials, [`context`] reads their contexts, [`metric`] derives a figure
 //! from each. These are the basis of [`overview()`] (all cells of a run next to each other), [`mod@compare`]
-//! (differences between two selections), [`mod@history`] (changes over time), [`mod@explain`] (where the time goes),
+//! (differences between two selections, with [`statements`] those of a trace), [`mod@history`] (changes over time), [`mod@explain`] (where the time goes),
 //! [`mod@profile`] (the functions that use it), [`trial`] (one trial in detail; [`phase`] makes a trial of one of its phases), [`mod@bisection`] (at which level it changed) and [`power`] (detectable changes).
 
 pub mod bisection;
@@ -25,6 +25,7 @@ pub mod power;
 pub mod profile;
 pub mod select;
 pub mod spans;
+pub mod statements;
 pub mod trial;
 mod version;
 

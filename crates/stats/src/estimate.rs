@@ -128,6 +128,20 @@ impl Estimate {
         estimate
     }
 
+    /// The p-value of the hypothesis that the ratio is within a margin, from its inverse to it: small only for a change that
+    /// matters. Without meaning for sequential estimates.
+    ///
+    /// Source: McCarthy and Smyth, "Testing significance relative to a fold-change threshold is a TREAT", Bioinformatics 25
+    /// (2009), with this estimate's own variance.
+    pub fn p_beyond(&self, margin: f64) -> f64 {
+        let (distance, margin) = (self.ratio.ln().abs(), margin.ln().abs());
+        if self.standard_error == 0.0 {
+            return if distance > margin { 0.0 } else { 1.0 };
+        }
+        let tail = |by: f64| student::upper_tail(by / self.standard_error, self.degrees_of_freedom);
+        (tail(distance - margin) + tail(distance + margin)).min(1.0)
+    }
+
     fn p(&self, difference: f64) -> f64 {
         if difference == 0.0 {
             return 1.0;
@@ -246,6 +260,22 @@ mod tests {
         assert_eq!((alike.standard_error, alike.degrees_of_freedom), (fixed.standard_error, 2.0));
         assert!(alike.p > fixed.p, "{alike:?}");
         assert!((fixed.widened(1e-9, 5.0).p / fixed.p - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_change_within_the_margin_is_none_that_matters() {
+        let (a, b) = ([100.0, 101.0, 99.0, 100.5, 99.5], [103.0, 104.0, 102.0, 103.5, 102.5]);
+        let three = welch(&a, &b).unwrap();
+        assert!(three.p < 0.001 && three.p_beyond(1.05) > 0.9, "{three:?} {}", three.p_beyond(1.05));
+        // Without a margin it is the usual test.
+        assert!((three.p_beyond(1.0) / three.p - 1.0).abs() < 1e-9);
+        let twenty = welch(&a, &b.map(|value| value * 1.2)).unwrap();
+        assert!(twenty.p_beyond(1.05) < 1e-4 && twenty.p_beyond(1.05) > twenty.p);
+        // At the margin, half.
+        let edge = welch(&a, &a.map(|value| value * 1.05)).unwrap().p_beyond(1.05);
+        assert!((edge - 0.5).abs() < 0.01, "{edge}");
+        assert_eq!(welch(&[1.0; 3], &[1.2; 3]).unwrap().p_beyond(1.05), 0.0);
+        assert_eq!(welch(&[1.0; 3], &[1.04; 3]).unwrap().p_beyond(1.05), 1.0);
     }
 
     #[test]

@@ -4,13 +4,16 @@ use analysis::compare::{Gate, Request, compare};
 use analysis::margin::Margin;
 use analysis::metric::Metric;
 use analysis::select::Selector;
+use anyhow::bail;
 use clap::Args;
+use plaintext::table::Format;
+use report::compare::statements_text;
 
 use crate::comparison::comparison;
 use crate::completion;
 use crate::exit::{Exit, Undecided};
 use crate::output::note;
-use crate::result_output::ResultOutput;
+use crate::result_output::{ResultFormat, ResultOutput};
 use crate::store_arg::{RunArg, StoreArg};
 
 /// Compare selections of trials, cell by cell
@@ -22,7 +25,7 @@ use crate::store_arg::{RunArg, StoreArg};
 ///
 /// Each cell gets the ratio of geometric means with its 95% interval, p adjusted over all cells of the metric, the
 /// class of both sides, and a verdict; docs/statistics.md has the rules. Invalid trials are not used, suspect ones
-/// are; both are reported.
+/// are; both are reported. If the cells play a trace, each of its statements has a verdict, too.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -34,6 +37,7 @@ Examples:
   pgdyno compare campaign:main campaign:patch --format markdown > comment.md
   pgdyno compare tag:main tag:patch --fail 'tps < -5%' --output junit=pgdyno.xml
   pgdyno compare server=17 server=18 --metric cpu_per_transaction --metric pg.wal.bytes
+  pgdyno compare server=17 server=18 --statements --format csv   of a trace, a row for each statement
   pgdyno compare server=17 server=18 --format json | jq '.metrics[].cells[] | {cell, ratio, verdict}'
 
 Exit codes: 0 no gate is hit, 1 error, 2 usage, 3 a gate is hit, 4 no gate is hit, but a cell has no usable trial, 6 no gate is hit, but one is not decided.")]
@@ -68,6 +72,10 @@ pub(crate) struct CompareArgs {
     #[arg(long, value_enum, value_name = "MEANING", requires = "gates")]
     undecided: Option<Undecided>,
 
+    /// Print only the statements of a trace; in CSV, a row for each
+    #[arg(long)]
+    statements: bool,
+
     #[command(flatten)]
     run: RunArg,
 
@@ -86,8 +94,23 @@ impl CompareArgs {
             Request { selectors, run, metrics: self.metrics, gates: self.gates, margins: self.margins };
         let reading = self.store.read()?;
         let compared = compare(&reading, &request)?;
-        self.output
-            .print(|format, terminal| comparison(&reading, &compared, self.undecided, format, terminal))?;
+        if self.statements && compared.statements.is_empty() {
+            bail!(
+                "the compared trials play no trace, or different ones: only a trace has statements to compare"
+            );
+        }
+        self.output.print(|format, terminal| {
+            let format_of_statements = match format {
+                ResultFormat::Table => Some(Format::Table),
+                ResultFormat::Csv => Some(Format::Csv),
+                ResultFormat::Markdown => Some(Format::Markdown),
+                _ => None,
+            };
+            match format_of_statements.filter(|_| self.statements) {
+                Some(format) => Ok(statements_text(&compared, format, terminal)),
+                None => comparison(&reading, &compared, self.undecided, format, terminal),
+            }
+        })?;
         if !self.output.format().has_gates() {
             note(&compared.gates_in_words().iter().map(|line| format!("{line}\n")).collect::<String>());
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::design::{DesignDocument, PairedDocument};
+use super::statements::StatementsDocument;
 use diagnose::Undeclared;
 use model::cell::UNKNOWN;
 use model::factor::Factor;
@@ -29,6 +30,9 @@ pub struct Document {
     pairs: Vec<PairDocument>,
     metrics: Vec<MetricDocument>,
     gates: Vec<GateDocument>,
+    /// Statements of cells that play a trace; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    statements: Vec<StatementsDocument>,
 }
 
 /// Levels by factor; null if an imported trial does not contain it.
@@ -195,6 +199,7 @@ impl Document {
                     sentences: gate_sentences(compared, outcome),
                 })
                 .collect(),
+            statements: compared.statements.iter().map(|of| StatementsDocument::new(compared, of)).collect(),
         }
     }
 }

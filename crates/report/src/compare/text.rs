@@ -12,7 +12,7 @@ use analysis::judgement::{Outcome, Refusal};
 use analysis::levels::Levels;
 use analysis::levels::{in_words, part, varied};
 
-use super::{csv, design};
+use super::{csv, design, statements_text};
 use crate::chart::Terminal;
 use analysis::notes;
 use plaintext::figures::{self, counted};
@@ -55,6 +55,9 @@ fn page(compared: &Compared, terminal: Option<Terminal>) -> String {
         let notes = legend(of).into_iter().chain(design::notes(of)).chain(first_runs(compared, of));
         out += &notes.map(|line| wrapped(&format!("  {line}"))).collect::<String>();
     }
+    if !compared.statements.is_empty() {
+        out += &format!("\n{}", statements_text(compared, Format::Table, terminal));
+    }
     for lines in sections_below(compared).into_iter().filter(|lines| !lines.is_empty()) {
         out.push('\n');
         out += &lines.iter().map(|line| wrapped(line)).collect::<String>();
@@ -92,6 +95,9 @@ fn markdown(compared: &Compared) -> String {
         let notes: Vec<String> =
             legend(of).into_iter().chain(design::notes(of)).chain(first_runs(compared, of)).collect();
         out += &format!("{}\n\n", notes.join("  \n"));
+    }
+    if !compared.statements.is_empty() {
+        out += &format!("{}\n", statements_text(compared, Format::Markdown, None));
     }
     let [unshared, differences, of_kernel, gates] = sections_below(compared);
     if !gates.is_empty() {
