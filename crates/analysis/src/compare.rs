@@ -19,7 +19,7 @@ use crate::levels::Levels;
 use crate::margin::{Margin, MetricMargin};
 use crate::metric::{LatencyFigure, Metric};
 use crate::select::{RunSelection, SelectError, Selector};
-use crate::statements::{ComparedStatements, PlayingCell, common_trace, compare_statements};
+use crate::statements::{ComparedStatements, PlayedCell, compare_statements};
 use differences::FactsCache;
 use figures::FiguresCache;
 use matching::{Selected, Shared, match_cells};
@@ -268,7 +268,7 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
     let shared: Vec<&[Shared<'_>]> = matched.iter().map(|(pair, _)| pair.shared.as_slice()).collect();
     let all: Vec<&Trial> = reader.trials().iter().collect();
     let metrics = figures.rows(&shared, &all)?;
-    let statements = compare_statements(reader, &playing_cells(&shared, &request.margins));
+    let statements = compare_statements(&played_cells(reader, &shared, &request.margins));
     let pairs = matched.into_iter().enumerate().map(|(at, (pair, differences))| Pair {
         variant: at + 1,
         fixed: pair.fixed,
@@ -288,21 +288,22 @@ pub fn compare(reader: &StoreReader, request: &Request) -> Result<Compared, Comp
     Ok(compared)
 }
 
-/// The cells whose two sides play the same trace.
-fn playing_cells<'a>(shared: &[&'a [Shared<'a>]], margins: &[Margin]) -> Vec<PlayingCell<'a>> {
+/// The cells whose two sides play the same trace, with what they played.
+fn played_cells<'a>(
+    reader: &StoreReader,
+    shared: &[&'a [Shared<'a>]],
+    margins: &[Margin],
+) -> Vec<PlayedCell> {
     let mut campaigns = Campaigns::default();
     let mean = Metric::Latency(LatencyFigure::Mean);
     let mut cells = Vec::new();
     for (pair, of_pair) in shared.iter().enumerate() {
         for (cell, shared) in of_pair.iter().enumerate() {
             let of_both = || shared.a.iter().chain(&shared.b).copied();
-            if common_trace(of_both()).is_none() {
-                continue;
-            }
             let effect = campaigns.smallest_effect(of_both().map(|trial| &trial.run));
             let margin = MetricMargin::new(&mean, margins, std::iter::empty());
             let margin = margin.of(effect, &Runs::default(), &Runs::default());
-            cells.push(PlayingCell { pair, cell, sides: [&shared.a, &shared.b], margin });
+            cells.extend(PlayedCell::read(reader, [pair, cell], [&shared.a, &shared.b], margin));
         }
     }
     cells

@@ -8,6 +8,7 @@ use model::cell::RecordedCell;
 use model::commit_log::{self, COMMIT_LOG, COMMITS_LOG, CommitText, KERNEL_COMMIT_LOG};
 use model::merit::Merit;
 use model::record::{Environment, Log, Setting, Trial};
+use model::trace::PlayedStatement;
 use store::{Part, StoreReader};
 
 use crate::metric::{BlockRates, ScriptSummary, script_summaries, scripts};
@@ -31,6 +32,8 @@ pub struct TrialContext {
     pub blocks: Option<BlockRates>,
     /// Results of each script, if its workload has several.
     pub scripts: Vec<ScriptSummary>,
+    /// What became of the statements of its trace, if it plays one.
+    pub played: Vec<PlayedStatement>,
     /// The commit that its server was built from; `None` unless it was built from a git ref, and in older bundles.
     pub commit: Option<CommitText>,
     /// The commit that its kernel was built from; `None` unless it was.
@@ -72,6 +75,9 @@ fn context(reader: &StoreReader, trial: &Trial) -> Option<TrialContext> {
     }
     if !scripts(&trial.cell).is_empty() {
         context.scripts = script_summaries(&reader.load_parts(&trial.id, &[Part::Series, Part::Latency])?);
+    }
+    if trial.cell.workload.known().is_some_and(|workload| workload.trace().is_some()) {
+        context.played = reader.load_parts(&trial.id, &[Part::Played])?.played;
     }
     if trial.profile.is_some() {
         let record = reader.load_parts(&trial.id, &[Part::Stacks, Part::Series])?;

@@ -9,6 +9,7 @@ mod paired;
 mod read;
 mod scalability;
 mod scripts;
+mod statements;
 mod verdicts;
 pub mod view;
 
@@ -34,6 +35,7 @@ use answers::{answer_alone, answers_on_columns};
 use bisections::{answer_on_bisection, bisections};
 use paired::{paired_cells, paired_comparisons};
 use scripts::script;
+use statements::compared_statements;
 use verdicts::judge_columns;
 use view::View;
 
@@ -61,6 +63,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
     let paired = paired_cells(&trials);
     let judged = judge_columns(&mut panels, &cells, layout.columns.len(), &trials, contexts, &paired);
     let (paired, of_pairs) = paired_comparisons(&paired, &layout, &columns, &trials);
+    let statements = compared_statements(&panels, &columns, &trials, contexts);
     let bisections = bisections(&runs, contexts, &layout, &panels);
     let mut answers: Vec<view::Answer> =
         bisections.iter().map(|one| answer_on_bisection(one, &panels, &trials)).collect();
@@ -77,6 +80,7 @@ pub fn overview(trials: &[Trial], contexts: &BTreeMap<String, TrialContext>) -> 
         runs: runs.into_iter().map(|trials| run(&trials)).collect(),
         bisections,
         paired,
+        statements,
         columns,
         answers,
         profiles: profiles(&panels, contexts),

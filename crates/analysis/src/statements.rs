@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::record::Trial;
 use model::trace::{PlanNode, PlayedStatement};
+use plaintext::figures::{change, counted};
 use stats::{Estimate, Logs, MIN_RUNS, Verdict, benjamini_hochberg};
 use store::{Part, StoreReader};
 
@@ -105,18 +106,93 @@ impl ComparedStatements {
         (whole_us != 0.0).then(|| row.change_us() / whole_us)
     }
 
+    /// The result in sentences: verdicts, the whole change, the statements that are most of it, failures and plans.
+    pub fn sentences(&self) -> Vec<String> {
+        let verdicts: Vec<String> = [
+            Verdict::Regression,
+            Verdict::Improvement,
+            Verdict::Equivalent,
+            Verdict::Inconclusive,
+            Verdict::Insufficient,
+        ]
+        .into_iter()
+        .map(|verdict| (verdict, self.with_verdict(verdict).count()))
+        .filter(|(_, count)| *count > 0)
+        .map(|(verdict, count)| format!("{count} {verdict}"))
+        .collect();
+        let mut lines = vec![format!("{}: {}.", counted(self.rows.len(), "statement"), verdicts.join(", "))];
+        let [before_us, after_us] = self.total_us;
+        if before_us > 0.0 && after_us > 0.0 {
+            let whole_us = self.change_us();
+            let (verdict, what) = match whole_us > 0.0 {
+                true => (Verdict::Regression, "slowdown"),
+                false => (Verdict::Improvement, "speedup"),
+            };
+            let mut line = format!(
+                "All executions of a trial take {:.1} ms instead of {:.1} ms ({})",
+                after_us / 1e3,
+                before_us / 1e3,
+                change(after_us / before_us - 1.0)
+            );
+            let count = self.with_verdict(verdict).count();
+            if count > 0 {
+                let share: f64 = self.with_verdict(verdict).filter_map(|row| self.share(row)).sum();
+                let these = if count == 1 { "the statement" } else { "the statements" };
+                line +=
+                    &format!("; {these} with {verdict} ({count}) are {:.0}% of the {what}", share * 100.0);
+            }
+            lines.push(line + ".");
+        }
+        let failing = self.rows.iter().filter(|row| !row.new_failures().is_empty()).count();
+        if failing > 0 {
+            lines.push(format!(
+                "{} with errors that the baseline does not have.",
+                counted(failing, "statement")
+            ));
+        }
+        let other_plans = self.rows.iter().filter(|row| !row.plan_changes.is_empty()).count();
+        if other_plans > 0 {
+            lines.push(format!("{} with another plan.", counted(other_plans, "statement")));
+        }
+        lines
+    }
+
     /// Rows with this verdict.
     pub fn with_verdict(&self, verdict: Verdict) -> impl Iterator<Item = &StatementRow> {
         self.rows.iter().filter(move |row| row.verdict == verdict)
     }
 }
 
-/// A cell of a pair whose two sides play a trace.
-pub(crate) struct PlayingCell<'a> {
+/// What the usable trials of two sides of a cell have played.
+pub(crate) struct PlayedCell {
+    /// Index of the pair of sides.
     pub(crate) pair: usize,
+    /// Index of the cell among the pair's.
     pub(crate) cell: usize,
-    pub(crate) sides: [&'a [&'a Trial]; 2],
+    /// SHA-256 of the trace.
+    pub(crate) trace: String,
+    /// The statements of each trial, of the baseline and of the variant.
+    pub(crate) played: [Vec<Vec<PlayedStatement>>; 2],
+    /// The largest ratio that is not a relevant change.
     pub(crate) margin: f64,
+}
+
+impl PlayedCell {
+    /// What was played in the usable trials of a cell's two sides; `None` if they do not all play the same trace.
+    pub(crate) fn read(
+        reader: &StoreReader,
+        [pair, cell]: [usize; 2],
+        sides: [&[&Trial]; 2],
+        margin: f64,
+    ) -> Option<Self> {
+        let trace = common_trace(sides.iter().flat_map(|trials| trials.iter().copied()))?;
+        let played = sides.map(|trials| {
+            let usable = trials.iter().filter(|trial| is_usable(trial));
+            let read = usable.filter_map(|trial| reader.load_parts(&trial.id, &[Part::Played]));
+            read.map(|record| record.played).filter(|played| !played.is_empty()).collect::<Vec<_>>()
+        });
+        Some(Self { pair, cell, trace: trace.to_owned(), played, margin })
+    }
 }
 
 /// The trace that all of these trials play; `None` if they play none, or several.
@@ -130,9 +206,8 @@ pub(crate) fn common_trace<'a>(trials: impl Iterator<Item = &'a Trial>) -> Optio
 }
 
 /// Compares the statements of these cells. Verdicts hold for all of them together.
-pub(crate) fn compare_statements(reader: &StoreReader, cells: &[PlayingCell<'_>]) -> Vec<ComparedStatements> {
-    let mut compared: Vec<ComparedStatements> =
-        cells.iter().filter_map(|cell| compare_cell(reader, cell)).collect();
+pub(crate) fn compare_statements(cells: &[PlayedCell]) -> Vec<ComparedStatements> {
+    let mut compared: Vec<ComparedStatements> = cells.iter().map(compare_cell).collect();
     let rows = || compared.iter().flat_map(|cell| &cell.rows);
     let p: Vec<f64> = rows().filter_map(|row| row.p).collect();
     let mut adjusted = benjamini_hochberg(&p).into_iter();
@@ -161,13 +236,8 @@ fn verdict(row: &StatementRow, margin: f64) -> Verdict {
     }
 }
 
-fn compare_cell(reader: &StoreReader, cell: &PlayingCell<'_>) -> Option<ComparedStatements> {
-    let trace = common_trace(cell.sides.iter().flat_map(|trials| trials.iter().copied()))?;
-    let records = cell.sides.map(|trials| {
-        let usable = trials.iter().filter(|trial| is_usable(trial));
-        let read = usable.filter_map(|trial| reader.load_parts(&trial.id, &[Part::Played]));
-        read.map(|record| record.played).filter(|played| !played.is_empty()).collect::<Vec<_>>()
-    });
+fn compare_cell(cell: &PlayedCell) -> ComparedStatements {
+    let records = &cell.played;
     let fingerprints: BTreeSet<&str> =
         records.iter().flatten().flatten().map(|statement| statement.fingerprint.as_str()).collect();
     let by_fingerprint = records.each_ref().map(|trials| trials.iter().map(|trial| index(trial)).collect());
@@ -177,15 +247,15 @@ fn compare_cell(reader: &StoreReader, cell: &PlayingCell<'_>) -> Option<Compared
         let by_change = b.change_us().abs().total_cmp(&a.change_us().abs());
         by_change.then_with(|| a.fingerprint.cmp(&b.fingerprint))
     });
-    Some(ComparedStatements {
+    ComparedStatements {
         pair: cell.pair,
         cell: cell.cell,
-        trace: trace.to_owned(),
+        trace: cell.trace.clone(),
         trials: records.each_ref().map(Vec::len),
         total_us: [0, 1].map(|side| rows.iter().map(|row| row.total_us[side]).sum()),
         margin: cell.margin,
         rows,
-    })
+    }
 }
 
 /// The statements of a trial by fingerprint.
@@ -268,31 +338,11 @@ mod tests {
         }
     }
 
-    /// Rows and totals of sides whose trials have these means.
-    fn compared(sides: [Vec<Vec<PlayedStatement>>; 2]) -> ComparedStatements {
-        let indexes = sides.each_ref().map(|trials| trials.iter().map(|trial| index(trial)).collect());
-        let all: BTreeSet<&str> =
-            sides.iter().flatten().flatten().map(|of| of.fingerprint.as_str()).collect();
-        let rows: Vec<StatementRow> = all.into_iter().map(|one| row(one, &indexes, 1.05)).collect();
-        let p: Vec<f64> = rows.iter().filter_map(|row| row.p).collect();
-        let mut adjusted = benjamini_hochberg(&p).into_iter();
-        let rows: Vec<StatementRow> = rows
-            .into_iter()
-            .map(|mut row| {
-                row.p_benjamini_hochberg = row.p.and_then(|_| adjusted.next());
-                row.verdict = verdict(&row, 1.05);
-                row
-            })
-            .collect();
-        ComparedStatements {
-            pair: 0,
-            cell: 0,
-            trace: String::new(),
-            trials: sides.each_ref().map(Vec::len),
-            total_us: [0, 1].map(|side| rows.iter().map(|row| row.total_us[side]).sum()),
-            margin: 1.05,
-            rows,
-        }
+    fn compared(played: [Vec<Vec<PlayedStatement>>; 2]) -> ComparedStatements {
+        let cell = PlayedCell { pair: 0, cell: 0, trace: "5e".to_owned(), played, margin: 1.05 };
+        let mut found = compare_statements(&[cell]).remove(0);
+        found.rows.sort_by(|a, b| a.fingerprint.cmp(&b.fingerprint));
+        found
     }
 
     #[test]

@@ -19,6 +19,7 @@ mod waits;
 use model::record::TrialRecord;
 use serde::Serialize;
 
+pub(crate) use curve::curve;
 pub use load_hosts::HostOfLoad;
 pub use points::Points;
 

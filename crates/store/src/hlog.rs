@@ -123,6 +123,11 @@ fn of_window(script: &ScriptInterval) -> impl Iterator<Item = &PhaseLatencies> {
     script.latencies.iter().filter(|of_phase| of_phase.phase == Phase::Measure)
 }
 
+/// The values of a compressed histogram of a bundle, base64; `None` if it is none.
+pub fn values_of(payload: &str) -> Option<Latencies> {
+    values(payload).ok()
+}
+
 fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Latencies> {
     let values = payloads.map(|payload| values(payload).ok());
     Some(values.collect::<Option<Vec<_>>>()?.concat())

@@ -32,6 +32,8 @@ export interface Selection {
   level: string | null;
   /** Filter and order of the verdicts, by the keys of `VERDICTS`. */
   verdicts: VerdictChoice;
+  /** Filter and order of the statements of a trace, and the open one, by the keys of `STATEMENTS`. */
+  statements: StatementsChoice;
   /** Selection in the views over several scales, by the keys of `SCALES`. */
   scales: ScalesChoice;
   /** The two columns whose environments are compared, by the keys of `DIFFERENCE`. */
@@ -46,6 +48,10 @@ export interface Selection {
 /** Sort column (descending if it begins with `-`), kind of verdict, and text that the cell contains. */
 export const VERDICTS = ['sort', 'kind', 'find'] as const;
 export type VerdictChoice = Partial<Record<(typeof VERDICTS)[number], string>>;
+
+/** Sort column (descending if it begins with `-`), text that a statement contains, and fingerprint of the open one. */
+export const STATEMENTS = ['sort', 'find', 'of'] as const;
+export type StatementsChoice = Partial<Record<(typeof STATEMENTS)[number], string>>;
 
 /** Number of clients, and key of a column. */
 export const SCALES = ['clients', 'column'] as const;
@@ -90,6 +96,7 @@ export function parseSelection(fragment: string): Selection {
     metrics: pairs.getAll('metric'),
     level: pairs.get('level'),
     verdicts: chosen(pairs, VERDICTS, 'verdict-'),
+    statements: chosen(pairs, STATEMENTS, 'statement-'),
     scales: chosen(pairs, SCALES, 'scales-'),
     difference: chosen(pairs, DIFFERENCE, 'difference-'),
     flame: chosen(pairs, FLAME, 'flame-'),
@@ -111,6 +118,7 @@ export function formatSelection(selection: Selection): string {
   for (const metric of selection.metrics) pairs.append('metric', metric);
   if (selection.level) pairs.set('level', selection.level);
   put(pairs, selection.verdicts, VERDICTS, 'verdict-');
+  put(pairs, selection.statements, STATEMENTS, 'statement-');
   put(pairs, selection.scales, SCALES, 'scales-');
   put(pairs, selection.difference, DIFFERENCE, 'difference-');
   put(pairs, selection.flame, FLAME, 'flame-');

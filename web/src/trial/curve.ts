@@ -9,7 +9,7 @@ import type { Curve } from '../data/generated/detail';
 import type { Table } from '../data/table';
 
 export interface Drawn {
-  side: Side;
+  side: Pick<Side, 'name' | 'colour'>;
   kind: 'intended' | 'service';
   curve: Curve;
 }
@@ -37,7 +37,7 @@ export function percentile(share: number): string {
   return share === 1 ? 'max' : `p${(share * 100).toLocaleString(LOCALE, { maximumFractionDigits: 4 })}`;
 }
 
-export function draw(drawn: Drawn[], width: number, height: number): Element {
+export function draw(drawn: Drawn[], width: number, height: number, what = 'transactions'): Element {
   // The largest of n values is drawn at one in n.
   const rarest = Math.max(10, ...drawn.map(({ curve }) => curve.count));
   const points = drawn.flatMap(({ side, kind, curve }) =>
@@ -59,7 +59,7 @@ export function draw(drawn: Drawn[], width: number, height: number): Element {
       ticks: width < 480 ? ticks.filter((tick) => tick !== 1) : ticks,
       tickFormat: (tick: number) => (1 - 1 / tick).toLocaleString(LOCALE, { style: 'percent', maximumFractionDigits: 5 }),
       tickSize: 4,
-      label: 'share of transactions that were faster',
+      label: `share of ${what} that were faster`,
       labelAnchor: 'center',
       labelArrow: 'none',
     },

@@ -14,6 +14,7 @@ test('a selection is parsed as it is formatted', () => {
     metrics: ['pg.wal.bytes', 'cpu.user_us all'],
     level: '1a2b3c4d5e6f',
     verdicts: { sort: '-change', kind: 'worse' },
+    statements: { find: 'orders', of: '00ff00ff00ff00ff' },
     scales: { clients: '16', column: '18_default' },
     difference: { of: '18_default', against: '13_default' },
     history: { over: 'version' },

@@ -4,6 +4,7 @@
 
 mod answer;
 mod phase;
+mod statements;
 
 use std::collections::BTreeMap;
 
@@ -20,6 +21,7 @@ use crate::spans::Spans;
 
 pub use answer::{Answer, AnswerCell, AnswerKind};
 pub use phase::Phase;
+pub use statements::{ChangedPlan, Distribution, PlayedStatement, Statements};
 
 /// Version of this schema: increases when a field changes its meaning or is removed.
 pub const SCHEMA: u32 = 5;
@@ -42,6 +44,8 @@ pub struct View {
     pub bisections: Vec<Bisection>,
     /// Comparisons of cells that were measured in pairs, by their sessions: empty without any.
     pub paired: Vec<PairedComparison>,
+    /// Comparisons of cells that play a trace, by its statements: empty without any.
+    pub statements: Vec<Statements>,
     /// One panel per combination of the factors that are neither column nor row.
     pub panels: Vec<Panel>,
     /// Profiles by cell, in order of panel, clients and column.

@@ -10,7 +10,7 @@ const STEPS: u32 = 8;
 /// The curve of values in nanoseconds; `None` if there are none.
 ///
 /// Source of the steps: HdrHistogram, `PercentileIterator`.
-pub(super) fn curve(counted: &mut Counted) -> Option<Curve> {
+pub(crate) fn curve(counted: &mut Counted) -> Option<Curve> {
     let mut quantiles = Quantiles::new(counted.sorted());
     let mut curve = Curve { q: Vec::new(), us: Vec::new(), count: quantiles.count() };
     let mut share: f64 = 0.0;

@@ -6,11 +6,10 @@ use analysis::compare::Compared;
 use analysis::levels::in_words;
 use analysis::statements::{ComparedStatements, FALSE_DISCOVERY_RATE, PlanChange, StatementRow, plan_text};
 use model::trace::PlanNode;
-use plaintext::figures::{change, counted};
+use plaintext::figures::change;
 use plaintext::table::{Format, GAP, Table};
 use plaintext::wrap;
 use serde::Serialize;
-use stats::Verdict;
 
 use crate::chart::Terminal;
 use crate::text_width::text_width;
@@ -50,7 +49,7 @@ fn page(compared: &Compared, of: &ComparedStatements, terminal: Option<Terminal>
     if !shown.is_empty() {
         out += &table(compared, of, &shown).fitted(width);
     }
-    out += &sentences(of).iter().map(|line| wrap(line, width)).collect::<String>();
+    out += &of.sentences().iter().map(|line| wrap(line, width)).collect::<String>();
     for row in shown.iter().filter(|row| !row.plan_changes.is_empty()) {
         let changes: Vec<String> = row.plan_changes.iter().map(plan_change).collect();
         out += &wrap(&format!("  {} plan: {}", row.fingerprint, changes.join("; ")), width);
@@ -60,7 +59,7 @@ fn page(compared: &Compared, of: &ComparedStatements, terminal: Option<Terminal>
 }
 
 fn markdown(compared: &Compared, of: &ComparedStatements) -> String {
-    let mut out = format!("### {}\n\n**{}**\n", title(compared, of), sentences(of).join(" "));
+    let mut out = format!("### {}\n\n**{}**\n", title(compared, of), of.sentences().join(" "));
     let shown = shown(of);
     if !shown.is_empty() {
         let mut table = table(compared, of, &shown);
@@ -157,53 +156,6 @@ fn plan_change(of: &PlanChange) -> String {
         (Some(before), None) => format!("without {before}"),
         (None, None) => String::new(),
     }
-}
-
-/// The result in sentences: verdicts, the whole change, the statements that are most of it, failures and plans.
-pub(super) fn sentences(of: &ComparedStatements) -> Vec<String> {
-    let verdicts: Vec<String> = [
-        Verdict::Regression,
-        Verdict::Improvement,
-        Verdict::Equivalent,
-        Verdict::Inconclusive,
-        Verdict::Insufficient,
-    ]
-    .into_iter()
-    .map(|verdict| (verdict, of.with_verdict(verdict).count()))
-    .filter(|(_, count)| *count > 0)
-    .map(|(verdict, count)| format!("{count} {verdict}"))
-    .collect();
-    let mut lines = vec![format!("{}: {}.", counted(of.rows.len(), "statement"), verdicts.join(", "))];
-    let [before_us, after_us] = of.total_us;
-    if before_us > 0.0 && after_us > 0.0 {
-        let whole_us = of.change_us();
-        let (verdict, what) = match whole_us > 0.0 {
-            true => (Verdict::Regression, "slowdown"),
-            false => (Verdict::Improvement, "speedup"),
-        };
-        let mut line = format!(
-            "All executions of a trial take {:.1} ms instead of {:.1} ms ({})",
-            after_us / 1e3,
-            before_us / 1e3,
-            change(after_us / before_us - 1.0)
-        );
-        let count = of.with_verdict(verdict).count();
-        if count > 0 {
-            let share: f64 = of.with_verdict(verdict).filter_map(|row| of.share(row)).sum();
-            let these = if count == 1 { "the statement" } else { "the statements" };
-            line += &format!("; {these} with {verdict} ({count}) are {:.0}% of the {what}", share * 100.0);
-        }
-        lines.push(line + ".");
-    }
-    let failing = of.rows.iter().filter(|row| !row.new_failures().is_empty()).count();
-    if failing > 0 {
-        lines.push(format!("{} with errors that the baseline does not have.", counted(failing, "statement")));
-    }
-    let other_plans = of.rows.iter().filter(|row| !row.plan_changes.is_empty()).count();
-    if other_plans > 0 {
-        lines.push(format!("{} with another plan.", counted(other_plans, "statement")));
-    }
-    lines
 }
 
 fn csv(compared: &Compared) -> Table {
@@ -360,7 +312,7 @@ impl StatementsDocument {
             trials: of.trials,
             total_us: of.total_us,
             margin: of.margin,
-            sentences: sentences(of),
+            sentences: of.sentences(),
             statements: of.rows.iter().map(|row| statement(of, row)).collect(),
         }
     }

@@ -371,6 +371,19 @@ column: number, };
 export type BisectionState = "ends-open" | "nothing-to-find" | "searching" | "found" | "no-verdict";
 
 /**
+ * A part of a plan that another takes the place of; null for what was added or is missing.
+ */
+export type ChangedPlan = { 
+/**
+ * The nodes of the baseline's plan.
+ */
+before: string | null, 
+/**
+ * The nodes of the other plan.
+ */
+after: string | null, };
+
+/**
  * A server with its settings.
  */
 export type Column = { 
@@ -431,6 +444,23 @@ before: string,
  * Its value at the variant.
  */
 after: string, };
+
+/**
+ * A distribution of times by its quantiles.
+ */
+export type Distribution = { 
+/**
+ * Shares of all values, ascending from 0 to 1.
+ */
+q: Array<number>, 
+/**
+ * For each share, the smallest value that it does not exceed.
+ */
+us: Array<number>, 
+/**
+ * Number of values.
+ */
+count: number, };
 
 /**
  * Environment of the measurements.
@@ -917,6 +947,71 @@ repeats: string,
 order: 'randomized-blocks' | 'sequential' | 'paired' | 'bisect', };
 
 /**
+ * A statement of a trace, of two sides.
+ */
+export type PlayedStatement = { 
+/**
+ * Its fingerprint.
+ */
+fingerprint: string, 
+/**
+ * Its normal form.
+ */
+text: string, 
+/**
+ * Executions in all usable trials.
+ */
+calls: [number, number], 
+/**
+ * Failed ones by SQLSTATE.
+ */
+failures: [{ [key in string]: number }, { [key in string]: number }], 
+/**
+ * SQLSTATEs of the variant that the baseline does not have.
+ */
+new_failures: Array<string>, 
+/**
+ * Geometric mean of the trials' mean execution times.
+ */
+mean_us: [number | null, number | null], 
+/**
+ * Change of the mean, as a share; null if unknown.
+ */
+change: number | null, 
+/**
+ * The lower end of its 99% interval.
+ */
+ci99_low: number | null, 
+/**
+ * The upper end.
+ */
+ci99_high: number | null, 
+/**
+ * P, by Benjamini and Hochberg over all statements.
+ */
+p: number | null, 
+/**
+ * `REGRESSION`, `EQUIVALENT` and so on.
+ */
+verdict: string, 
+/**
+ * Its part of the change of the time of all executions.
+ */
+share: number | null, 
+/**
+ * Its plans, a line for each node.
+ */
+plans: [Array<string>, Array<string>], 
+/**
+ * How the plans differ.
+ */
+plan_changes: Array<ChangedPlan>, 
+/**
+ * The execution times of all usable trials; null without any, and of the statements that are too many.
+ */
+latency: [Distribution | null, Distribution | null], };
+
+/**
  * The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
  */
 export type Point = { 
@@ -1291,6 +1386,43 @@ each: Array<Span>,
 clumps: Array<SynchronizedEnds>, };
 
 /**
+ * The statements of a trace in a cell and in the baseline's. Arrays have the baseline's figure and the other.
+ */
+export type Statements = { 
+/**
+ * The baseline, by what distinguishes it.
+ */
+baseline: string, 
+/**
+ * What is compared with it.
+ */
+variant: string, 
+/**
+ * SHA-256 of the trace.
+ */
+trace: string, 
+/**
+ * Usable trials.
+ */
+trials: [number, number], 
+/**
+ * Time of all executions, in microseconds a trial.
+ */
+total_us: [number, number], 
+/**
+ * The largest ratio that is not a relevant change.
+ */
+margin: number, 
+/**
+ * The result in sentences.
+ */
+sentences: Array<string>, 
+/**
+ * Those with the largest part of the change first.
+ */
+statements: Array<PlayedStatement>, };
+
+/**
  * A change from one number of clients to the next.
  */
 export type Step = { 
@@ -1517,6 +1649,10 @@ bisections: Array<Bisection>,
  * Comparisons of cells that were measured in pairs, by their sessions: empty without any.
  */
 paired: Array<PairedComparison>, 
+/**
+ * Comparisons of cells that play a trace, by its statements: empty without any.
+ */
+statements: Array<Statements>, 
 /**
  * One panel per combination of the factors that are neither column nor row.
  */
