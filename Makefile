@@ -20,7 +20,7 @@ LONG_TESTS := kernels shipped
 # Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
-# Programs unpacked for tests: pgbench, promtool and nats-server, if they are not installed.
+# Programs unpacked for tests: pgbench, promtool, nats-server and pgbouncer, if they are not installed.
 export PATH := $(CURDIR)/target/test-programs:$(PATH)
 
 # The report's front end: node_modules is up to date when this file is.
@@ -174,12 +174,13 @@ kernels:
 	@[ -x /usr/lib/qemu/virtiofsd ] || setup/packages /usr/libexec/virtiofsd:virtiofsd
 
 # Programs that tests compare with: psql, openssl, pgbench without its server, and promtool without Prometheus; the NATS server of
-# fleets.
+# fleets, and the pooler of topologies.
 clients:
 	@setup/packages psql:postgresql-client openssl:openssl cmark-gfm:cmark-gfm
 	@setup/pgbench target/test-programs
 	@setup/unpacked target/test-programs promtool prometheus
 	@setup/unpacked target/test-programs nats-server nats-server
+	@setup/unpacked target/test-programs pgbouncer pgbouncer
 
 # A source of PostgreSQL and what its builds need. The tests that build it are skipped without it.
 source:
