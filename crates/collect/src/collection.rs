@@ -3,6 +3,7 @@
 mod buffers;
 mod collector;
 mod profile;
+mod replica;
 mod sampler;
 mod session_sampler;
 mod statements;
@@ -11,17 +12,19 @@ use std::fmt::Display;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
+use model::topology;
 use model::waits::Waits;
 
 use crate::load_clock::Window;
 use crate::os::{Machine, Processes};
+use crate::pgbouncer::Pgbouncer;
 use crate::postgres::{Statistics, Tables};
 use collector::{CONTROL_DATABASE, Collector, Context, Start};
-pub use collector::{Collected, Subject};
+pub use collector::{Collected, Companion, MarkerTable, Subject};
 
 /// All collectors by their names in notes, in the order in which they finish: the last readings first, right after the
 /// load, and slow ones last. They start in reverse order.
-const COLLECTORS: [(&str, Start); 8] = [
+const COLLECTORS: [(&str, Start); 10] = [
     ("tables", |context| {
         sampler::start(context, || {
             Tables::new(context.session_during_load(context.tested_database(), "tables")?)
@@ -33,6 +36,16 @@ const COLLECTORS: [(&str, Start); 8] = [
             Statistics::new(session, context.tested_database())
         })
     }),
+    ("pgbouncer", |context| {
+        let companion = context.subject.companion.as_ref();
+        match companion.filter(|companion| companion.kind == topology::Companion::Pgbouncer) {
+            Some(companion) => sampler::start(context, || {
+                Pgbouncer::new(&(companion.connect)(CONTROL_DATABASE)?, context.tested_database())
+            }),
+            None => Ok(None),
+        }
+    }),
+    ("replica", replica::start),
     ("os", |context| {
         let subject = &context.subject;
         sampler::start(context, || Ok(Machine::new(subject.data_directory, subject.postmaster)))
@@ -139,6 +152,7 @@ mod tests {
             postmaster: None,
             has_hidden_processes: false,
             has_other_side: false,
+            companion: None,
         })
     }
 

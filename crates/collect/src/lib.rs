@@ -18,6 +18,7 @@ mod error;
 mod fitness;
 mod load_clock;
 mod os;
+mod pgbouncer;
 pub mod postgres;
 mod profile;
 mod reading;
@@ -25,7 +26,7 @@ mod root;
 pub mod server_log;
 
 pub use clock::now;
-pub use collection::{Collected, Collection, Subject};
+pub use collection::{Collected, Collection, Companion, MarkerTable, Subject};
 pub use environment::Host;
 pub use error::{CollectError, ProfileError, RecordingProblem};
 pub use fitness::{activity, fitness};

@@ -2,10 +2,11 @@
 //!
 //! [`Session`] is the connection: it marks statements, limits their time and counts their commits. [`Statistics`] and
 //! [`Tables`] are read repeatedly; [`WaitSampler`] samples the sessions many times per second and records those that
-//! block others; [`Statements`] and [`buffers`] are queried before and after a load.
+//! block others; `ReplicaProbe` compares a replica with its server; [`Statements`] and [`buffers`] are queried before and after a load.
 
 mod buffers;
 mod holders;
+mod replica;
 mod session;
 mod statements;
 mod statistics;
@@ -18,6 +19,7 @@ mod server_tests;
 
 pub use buffers::buffers;
 pub use holders::Holder;
+pub(crate) use replica::{ReplayState, ReplicaProbe};
 pub use session::{Commits, Session};
 pub use statements::Statements;
 pub use statistics::Statistics;

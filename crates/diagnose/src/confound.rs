@@ -256,7 +256,12 @@ fn is_declared(factor: Factor, what: &str, before: &RecordedCell, after: &Record
             .known()
             .is_some_and(|settings| settings.values.keys().any(|name| canonical_name(name) == setting))
     };
+    let is_needed = |cell: &RecordedCell| {
+        let needed = cell.topology.known().map(|topology| topology.server_settings()).unwrap_or_default();
+        needed.iter().any(|(name, _)| *name == setting)
+    };
     (factor == Factor::Settings && (set(before) || set(after)))
+        || (factor == Factor::Topology && (is_needed(before) || is_needed(after)))
         || (factor == Factor::Server && setting == VERSION_SETTING)
 }
 

@@ -60,6 +60,8 @@ pub struct Observation<'a> {
     pub load_failure: Option<&'a str>,
     /// How the server exited, if it did during the trial.
     pub server_exit: Option<&'a str>,
+    /// Why the standby, subscriber or pooler next to the server no longer works; `None` if it does, or there is none.
+    pub companion_failure: Option<&'a str>,
     /// Whether the user interrupted the trial.
     pub interrupted: bool,
     /// Why the data are inconsistent after the load; `None` if they are not, or were not checked.

@@ -16,6 +16,10 @@ use crate::factors;
 use crate::limits::Limits;
 use crate::machine::{Acceleration, Storage};
 use crate::part::Part;
+use crate::topology::{Companion, Topology};
+
+/// The number of server connections that PgBouncer opens at most unless it is set.
+const DEFAULT_POOL_SIZE: u32 = 20;
 
 /// A level of a recorded cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -274,6 +278,22 @@ impl Cell {
             return Limits::none();
         }
         Limits { memory: self.memory, disk: self.disk.clone() }
+    }
+
+    /// The number of server connections of its pooler: as given, else enough for each session, or PgBouncer's own default.
+    /// None if it is given as another text.
+    pub fn pool_size(&self) -> Option<u32> {
+        match Companion::Pgbouncer.settings(&self.settings.values).get("default_pool_size") {
+            Some(given) => given.trim().parse().ok(),
+            None if self.topology == Topology::PgbouncerSession => Some(self.all_clients()),
+            None => Some(DEFAULT_POOL_SIZE),
+        }
+    }
+
+    /// The most connections that clients keep open to the server at a time.
+    pub fn server_connections(&self) -> u32 {
+        let pool = self.pool_size().filter(|_| self.topology.companion() == Some(Companion::Pgbouncer));
+        pool.map_or(self.all_clients(), |size| size.min(self.all_clients()))
     }
 
     /// Number of threads of its driver, which may use so many CPUs if it is neither pinned nor in a virtual machine.

@@ -7,6 +7,7 @@ pub(crate) mod memory;
 mod pairs;
 mod run;
 mod server;
+mod topology;
 mod versions;
 
 pub(crate) use versions::Supported;

@@ -33,6 +33,7 @@ pub mod settings;
 pub mod storage;
 pub mod sysctl;
 pub mod threads;
+pub mod topology;
 pub mod transport;
 pub mod warmup;
 pub mod workload;
@@ -45,6 +46,7 @@ macro_rules! factors {
         $apply! {
             Server server,
             Settings settings,
+            Topology topology,
             Kernel kernel,
             Acceleration acceleration,
             KernelArgs kernel_args,
@@ -94,6 +96,9 @@ pub trait Axis {
     const REQUIRED: Option<&'static str> = None;
     /// Key in bundles.
     const STORED_KEY: &'static str = Self::KEY;
+    /// Whether bundles leave out the key of a level that is stored as null: then bundles of trials without the factor are what
+    /// they were before it.
+    const IS_OMITTED: bool = false;
     /// Column of exports.
     const COLUMN: Column;
 

@@ -49,6 +49,7 @@ pub mod session;
 pub mod shuffle;
 pub mod spec;
 pub mod statistics;
+pub mod topology;
 pub mod trace;
 pub mod units;
 pub mod validity;

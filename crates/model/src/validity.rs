@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Names of all gates, and of what is found like by one: `kernel` of a trial whose kernel did not come up, `imported`.
-pub const GATES: [&str; 38] = [
+pub const GATES: [&str; 39] = [
     "interrupted",
     "kernel",
     "no-server",
@@ -27,6 +27,7 @@ pub const GATES: [&str; 38] = [
     "load-host-start",
     "server-exited",
     "server-restarted",
+    "topology",
     "settings-changed",
     "autovacuum",
     "no-checkpoint",

@@ -103,6 +103,12 @@ fn alone_planted_causes_are_named_and_others_are_not() {
             skip(format!("there is only one processor: {}", case.what));
             continue;
         }
+        if case.campaign.contains("pgbouncer-")
+            && Command::new("pgbouncer").arg("--version").output().is_err()
+        {
+            skip(format!("there is no pgbouncer: {}", case.what));
+            continue;
+        }
         let Some(explained) = explained(case) else { continue };
         // Other processes use the CPUs although none were planted, or so much that even the collectors were starved.
         let disturbed = explained.found(&["window-mismatch", "collectors"])
@@ -262,7 +268,7 @@ fn explained(case: &Case) -> Option<Explained> {
     let bench = Bench::new(&format!(
         "name = 'planted'\n[run]\nduration = '6s'\nwarmup = '1s'\nrepeats = 1\nseed = 1\nretries = 0\n\
          [servers.small]\nversion = '18'\ninitdb = ['--wal-segsize=1']\n{slow}\
-         [hooks]\nbefore_trial = 'printenv PGHOST PGPORT > ready.part; mv ready.part ready; \
+         [hooks]\nbefore_trial = 'env | grep ^PG > ready.part; mv ready.part ready; \
          until [ -e planted ]; do sleep 0.05; done'\n\
          after_trial = 'touch measured; until [ -e read ]; do sleep 0.05; done'\n\
          [factors]\nserver = ['{}']\n{}\n",
@@ -289,6 +295,9 @@ fn explained(case: &Case) -> Option<Explained> {
         if let Planted::Sql(sql) = &case.planted {
             connect(&ready, "pgdyno").execute(sql).unwrap();
         }
+        if let Planted::ReplicaSql(sql) = &case.planted {
+            connect_to_replica(&ready, "pgdyno").execute(sql).unwrap();
+        }
         if let Planted::MissingStandby = &case.planted {
             connect(&ready, "postgres").execute("alter database pgdyno set synchronous_commit = on").unwrap();
         }
@@ -296,7 +305,8 @@ fn explained(case: &Case) -> Option<Explained> {
         match &case.planted {
             Planted::HoldsBranch => hold_branch(&ready, &has_ended),
             Planted::MissingStandby => release_commits(&ready, &has_ended),
-            Planted::Nothing | Planted::Busy { .. } | Planted::Sql(_) => {}
+            Planted::Conflicts => conflict_with_replay(&ready, &has_ended),
+            Planted::Nothing | Planted::Busy { .. } | Planted::Sql(_) | Planted::ReplicaSql(_) => {}
         }
         wait_until("the load has ended", has_ended);
         if let Some(amount) = case.amount.as_ref().filter(|_| measured.exists()) {
@@ -333,6 +343,32 @@ fn hold_branch(ready: &Path, has_ended: &impl Fn() -> bool) {
     }
 }
 
+/// Lets replay on the standby wait for a snapshot half of the time: the standby ends its session after a second, which it waits in
+/// steps of 1, 2, 4, … 512 ms.
+fn conflict_with_replay(ready: &Path, has_ended: &impl Fn() -> bool) {
+    const ROWS: &str = "insert into conflict select generate_series(1, 1000)";
+    let mut server = connect(ready, "postgres");
+    server.execute(&format!("create table conflict (i int); {ROWS}")).unwrap();
+    let mut standby = connect_to_replica(ready, "postgres");
+    wait_until("the standby has the table", || standby.execute("select count(*) from conflict").is_ok());
+    while !has_ended() {
+        let mut reader = connect_to_replica(ready, "postgres");
+        reader.execute("begin isolation level repeatable read; select count(*) from conflict").unwrap();
+        let cleaned = server
+            .execute(&format!("delete from conflict; {ROWS}"))
+            .and_then(|()| server.execute("vacuum conflict"));
+        if cleaned.is_err() {
+            // The server has been stopped: the trial is over.
+            break;
+        }
+        let readers = "select count(*) from pg_stat_activity where state like 'idle in transaction%'";
+        wait_until("the standby has ended the reader's session", || {
+            has_ended() || standby.query_one::<i64>(readers).is_ok_and(|readers| readers == 0)
+        });
+        thread::sleep(Duration::from_millis(1023));
+    }
+}
+
 /// Releases commits that wait for a standby, each once: a cancelled wait ends with a warning, and the commit stands.
 fn release_commits(ready: &Path, has_ended: &impl Fn() -> bool) {
     const WAITING: &str = "select pid, query_start::text from pg_stat_activity where wait_event = 'SyncRep'";
@@ -362,9 +398,24 @@ fn connect(ready: &Path, database: &str) -> Session {
 }
 
 fn try_connect(ready: &Path, database: &str) -> Option<Session> {
-    let place = fs::read_to_string(ready).unwrap();
-    let (host, port) = place.trim().split_once('\n').unwrap();
-    let mut params = ConnectParams::new(host, port.parse().unwrap(), "postgres", database, None);
+    try_connect_to(ready, "PG", database)
+}
+
+/// A session with the standby or subscriber.
+fn connect_to_replica(ready: &Path, database: &str) -> Session {
+    try_connect_to(ready, "PGDYNO_REPLICA_", database).unwrap()
+}
+
+/// A session with what the variables of the hook name.
+fn try_connect_to(ready: &Path, prefix: &str, database: &str) -> Option<Session> {
+    let environment = fs::read_to_string(ready).unwrap();
+    let value = |name: &str| {
+        let mut lines = environment.lines().filter_map(|line| line.split_once('='));
+        Some(lines.find(|(found, _)| *found == name)?.1.to_owned())
+    };
+    let port = value(&format!("{prefix}PORT")).unwrap().parse().unwrap();
+    let host = value(&format!("{prefix}HOST")).unwrap();
+    let mut params = ConnectParams::new(host, port, "postgres", database, value("PGPASSWORD"));
     params.application_name = Some("planted".to_owned());
     Session::connect(&params).ok()
 }

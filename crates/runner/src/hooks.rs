@@ -91,6 +91,16 @@ impl HookEnv {
         libpq("PGPORT", port.to_string());
         self
     }
+
+    /// Adds the socket of a standby or subscriber: `PGDYNO_REPLICA_HOST` and `PGDYNO_REPLICA_PORT`.
+    pub(crate) fn with_replica(self, connection: &Connection) -> Self {
+        match &connection.endpoint {
+            Endpoint::Unix { directory, port } => {
+                self.with("REPLICA_HOST", directory).with("REPLICA_PORT", port)
+            }
+            Endpoint::Tcp { .. } | Endpoint::Conninfo { .. } => self,
+        }
+    }
 }
 
 /// Runs a hook in a shell and waits for its end. An interrupt kills it, with everything it started.

@@ -45,6 +45,7 @@ mod session;
 mod sessions;
 mod sliced_load;
 mod summary;
+mod topology;
 mod trial;
 mod without_kernel;
 

@@ -12,11 +12,13 @@ use model::limits::Limits;
 use model::machine::{Acceleration, KernelSpec};
 use model::plan::{Order, Plan};
 use model::server::{ServerSpec, Source};
+use model::topology::Companion;
 use model::version::{Major, VersionRequest};
 use server::{Installation, Origin};
 
 use crate::machines::without_profile;
 use crate::servers::build_facts;
+use crate::topology;
 
 /// The first major whose `initdb` enables data checksums by default.
 const CHECKSUMS_BY_DEFAULT: Major = Major::new(18);
@@ -70,6 +72,7 @@ pub fn unsupported(plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, 
         reasons.extend(unusable_sources(cache, plan, progress));
         reasons.extend(missing_templates(plan));
         reasons.extend(too_old(cache, plan, progress)?);
+        reasons.extend(topologies(cache, plan, progress)?);
         reasons.extend(unknown_settings(cache, plan, progress)?);
     }
     Ok(reasons)
@@ -170,6 +173,19 @@ fn too_old(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Result<Vec<St
     Ok(reasons)
 }
 
+/// Topologies that can't run here: what they need is missing, or does not fit their servers or protocols.
+fn topologies(cache: &Cache, plan: &Plan, progress: &dyn Progress) -> Result<Vec<String>, server::Error> {
+    let mut reasons = Vec::new();
+    for cell in &plan.cells {
+        let installation =
+            plan.server(cell).map(|server| existing(cache, server, progress)).transpose()?.flatten();
+        let version = installation.as_ref().map(Installation::version);
+        reasons.extend(topology::check(cell, version).err().map(|error| error.to_string()));
+    }
+    reasons.dedup();
+    Ok(reasons)
+}
+
 /// Settings that servers in the cache or in place do not have, a sentence for each server and its settings.
 fn unknown_settings(
     cache: &Cache,
@@ -182,7 +198,11 @@ fn unknown_settings(
         let of_server = plan.cells.iter().filter(|cell| cell.server == server.name);
         let settings: BTreeSet<_> = of_server.map(|cell| &cell.settings).collect();
         for variant in settings.iter().filter(|variant| !variant.values.is_empty()) {
-            let unknown = installation.unknown_settings(variant.values.keys().map(String::as_str))?;
+            let names = variant.values.keys().filter_map(|name| match Companion::of_setting(name) {
+                Some((companion, own)) => companion.is_replica().then_some(own),
+                None => Some(name.as_str()),
+            });
+            let unknown = installation.unknown_settings(names)?;
             if !unknown.is_empty() {
                 reasons.push(format!(
                     "the settings \"{}\" have {}, which the server {} (PostgreSQL {}) does not know",

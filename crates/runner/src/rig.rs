@@ -13,10 +13,10 @@ use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::load_hosts::RequestedHosts;
 use model::message::Connection;
-use model::record::Setting;
+use model::record::{Log, Setting};
 use model::waits::Waits;
 use model::workload::{Statement, Transport};
-use server::{RawReading, Warmed};
+use server::{Companion, RawReading, Warmed};
 
 use crate::driver_handle::Driver;
 use crate::hooks::{self, HookEnv, HookError};
@@ -107,6 +107,26 @@ pub(crate) trait ServerUnderTest {
 
     /// Its log since the last call; none for an external server.
     fn take_log(&mut self) -> Option<String>;
+
+    /// What its topology has next to it.
+    fn companion(&self) -> Option<&Companion> {
+        None
+    }
+
+    /// Waits until its replica has received everything, at most this long. Returns whether it has, or there is none.
+    fn catch_up(&self, _within: Duration) -> Result<bool, server::Error> {
+        Ok(true)
+    }
+
+    /// Why what is next to it no longer works, if so.
+    fn companion_failure(&mut self) -> Option<String> {
+        None
+    }
+
+    /// The log of what is next to it, since the last call.
+    fn take_companion_log(&mut self) -> Option<Log> {
+        None
+    }
 }
 
 /// The parts of a trial other than its server: hooks, driver, collectors and clock.

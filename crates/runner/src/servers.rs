@@ -20,11 +20,14 @@ use model::limits::Limits;
 use model::plan::{Order, Plan};
 use model::record::{Commit, Log, TrialRecord};
 use model::server::{ServerSpec, Source};
+use model::topology::{Companion, Topology};
 use model::workload::Transport;
-use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
+use server::{
+    Cluster, CompanionStart, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template,
+};
 
 use crate::rig::{ServerPool, ServerUnderTest, StartedServer};
-use crate::server_handle::ServerHandle;
+use crate::server_handle::{OwnServer, ServerHandle};
 use named::{OfServer, named, title};
 
 /// A server and the data set that it runs on.
@@ -41,6 +44,9 @@ struct Start {
     limits: Limits,
     /// Only a server of cells with the transport TCP listens on it.
     transport: Transport,
+    topology: Topology,
+    /// The most connections of clients, and of a pooler to the server; none without a pooler.
+    pooled: Option<[u32; 2]>,
 }
 
 impl Start {
@@ -51,6 +57,9 @@ impl Start {
             cpus: cell.pin.server.clone(),
             limits: cell.limits(),
             transport: cell.transport,
+            topology: cell.topology,
+            pooled: (cell.topology.companion() == Some(Companion::Pgbouncer))
+                .then(|| [cell.all_clients(), cell.pool_size().unwrap_or(cell.all_clients())]),
         }
     }
 }
@@ -89,10 +98,12 @@ pub(crate) struct Servers<'a> {
     templates: HashMap<Origin, Template>,
     /// One copy of each template, while no server runs on it.
     copies: HashMap<Origin, (Cluster, State)>,
+    /// Another copy of templates that had a replica, while none runs on it: as the replica left it.
+    replicas: HashMap<Origin, Cluster>,
     /// The count of commits in a new copy.
     first_commits: HashMap<Origin, u64>,
-    /// Build and settings in force, by names of server and settings.
-    facts: HashMap<(String, String), Facts>,
+    /// Build and settings in force, by names of server and settings, and topology.
+    facts: HashMap<(String, String, Topology), Facts>,
     /// Facts that each server reports about itself, queried once.
     server_facts: HashMap<Origin, ServerFacts>,
     running: Option<Running>,
@@ -172,6 +183,7 @@ impl<'a> Servers<'a> {
 
     fn fill(&mut self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
         let (cache, progress) = (self.cache, self.progress);
+        self.check_topologies(cells)?;
         self.check_disk(plan, cells)?;
         for cell in cells {
             let origin = origin(cell);
@@ -191,12 +203,19 @@ impl<'a> Servers<'a> {
                 self.templates.insert(origin, template);
             }
         }
-        let mut tried: Vec<(&str, &SettingsVariant, Limits)> = Vec::new();
+        let mut tried: Vec<(&str, &SettingsVariant, Limits, Topology)> = Vec::new();
         for cell in cells {
-            let start = (cell.server.as_str(), &cell.settings, cell.limits());
+            let start = (cell.server.as_str(), &cell.settings, cell.limits(), cell.topology);
             if !tried.contains(&start) {
                 tried.push(start);
-                let what = format!("starting {} with settings {}", title(&cell.server), cell.settings.name);
+                let next_to_it = cell.topology.companion();
+                let next_to_it = next_to_it.map(|companion| format!(" and a {}", companion.as_str()));
+                let what = format!(
+                    "starting {}{} with settings {}",
+                    title(&cell.server),
+                    next_to_it.unwrap_or_default(),
+                    cell.settings.name
+                );
                 progress.step(&what, 0, None);
                 let settings =
                     self.start_server(cell, false).and_then(|(running, _)| running.server.settings());
@@ -207,7 +226,7 @@ impl<'a> Servers<'a> {
                 })?;
                 let mut facts = facts_of_settings(&settings);
                 facts.extend(self.installations.get(&cell.server).map(build_facts).unwrap_or_default());
-                self.facts.insert((cell.server.clone(), cell.settings.name.clone()), facts);
+                self.facts.insert(facts_key(cell), facts);
             }
         }
         Ok(())
@@ -225,6 +244,7 @@ impl<'a> Servers<'a> {
     pub(crate) fn keep_copies_of(&mut self, cell: &Cell) {
         let kept = origin(cell);
         self.copies.retain(|origin, _| *origin == kept);
+        self.replicas.retain(|origin, _| *origin == kept);
     }
 
     /// The one server of a guest, on the data directory for one trial of this cell.
@@ -262,6 +282,7 @@ impl<'a> Servers<'a> {
             progress,
             templates: HashMap::new(),
             copies: HashMap::new(),
+            replicas: HashMap::new(),
             first_commits: HashMap::new(),
             facts: HashMap::new(),
             server_facts: HashMap::new(),
@@ -302,17 +323,30 @@ impl<'a> Servers<'a> {
         Err(server::Error::Identical { servers: servers.collect() })
     }
 
+    /// Checks that what the topologies of the cells need is there, and that it fits their servers and protocols.
+    fn check_topologies(&self, cells: &[&Cell]) -> Result<(), server::Error> {
+        for cell in cells {
+            let version = self.installations.get(&cell.server).map(Installation::version);
+            crate::topology::check(cell, version)?;
+        }
+        Ok(())
+    }
+
     /// Checks that the data sets of the cells, and a copy of each, fit on the disk.
     fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
         let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
         origins.sort();
         origins.dedup();
-        let dataset = |(name, content): (&String, _)| {
-            let initdb = plan.servers.iter().find(|server| server.name == *name)?.initdb.as_slice();
-            Some(Dataset { installation: self.installations.get(name)?, initdb, content, copies: 1 })
-        };
-        let datasets: Vec<Dataset> =
-            origins.iter().map(|(name, content)| (name, content)).filter_map(dataset).collect();
+        let mut datasets = Vec::new();
+        for (name, content) in &origins {
+            let server = plan.servers.iter().find(|server| server.name == *name);
+            let (Some(server), Some(installation)) = (server, self.installations.get(name)) else { continue };
+            let has_replica = |cell: &&Cell| {
+                cell.server == *name && cell.topology.has_replica() && origin(cell).1 == *content
+            };
+            let copies = 1 + u32::from(cells.iter().any(has_replica));
+            datasets.push(Dataset { installation, initdb: &server.initdb, content, copies });
+        }
         server::disk_need(self.cache, &datasets)?.check(self.cache)
     }
 
@@ -339,7 +373,7 @@ impl<'a> Servers<'a> {
 
     /// Settings in force and build of a cell's server.
     pub(crate) fn facts(&self, cell: &Cell) -> Option<&Facts> {
-        self.facts.get(&(cell.server.clone(), cell.settings.name.clone()))
+        self.facts.get(&facts_key(cell))
     }
 
     /// Starts the server of a cell, unless it runs already, and returns it with the facts that it reports. For a trial
@@ -393,22 +427,58 @@ impl<'a> Servers<'a> {
         fresh_data: bool,
         cold: bool,
     ) -> Result<Running, server::Error> {
-        let (cluster, known) = self.copy(&start.origin, fresh_data)?;
+        let given = &cell.settings.values;
+        let settings = start.topology.settings(given);
+        // A replica continues from where its server starts.
+        let has_replica = start.topology.has_replica();
+        let (mut cluster, mut known) = self.copy(&start.origin, fresh_data || has_replica)?;
+        let mut replica = None;
+        if has_replica {
+            // The data set was filled with `wal_level = minimal`: from its end on, the WAL has what a standby needs.
+            cluster = cluster.start(&settings)?.stop(StopMode::Fast)?;
+            replica = Some(self.copy_for_replica(&start.origin, &cluster)?);
+        }
         if cold {
-            cluster.drop_page_cache()?;
+            [Some(&cluster), replica.as_ref()]
+                .into_iter()
+                .flatten()
+                .try_for_each(Cluster::drop_page_cache)?;
         }
-        let server = cluster.start_within(&cell.settings.values, &start.limits, start.transport)?;
-        if let Some(cpus) = start.cpus.as_deref().and_then(cpu_list) {
-            server.set_cpu_affinity(&cpus)?;
+        let server = cluster.start_within(&settings, &start.limits, start.transport)?;
+        let cpus = start.cpus.as_deref().and_then(cpu_list);
+        if let Some(cpus) = &cpus {
+            server.set_cpu_affinity(cpus)?;
         }
+        let companion = match start.topology.companion() {
+            None => None,
+            Some(kind) => {
+                let companion = CompanionStart {
+                    topology: start.topology,
+                    settings: &kind.settings(given),
+                    limits: &start.limits,
+                    transport: start.transport,
+                    connections: start.pooled.unwrap_or_default(),
+                    replica,
+                };
+                let companion = companion.run(&server)?;
+                if let Some(cpus) = &cpus {
+                    companion.set_cpu_affinity(cpus)?;
+                }
+                // A publication is made in the tested database.
+                known = known.filter(|_| kind != Companion::Subscriber);
+                Some(companion)
+            }
+        };
         let commits = match known {
             Some(commits) => commits,
             None => server.commits(None)?,
         };
-        self.first_commits.entry(start.origin.clone()).or_insert(commits);
+        if start.topology.companion() != Some(Companion::Subscriber) {
+            self.first_commits.entry(start.origin.clone()).or_insert(commits);
+        }
         let build = self.installations.get(&cell.server).map(|known| known.identity().to_owned());
         let state = State { altered: false, commits: Some(commits) };
-        Ok(Running { start, build, server: ServerHandle::Own(server), state })
+        Ok(Running { start, build, server: ServerHandle::Own(OwnServer { companion, server }), state })
     }
 
     /// The external server of a cell in the state that the cell asks for, with its count of commits; none if pgdyno starts
@@ -422,7 +492,7 @@ impl<'a> Servers<'a> {
         if !reusable {
             external.recreate_database(&origin(cell).1, self.progress)?;
         }
-        external.set(&cell.settings.values)?;
+        external.set(&cell.topology.settings(&cell.settings.values))?;
         let commits = external.commits(None)?;
         Ok(self.externals.remove(&cell.server).map(|external| (external, commits)))
     }
@@ -451,11 +521,26 @@ impl<'a> Servers<'a> {
         Ok((cluster, self.first_commits.get(origin).copied()))
     }
 
+    /// A copy of a stopped server's data for its replica.
+    fn copy_for_replica(&mut self, origin: &Origin, server: &Cluster) -> Result<Cluster, server::Error> {
+        let progress = OfServer { name: &origin.0, progress: self.progress };
+        match self.replicas.remove(origin) {
+            None => server.duplicate(self.cache, &progress),
+            Some(mut replica) => {
+                replica.copy_from(server, &progress)?;
+                Ok(replica)
+            }
+        }
+    }
+
     fn release(&mut self, running: Running) -> Result<(), server::Error> {
         // A copy that will be restored needs no checkpoint.
         let mode = if running.state.altered { StopMode::Immediate } else { StopMode::Fast };
         match running.server {
-            ServerHandle::Own(server) => {
+            ServerHandle::Own(OwnServer { companion, server }) => {
+                if let Some(cluster) = companion.map(server::Companion::stop).transpose()?.flatten() {
+                    self.replicas.insert(running.start.origin.clone(), cluster);
+                }
                 let cluster = server.stop(mode)?;
                 self.copies.insert(running.start.origin, (cluster, running.state));
             }
@@ -492,6 +577,10 @@ fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
     limits.sort();
     limits.dedup();
     limits
+}
+
+fn facts_key(cell: &Cell) -> (String, String, Topology) {
+    (cell.server.clone(), cell.settings.name.clone(), cell.topology)
 }
 
 fn origin(cell: &Cell) -> Origin {

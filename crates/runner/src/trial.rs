@@ -188,6 +188,11 @@ impl<'a> ActiveTrial<'a> {
         environment.server = facts;
         let connection = server.connection(self.cell.transport);
         let env = self.hook_env(connection.as_ref().ok());
+        let replica = server.companion().filter(|companion| companion.kind().is_replica());
+        let env = match replica {
+            Some(replica) => env.with_replica(&replica.own_connection(server::DATABASE)),
+            None => env,
+        };
         let (prepared, loads) = match prepare(self, server, commits, &env) {
             Ok(prepared) => {
                 let loads = measure_phases(self, server, connection, prepared.commits, on_interval)?;
@@ -224,6 +229,7 @@ impl<'a> ActiveTrial<'a> {
             || self.workload_with(|workload| &workload.teardown).is_some()
             || self.context.plan.alters_data()
             || results.concluded.server_exit.is_some()
+            || results.concluded.companion_failure.is_some()
             || results.measured.load.leaves_server_in_doubt()
             || results.phases.iter().any(|phase| phase.measured.load.leaves_server_in_doubt())
     }

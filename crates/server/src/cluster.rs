@@ -85,6 +85,24 @@ impl Cluster {
         Ok(cluster)
     }
 
+    /// A copy of it; no server may run on it.
+    ///
+    /// # Errors
+    /// The copy can't be made, or the user wants to stop.
+    pub fn duplicate(&self, cache: &Cache, progress: &dyn Progress) -> Result<Self, Error> {
+        let mut copy = Self::without_data(cache, &self.installation)?;
+        copy.copy_from(self, progress)?;
+        Ok(copy)
+    }
+
+    /// Makes its data directory equal to that of another cluster, by writing only what differs; no server may run on either.
+    ///
+    /// # Errors
+    /// It can't be written, or the user wants to stop; it can then be copied again.
+    pub fn copy_from(&mut self, other: &Self, progress: &dyn Progress) -> Result<(), Error> {
+        self.restore_from(&other.data_directory(), "copying the data for a replica", progress)
+    }
+
     /// Makes its data directory equal to this one.
     pub(crate) fn restore_from(
         &mut self,

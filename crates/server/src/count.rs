@@ -53,9 +53,11 @@ impl Control {
     fn wait_for_no_connections(&self, session: &mut Session) -> Result<Micros, Error> {
         let sql = |error| self.error("query the connections", &error);
         let end = Instant::now() + SETTLE_TIMEOUT;
+        // A subscriber's stays, and commits nothing.
+        let others = if self.major >= Major::new(10) { " AND backend_type <> 'walsender'" } else { "" };
         loop {
             let sessions = format!(
-                "SELECT count(*), {} FROM pg_stat_activity WHERE datname = '{}'",
+                "SELECT count(*), {} FROM pg_stat_activity WHERE datname = '{}'{others}",
                 micros("clock_timestamp()"),
                 crate::DATABASE
             );

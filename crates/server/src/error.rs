@@ -391,6 +391,14 @@ pub enum Error {
         /// The outage that is the reason, if it is one.
         outage: Option<Outage>,
     },
+    /// A standby, a subscriber or a pooler does not work as a trial needs it.
+    #[error("the {companion} {why}")]
+    Companion {
+        /// What it is.
+        companion: String,
+        /// What is wrong with it, with advice.
+        why: String,
+    },
     /// Processes that do not end even when killed.
     #[error("PostgreSQL processes {pids:?} on {directory} do not end; kill them, or see dmesg for the cause")]
     WontStop {
@@ -432,6 +440,7 @@ impl Error {
             | Self::Start { .. }
             | Self::Fill { .. }
             | Self::Setup { .. }
+            | Self::Companion { .. }
             | Self::Programs { .. } => self.outage().is_none(),
             _ => false,
         }

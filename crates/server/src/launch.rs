@@ -228,7 +228,9 @@ impl Launch<'_> {
         }
         let password = random_password()?;
         let stored = quote_literal(&stored_password(&password, crate::USER, has_scram(self.major())));
-        let statement = format!("ALTER ROLE {} PASSWORD {stored}", crate::USER);
+        // A standby that commits wait for is not there yet.
+        let statement =
+            format!("SET synchronous_commit = local; ALTER ROLE {} PASSWORD {stored}", crate::USER);
         Session::connect(&socket_params(self.sockets, launched.port, crate::USER))
             .and_then(|mut session| session.execute(&statement))
             .map_err(|error| NotReady::Password(sql_text(&error)))?;
@@ -268,7 +270,7 @@ pub(crate) fn log_text(bytes: &[u8]) -> String {
 }
 
 /// A port that is free at the moment.
-fn free_port() -> Result<u16, Error> {
+pub(crate) fn free_port() -> Result<u16, Error> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
         .and_then(|listener| listener.local_addr())
         .map(|address| address.port())

@@ -2,12 +2,13 @@
 //!
 //! In the order of a trial: [`installation`] makes a server's programs available; [`template`] fills a data directory
 //! once; [`Template::clone_cluster`] copies it for a trial; [`Cluster::start`] runs a [`Server`] on it; dropping it
-//! removes all. [`sweep`] removes what a killed pgdyno left. [`instance`] manages servers that outlive the command
+//! removes all. [`CompanionStart`] adds what a topology has next to a server. [`sweep`] removes what a killed pgdyno left. [`instance`] manages servers that outlive the command
 //! which started them. [`ExternalServer`] is a server that pgdyno does not own; changes to it are undone, by
 //! [`restore_settings`] if a killed pgdyno could not. [`guest`] packs a server with its data for a virtual machine.
 
 mod access;
 mod cluster;
+mod companion;
 mod control;
 mod count;
 mod data;
@@ -31,6 +32,8 @@ mod sockets;
 mod sweep;
 
 pub use cluster::Cluster;
+pub use companion::pooler::{Pgbouncer, pgbouncer};
+pub use companion::{Companion, CompanionStart, MARKER};
 pub use data::copy::Copied;
 pub use dataset::content::{Content, Setup};
 pub use dataset::disk::{Dataset, DiskNeed, DiskPart, disk_need};

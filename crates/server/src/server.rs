@@ -290,6 +290,33 @@ impl Server {
         self.group.as_deref().map(Group::in_force)
     }
 
+    /// Parameters of the connections that another server of pgdyno's own makes to it, as libpq's keywords and values: through
+    /// its socket, as its user.
+    pub(crate) fn conninfo(&self, database: Option<&str>, application_name: &str) -> String {
+        let quoted = |text: &str| text.replace('\\', "\\\\").replace('\'', "\\'");
+        let database = database.map(|name| format!(" dbname='{}'", quoted(name))).unwrap_or_default();
+        format!(
+            "host='{}' port={} user={}{database} application_name={application_name}",
+            quoted(&self.sockets.display().to_string()),
+            self.port,
+            crate::USER,
+        )
+    }
+
+    /// Its cluster's directory for sockets.
+    pub(crate) fn sockets(&self) -> &Path {
+        &self.sockets
+    }
+
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The cluster that it runs on.
+    pub(crate) fn cluster(&self) -> Option<&Cluster> {
+        self.cluster.as_ref()
+    }
+
     pub(crate) fn group(&self) -> Option<&Group> {
         self.group.as_deref()
     }

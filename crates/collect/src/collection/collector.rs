@@ -10,6 +10,7 @@ use model::metrics::Metrics;
 use model::plan::Collect;
 use model::profile::{Profile, ProfileSummary, Stacks};
 use model::record::Event;
+use model::topology;
 use model::waits::{StatementUse, Waits};
 use wire::{ConnectParams, ParamError};
 
@@ -67,6 +68,29 @@ pub struct Subject<'a> {
     pub has_hidden_processes: bool,
     /// Whether the load alternates with that of the other side of a session, whose server and driver run too.
     pub has_other_side: bool,
+    /// What the server's topology has next to it.
+    pub companion: Option<Companion<'a>>,
+}
+
+/// A standby, a subscriber or a pooler next to the server.
+pub struct Companion<'a> {
+    /// What it is.
+    pub kind: topology::Companion,
+    /// Process id of its first process.
+    pub pid: u32,
+    /// Parameters of pgdyno's own sessions with a database of a replica, or with the console of a pooler.
+    pub connect: &'a dyn Fn(&str) -> Result<ConnectParams, ParamError>,
+    /// The marker row by which lag is measured; none of a pooler.
+    pub marker: Option<MarkerTable>,
+}
+
+/// A table with the row `(id, number) = (1, …)`.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkerTable {
+    /// Its database.
+    pub database: &'static str,
+    /// Its name with its schema.
+    pub table: &'static str,
 }
 
 /// State that collectors share during a trial.
@@ -89,6 +113,7 @@ impl<'a> Context<'a> {
             postmaster: subject.postmaster,
             has_hidden_processes: subject.has_hidden_processes,
             has_other_side: subject.has_other_side,
+            companion: subject.companion.as_ref().map(|companion| (companion.pid, companion.kind)),
             profilers: Arc::default(),
             backends: Arc::default(),
         };
@@ -111,6 +136,16 @@ impl<'a> Context<'a> {
         let session = self.open(database, purpose, REPEATED_QUERY_TIMEOUT)?;
         self.backends(|backends| backends.collectors.push(session.pid()));
         Ok(session)
+    }
+
+    /// Opens a session with a companion.
+    pub(super) fn session_of_companion(
+        &self,
+        companion: &Companion<'_>,
+        database: &str,
+        purpose: &str,
+    ) -> Result<Session, CollectError> {
+        Session::open(&(companion.connect)(database)?, purpose, REPEATED_QUERY_TIMEOUT)
     }
 
     /// Changes the set of backends that are not the load's.

@@ -112,6 +112,11 @@ impl Process {
         if self.role.is_none() {
             self.role = proc.title(pid).and_then(|title| Role::by_title(&title));
         }
+        if self.role == Some(Role::ReplicaOther)
+            && proc.title(pid).is_some_and(|title| Role::is_replay(&title))
+        {
+            self.role = Some(Role::ReplicaReplay);
+        }
         let role = own.unwrap_or(Role::Load);
         let is_backend = matches!(self.role, Some(Role::Load | Role::Background | Role::Collector));
         if !is_backend || self.role == Some(role) {

@@ -165,6 +165,10 @@ impl Processes {
             }
             // In containers they are not visible.
             Role::Kernel => self.trial_processes().any(|process| process.role == Some(role)),
+            Role::ReplicaReplay | Role::ReplicaOther => {
+                self.watched.companion.is_some_and(|(_, kind)| kind.is_replica())
+            }
+            Role::Pgbouncer => self.watched.companion.is_some_and(|(_, kind)| !kind.is_replica()),
             _ => self.watched.postmaster.is_some(),
         }
     }
@@ -369,6 +373,7 @@ mod tests {
                 postmaster: Some(POSTMASTER),
                 has_hidden_processes: false,
                 has_other_side: false,
+                companion: None,
                 profilers: Arc::default(),
                 backends: Arc::clone(&backends),
             };

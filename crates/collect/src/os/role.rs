@@ -41,6 +41,14 @@ pub(super) enum Role {
     /// Any other process of the server, and child processes of its processes.
     #[strum(serialize = "server other")]
     ServerOther,
+    /// The process of a standby or a subscriber that replays or applies changes.
+    #[strum(serialize = "replica replay")]
+    ReplicaReplay,
+    /// Its other processes.
+    #[strum(serialize = "replica other")]
+    ReplicaOther,
+    /// The pooler.
+    Pgbouncer,
     /// Kernel threads.
     Kernel,
 }
@@ -53,7 +61,19 @@ impl Role {
 
     /// Whether it is a process of the server.
     pub(super) const fn is_of_server(self) -> bool {
-        !matches!(self, Self::Driver | Self::Pgdyno | Self::Kernel)
+        !matches!(self, Self::Driver | Self::Pgdyno | Self::Kernel) && !self.is_of_companion()
+    }
+
+    /// Whether it is a process of what is next to the server.
+    pub(super) const fn is_of_companion(self) -> bool {
+        matches!(self, Self::ReplicaReplay | Self::ReplicaOther | Self::Pgbouncer)
+    }
+
+    /// Whether the title of a replica's process is that of the one that replays or applies changes.
+    pub(super) fn is_replay(title: &str) -> bool {
+        let after_colons = title.match_indices(": ").map(|(at, colon)| &title[at + colon.len()..]);
+        let is_replay = |text: &str| REPLAY.iter().any(|name| starts_with_words(text, name));
+        after_colons.into_iter().any(is_replay)
     }
 
     /// The role of a server process by its title, as `ps` shows it; none while it has no title.
@@ -136,6 +156,14 @@ const OTHERS: [(&str, Role); 12] = [
     ("bgworker", Role::ServerOther),
 ];
 
+/// Titles of processes that replay or apply changes, in 10 to 18.
+const REPLAY: [&str; 4] = [
+    "startup",
+    "bgworker: logical replication worker for subscription",
+    "logical replication worker for subscription",
+    "logical replication apply worker for subscription",
+];
+
 fn starts_with_words(text: &str, words: &str) -> bool {
     text.strip_prefix(words).is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
 }
@@ -188,5 +216,21 @@ mod tests {
             assert_eq!(Role::by_title(title).map(Role::as_str), Some(role), "{title}");
         }
         assert_eq!(Role::by_title("/usr/lib/postgresql/18/bin/postgres -D data"), None);
+    }
+
+    #[test]
+    fn titles_of_every_major_tell_which_process_replays() {
+        for (title, is_replay) in [
+            ("postgres: startup process   recovering 000000010000000000000001", true),
+            ("postgres: startup recovering 000000010000000000000001 waiting", true),
+            ("postgres: bgworker: logical replication worker for subscription 16400  ", true),
+            ("postgres: logical replication worker for subscription 16400 ", true),
+            ("postgres: logical replication apply worker for subscription 16400 ", true),
+            ("postgres: bgworker: logical replication launcher", false),
+            ("postgres: walreceiver streaming 0/3000148", false),
+            ("/usr/lib/postgresql/18/bin/postgres -D startup", false),
+        ] {
+            assert_eq!(Role::is_replay(title), is_replay, "{title}");
+        }
     }
 }

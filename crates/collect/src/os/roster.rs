@@ -49,6 +49,11 @@ impl Roster {
                 ProcessRole::Trial(None) => {
                     ProcessRole::Trial(proc.title(pid).and_then(|title| Role::by_title(&title)))
                 }
+                ProcessRole::Trial(Some(Role::ReplicaOther))
+                    if proc.title(pid).is_some_and(|title| Role::is_replay(&title)) =>
+                {
+                    ProcessRole::Trial(Some(Role::ReplicaReplay))
+                }
                 role => role,
             };
             known.insert(pid, role_by_title);

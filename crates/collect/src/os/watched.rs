@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use model::topology::Companion;
+
 use super::proc_files::Stat;
 use super::role::Role;
 
@@ -16,6 +18,8 @@ pub struct Watched {
     pub has_hidden_processes: bool,
     /// Whether the server and the driver of the other side of a session run too, as pgdyno's children.
     pub has_other_side: bool,
+    /// Process id of the first process of what is next to the server, which is pgdyno's child, too.
+    pub companion: Option<(u32, Companion)>,
     /// Process ids of the profilers; they count as pgdyno.
     pub profilers: Arc<Mutex<Vec<u32>>>,
     /// The server's backends that are not the load's. They may change.
@@ -68,6 +72,10 @@ impl Watched {
             Some(Role::Pgdyno)
         } else if self.postmaster == Some(pid) {
             Some(Role::Postmaster)
+        } else if let Some((_, kind)) = self.companion.filter(|(companion, _)| *companion == pid) {
+            Some(if kind.is_replica() { Role::ReplicaOther } else { Role::Pgbouncer })
+        } else if parent.is_some_and(|role| role.is_some_and(Role::is_of_companion)) {
+            parent.flatten()
         } else if stat.is_kernel_thread {
             Some(Role::Kernel)
         } else if self.postmaster == Some(stat.parent) {

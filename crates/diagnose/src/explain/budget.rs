@@ -43,6 +43,10 @@ pub struct ComponentTime {
 pub enum Component {
     /// In an open loop, the transaction waits for a free client.
     FreeClient,
+    /// The client waits until the pooler has a server connection for it.
+    PoolerQueue,
+    /// The pooler uses CPU.
+    PoolerCpu,
     /// A response has arrived, or a transaction is due, and the driver waits for a CPU.
     DriverRunQueue,
     /// The same, and the driver is busy with other clients.
@@ -76,6 +80,8 @@ impl Component {
     pub const fn name(self) -> &'static str {
         match self {
             Self::FreeClient => "waiting for a free client",
+            Self::PoolerQueue => "waiting for a server connection",
+            Self::PoolerCpu => "pooler CPU",
             Self::DriverRunQueue => "driver waits for a CPU",
             Self::DriverLag => "driver lag",
             Self::DriverCpu => "driver CPU",
@@ -131,7 +137,12 @@ impl Budget {
         };
         let mut in_transaction_us = case.load_us(is_idle_in_transaction);
         let mut between_us = case.load_us(is_idle);
-        if open_loop {
+        let pooler = Pooler::new(case);
+        if let Some(pooler) = &pooler {
+            // Server connections outlive transactions, and no client has one between two: what remains of the clients' time.
+            let named_us: f64 = named.iter().map(|part| part.us).sum();
+            between_us = (service_us - pooler.queue_us - active_us - named_us - in_transaction_us).max(0.0);
+        } else if open_loop {
             // Sessions are also idle while no transaction is due: the clients' time without the transactions'.
             between_us = (between_us - case.idle_clients_us(service_us)).max(0.0);
         }
@@ -151,11 +162,18 @@ impl Budget {
         // Counted once, as part of the I/O.
         let cpu_us = cpu_us.map(|us| (us - on_cpu * io_us).max(0.0));
         let driver = Driver::new(case, in_transaction_us + between_us);
+        let of_driver_us = driver.cpu_us + driver.queue_us + driver.lag_us;
+        let (pooler_queue_us, pooler_cpu_us) = pooler.map_or((0.0, 0.0), |pooler| {
+            let left_us = (in_transaction_us + between_us - of_driver_us).max(0.0);
+            (pooler.queue_us, pooler.cpu_us.min(left_us))
+        });
         let network_share = match in_transaction_us + between_us {
             0.0 => 0.0,
-            whole_us => 1.0 - (driver.cpu_us + driver.queue_us + driver.lag_us) / whole_us,
+            whole_us => 1.0 - (of_driver_us + pooler_cpu_us) / whole_us,
         };
         let mut add = |component, us: f64| parts.push(ComponentTime { component, of: None, us });
+        add(Component::PoolerQueue, pooler_queue_us);
+        add(Component::PoolerCpu, pooler_cpu_us);
         add(Component::DriverRunQueue, driver.queue_us);
         add(Component::DriverLag, driver.lag_us);
         add(Component::DriverCpu, driver.cpu_us);
@@ -236,6 +254,22 @@ impl Budget {
             (..=0.25, ..=0.12) => Confidence::Medium,
             _ => Confidence::Low,
         }
+    }
+}
+
+/// A pooler's part of a transaction's time.
+struct Pooler {
+    /// Time for which the client waited for a server connection, by the pooler's own clock.
+    queue_us: f64,
+    cpu_us: f64,
+}
+
+impl Pooler {
+    /// None without a pooler.
+    fn new(case: &Case) -> Option<Self> {
+        let queue_us = case.per_transaction(case.growth("pgbouncer.wait_us", None)?);
+        let cpu_us = case.growth("role.run_us", Some("pgbouncer")).unwrap_or_default();
+        Some(Self { queue_us, cpu_us: case.per_transaction(cpu_us) })
     }
 }
 

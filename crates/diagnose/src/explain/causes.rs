@@ -9,6 +9,7 @@ mod maintenance;
 mod memory;
 mod processors;
 mod reads;
+mod topology;
 mod waits;
 
 pub use cause::{Cause, Measure};
@@ -20,7 +21,7 @@ use super::case::Case;
 type Detector = fn(&Case, &Budget) -> Option<Cause>;
 
 /// The causes that are not waits for one kind of event.
-const DETECTORS: [Detector; 16] = [
+const DETECTORS: [Detector; 19] = [
     driver::driver,
     driver::round_trips,
     driver::free_clients,
@@ -37,6 +38,9 @@ const DETECTORS: [Detector; 16] = [
     waits::parallel_workers,
     maintenance::checkpoints,
     maintenance::autovacuum,
+    topology::pooler_queue,
+    topology::replay_saturated,
+    topology::replay_conflicts,
 ];
 
 /// All causes of a trial.

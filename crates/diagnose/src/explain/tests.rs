@@ -133,6 +133,57 @@ fn parts_are_counted_or_sampled_and_the_rest_is_unexplained() {
     assert_eq!(explanation.confidence(), Confidence::Medium, "a tenth of the latency is unexplained");
 }
 
+#[test]
+fn behind_a_pooler_the_time_in_its_queue_is_known_and_idle_server_connections_are_nobodys() {
+    let mut record = record(("LWLock", "BufferContent"));
+    record.metrics = Metrics(vec![
+        counter("role.run_us", "load", 4e6),
+        counter("role.wait_us", "load", 1e6),
+        counter("role.run_us", "driver", 1e6),
+        counter("role.wait_us", "driver", 0.0),
+        counter("role.run_us", "pgbouncer", 5e5),
+        counter("pgbouncer.wait_us", "", 8e6),
+    ]);
+    record.waits = vec![
+        seen("active", None, 120),
+        seen("active", Some(("LWLock", "BufferContent")), 60),
+        seen("idle", Some(("Client", "ClientRead")), 500),
+    ];
+    let explanation = explain(&record).unwrap();
+    let expected = [
+        ("waiting for a server connection", 800.0),
+        ("server on CPU", 400.0),
+        ("LWLock BufferContent", 300.0),
+        // 2 ms less what is known.
+        ("network and wake-up", 150.0),
+        ("server waits for a CPU", 100.0),
+        ("driver CPU", 100.0),
+        ("pooler CPU", 50.0),
+        ("unexplained", 100.0),
+    ];
+    assert_eq!(parts(&explanation), expected.map(|(name, us)| (name.to_owned(), us)).into());
+    let cause = explanation.causes.iter().find(|cause| cause.name == "pooler-queue").unwrap();
+    assert!((cause.share - 0.4).abs() < 1e-9, "{cause:?}");
+}
+
+#[test]
+fn replay_that_works_or_waits_for_most_of_the_window_is_named() {
+    for (activity, us, expected) in [
+        ("busy", 9e6, Some(("replay-saturated", 0.9))),
+        ("busy", 8e6, None),
+        ("conflict", 2e6, Some(("replay-conflicts", 0.2))),
+        ("conflict", 5e5, None),
+        ("idle", 9e6, None),
+        ("delay", 9e6, None),
+    ] {
+        let mut record = record(("LWLock", "BufferContent"));
+        record.metrics.0.push(counter("replica.replay_us", activity, us));
+        let causes = explain(&record).unwrap().causes;
+        let found = causes.iter().find(|cause| cause.name.starts_with("replay-"));
+        assert_eq!(found.map(|cause| (cause.name, cause.share)), expected, "{activity}");
+    }
+}
+
 /// Sessions are not sampled in a pause, so that samples are of the time in slices.
 #[test]
 fn the_pauses_of_a_paired_trial_are_no_time_of_its_transactions() {

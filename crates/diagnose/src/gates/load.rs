@@ -68,7 +68,14 @@ fn clients_died(observed: &Observation) -> Option<GateFinding> {
         first.at_us as f64 / 1e6,
         first.message
     );
-    Some(invalid(evidence).with_advice("fix the cause in the message; the server's log may have more"))
+    // SQLSTATE object_not_in_prerequisite_state, of tables without a primary key in the topology `logical`.
+    let has_no_identity = first.message.contains("replica identity");
+    Some(invalid(evidence).with_advice(if has_no_identity {
+        "the topology `logical` publishes all tables: give this one a primary key or a REPLICA IDENTITY in the workload's setup, \
+         or leave that topology out for this workload"
+    } else {
+        "fix the cause in the message; the server's log may have more"
+    }))
 }
 
 fn nothing_done(observed: &Observation) -> Option<GateFinding> {
@@ -106,7 +113,7 @@ fn transaction_count(observed: &Observation) -> Option<GateFinding> {
             Some(noted(format!("{counts}: {surplus} more, which autovacuum workers can add")))
         }
         1.. if accounting.has_unreported_commits => Some(noted(format!(
-            "{counts}: {surplus} more, not comparable: CALL, DO, parallel workers, LISTEN and changes of objects lead to commits that are not reported"
+            "{counts}: {surplus} more, not comparable: CALL, DO, parallel workers, LISTEN, changes of objects and poolers lead to commits that are not reported"
         ))),
         // A session may report several commits at once.
         ..0 if observed.lost_statistics > 0 => Some(noted(format!(

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::{Gate, GateFinding, Observation, invalid, noted};
 
-pub(super) const GATES: [Gate; 5] = [
+pub(super) const GATES: [Gate; 6] = [
     ("server-exited", exited),
+    ("topology", companion_failed),
     ("server-restarted", restarted),
     ("settings-changed", settings_changed),
     ("autovacuum", autovacuum),
@@ -15,6 +16,14 @@ pub(super) const GATES: [Gate; 5] = [
 fn exited(observed: &Observation) -> Option<GateFinding> {
     let exit = observed.server_exit?;
     Some(invalid(format!("the server ended during the trial: {exit}")).with_advice("see its log"))
+}
+
+fn companion_failed(observed: &Observation) -> Option<GateFinding> {
+    let failure = observed.companion_failure?;
+    Some(
+        invalid(format!("the topology did not last: {failure}"))
+            .with_advice("see its log, which is among those of the trial"),
+    )
 }
 
 fn restarted(observed: &Observation) -> Option<GateFinding> {
@@ -97,6 +106,8 @@ mod tests {
     #[test]
     fn a_server_that_exits_or_restarts_makes_the_trial_invalid() {
         let mut trial = TrialFixture::new();
+        let failed = Observation { companion_failure: Some("the standby has ended"), ..trial.observed() };
+        assert_eq!(gates(&failed), (Status::Invalid, vec!["topology"]));
         let exited = Observation { server_exit: Some("signal 9"), ..trial.observed() };
         assert_eq!(gates(&exited), (Status::Invalid, vec!["server-exited"]));
         trial.event("server-started", None, -1_000_000);

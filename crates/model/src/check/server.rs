@@ -115,7 +115,7 @@ fn check_connections(cell: &Cell, server: &ServerSpec) -> Result<(), SpecError> 
     }
     let set = cell.settings.values.iter().find(|(name, _)| name.eq_ignore_ascii_case(SETTING));
     let admitted = set.map_or(Ok(MAX_CONNECTIONS), |(_, value)| value.parse());
-    let clients = cell.all_clients();
+    let clients = cell.server_connections();
     match admitted {
         Ok(admitted) if clients >= admitted => Err(SpecError {
             message: format!(

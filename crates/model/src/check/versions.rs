@@ -80,7 +80,7 @@ fn sentences(too_old: &[Cell], is_paired: bool) -> Vec<String> {
 }
 
 /// The major of a server that is named by its version; none of programs and running servers.
-fn known_major(server: &ServerSpec) -> Option<Major> {
+pub(super) fn known_major(server: &ServerSpec) -> Option<Major> {
     match &server.source {
         Source::Embedded(version) => version.parse::<VersionRequest>().ok().map(VersionRequest::major),
         Source::Installed(name) => {

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Axis, Column, LevelError, Place};
 use crate::definitions::Definitions;
 use crate::secret::mask_setting;
+use crate::topology::Companion;
 use crate::value::{Spanned, SpecError};
 
 /// Name of the settings that require no table.
@@ -165,7 +166,9 @@ fn setting_name(name: &str, value: &Spanned<toml::Value>) -> Result<String, Spec
             "expected letters, digits, `_` and `.`, as in postgresql.conf",
         ));
     }
-    if OUR_SETTINGS.contains(&name) {
+    let companion = Companion::of_setting(name);
+    let own_name = companion.map_or(name, |(_, own)| own);
+    if OUR_SETTINGS.contains(&own_name) || companion.is_some_and(|(companion, own)| companion.sets(own)) {
         return Err(SpecError::at(value, format!("`{name}` is set by pgdyno itself"), "leave it out"));
     }
     Ok(name.to_owned())

@@ -9,7 +9,7 @@ mod server;
 use super::metric::{Group, Metric};
 
 /// Every metric, by the tables of `docs/metrics.md` and `docs/metrics-postgres.md`.
-pub const GROUPS: [&Group; 28] = [
+pub const GROUPS: [&Group; 31] = [
     &collectors::COLLECTORS,
     &machine::PROCESSORS,
     &machine::SCHEDULER,
@@ -30,6 +30,9 @@ pub const GROUPS: [&Group; 28] = [
     &server::IO,
     &server::SLRU,
     &server::REPLICATION,
+    &server::REPLICA,
+    &server::REPLAY,
+    &server::PGBOUNCER,
     &server::LOCKS,
     &server::SESSIONS,
     &server::BASE_BACKUP,

@@ -27,6 +27,10 @@ pub(super) enum Planted {
     Sql(&'static str),
     /// A session that holds the row of branch 1 most of the time, idle in its transaction.
     HoldsBranch,
+    /// SQL in the tested database of the subscriber before the load.
+    ReplicaSql(&'static str),
+    /// A session on the standby that replay has to wait for, half of the time.
+    Conflicts,
     /// A synchronous standby that does not exist: commits in the tested database wait for it until they are released.
     MissingStandby,
 }
@@ -59,7 +63,15 @@ const NOTHING: Case = Case {
 /// Mean of the times that planted functions have measured themselves, in the table `planted`.
 const MEAN: &str = "select avg(us)::float8 from planted";
 
-pub(super) const CASES: [Case; 23] = [
+/// A trigger of the subscriber, with which it takes 20 ms to apply a row.
+const SLOW_APPLY: Planted = Planted::ReplicaSql(
+    "create function nap() returns trigger language plpgsql as
+     $$ begin perform pg_sleep(0.02); return new; end $$;
+     create trigger nap before insert on pgbench_history for each row execute procedure nap();
+     alter table pgbench_history enable always trigger nap",
+);
+
+pub(super) const CASES: [Case; 29] = [
     Case {
         what: "nothing: one client, lookups by key",
         campaign: "workload = ['select-only']\nclients = [1]",
@@ -302,6 +314,70 @@ pub(super) const CASES: [Case; 23] = [
                    autovacuum_vacuum_cost_delay = '20ms'\nautovacuum_vacuum_cost_limit = 100\nfsync = false",
         expected: Some(("autovacuum", 0.2, 1.0)),
         may_be_named: &["server-cpu", "round-trips", "driver"],
+        ..NOTHING
+    },
+    Case {
+        what: "a standby that replays commits when they are 60 ms old, and that commits wait for (`standby-remote-apply`)",
+        campaign: "workload = ['simple-update']\nclients = [2]\ntopology = ['standby-remote-apply']\nsettings = ['late']\n\
+                   [settings.late]\nautovacuum = false\n'standby.recovery_min_apply_delay' = '60ms'",
+        expected: Some(("sync-replication", 0.85, 1.0)),
+        amount: Some(Amount {
+            parts: &["wait IPC:SyncRep"],
+            measured: "select 60000::float8",
+            at_least_us: 60_000.0,
+        }),
+        ..NOTHING
+    },
+    Case {
+        what: "queries on a standby that replay waits for, half of the time (`standby-async`)",
+        campaign: "workload = ['simple-update']\nclients = [4]\nrate = [50]\ntopology = ['standby-async']\n\
+                   settings = ['patient']\n[settings.patient]\nautovacuum = false\n\
+                   'standby.max_standby_streaming_delay' = '1s'",
+        planted: Planted::Conflicts,
+        expected: Some(("replay-conflicts", 0.4, 0.5)),
+        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        ..NOTHING
+    },
+    Case {
+        what: "100 transactions a second, of which a subscriber needs 20 ms to apply each (`logical`)",
+        campaign: "workload = ['simple-update']\nclients = [4]\nrate = [100]\ntopology = ['logical']\nsettings = ['plain']\n\
+                   [settings.plain]\nautovacuum = false",
+        planted: SLOW_APPLY,
+        expected: Some(("replay-saturated", 0.9, 1.0)),
+        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        ..NOTHING
+    },
+    Case {
+        what: "the same with 20 transactions a second",
+        campaign: "workload = ['simple-update']\nclients = [4]\nrate = [20]\ntopology = ['logical']\nsettings = ['plain']\n\
+                   [settings.plain]\nautovacuum = false",
+        planted: SLOW_APPLY,
+        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        ..NOTHING
+    },
+    Case {
+        what: "a pool of one server connection for four clients that sleep for 10 ms (`pgbouncer-transaction`)",
+        campaign: "workload = ['nap']\nclients = [4]\nprotocol = ['extended']\ntopology = ['pgbouncer-transaction']\n\
+                   settings = ['small']\n[settings.small]\n'pgbouncer.default_pool_size' = 1\n\
+                   [workloads.nap]\nscripts = ['nap.sql']",
+        files: &[("nap.sql", "select pg_sleep(0.01);\n")],
+        expected: Some(("pooler-queue", 0.65, 0.75)),
+        // Each client waits for three others.
+        amount: Some(Amount {
+            parts: &["waiting for a server connection"],
+            measured: "select 30000::float8",
+            at_least_us: 30_000.0,
+        }),
+        may_be_named: &["sleep"],
+        ..NOTHING
+    },
+    Case {
+        what: "the same with a pool of four",
+        campaign: "workload = ['nap']\nclients = [4]\nprotocol = ['extended']\ntopology = ['pgbouncer-transaction']\n\
+                   settings = ['enough']\n[settings.enough]\n'pgbouncer.default_pool_size' = 4\n\
+                   [workloads.nap]\nscripts = ['nap.sql']",
+        files: &[("nap.sql", "select pg_sleep(0.01);\n")],
+        expected: Some(("sleep", 0.8, 1.0)),
         ..NOTHING
     },
 ];

@@ -7,11 +7,11 @@ use wire::{quote_identifier, quote_literal};
 
 use super::PublishError;
 use super::rows::literal;
-use crate::export_tables::{Kind, Table, Value};
+use crate::export_tables::{Column, Kind, Table, Value};
 
 /// Version of the tables that this release creates. A change to a table raises it and adds a step to
 /// [`Schema::create_or_upgrade`], which upgrades the version before.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// Tables with several rows for each trial.
 pub(super) const TABLES_PER_TRIAL: [Table; 6] =
@@ -20,6 +20,9 @@ pub(super) const TABLES_PER_TRIAL: [Table; 6] =
 /// Columns that version 2 added.
 const ADDED_IN_2: [&str; 6] =
     ["acceleration", "kernel_args", "sysctl", "cpus", "storage", "instructions_per_transaction"];
+
+/// Columns that version 3 added.
+const ADDED_IN_3: [&str; 1] = ["topology"];
 
 /// Table that marks the schema as pgdyno's and holds the version of its tables.
 const MARK: &str = "pgdyno_schema";
@@ -103,8 +106,13 @@ impl Schema {
         };
         if from < 1 {
             session.execute(&self.create_tables())?;
-        } else if from < 2 {
-            session.execute(&self.upgrade_to_2())?;
+        } else {
+            if from < 2 {
+                session.execute(&self.upgrade_to_2())?;
+            }
+            if from < 3 {
+                session.execute(&self.upgrade_to_3())?;
+            }
         }
         if from < VERSION {
             session.execute(&format!("UPDATE {}.{MARK} SET version = {VERSION}", self.quoted))?;
@@ -137,14 +145,7 @@ impl Schema {
         let mut sql = String::new();
         for table in [Table::Trials, Table::Cells] {
             let name = self.table(table);
-            for column in table.columns().into_iter().filter(|column| ADDED_IN_2.contains(&column.name)) {
-                let column_name = quote_identifier(column.name);
-                sql += &format!(
-                    "ALTER TABLE {name} ADD COLUMN {column_name} {};\nCOMMENT ON COLUMN {name}.{column_name} IS {};\n",
-                    type_of(column.kind),
-                    quote_literal(column.about)
-                );
-            }
+            sql += &self.add_columns(table, &ADDED_IN_2);
             // Levels of imported trials stay unknown.
             sql += &format!(
                 "UPDATE {name} SET kernel = CASE kernel WHEN 'any' THEN 'host' ELSE kernel END, acceleration = 'none',
@@ -156,6 +157,39 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
             );
         }
         sql
+    }
+
+    /// Statements that add the factor `topology`, which trials of before ran without, and its level to the names of cells.
+    fn upgrade_to_3(&self) -> String {
+        let mut sql = String::new();
+        for table in [Table::Trials, Table::Cells] {
+            let name = self.table(table);
+            sql += &self.add_columns(table, &ADDED_IN_3);
+            // Levels of imported trials stay unknown.
+            sql += &format!(
+                "UPDATE {name} SET topology = 'single',
+  cell = regexp_replace(cell, '(^|,)(settings=[^,]*)', '\\1\\2,topology=single')
+WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
+                runs = self.table(Table::Runs)
+            );
+        }
+        sql
+    }
+
+    /// Statements that add columns to a table.
+    fn add_columns(&self, table: Table, added: &[&str]) -> String {
+        let name = self.table(table);
+        let columns = table.columns();
+        let added = columns.iter().filter(|column| added.contains(&column.name));
+        let add = |column: &Column| {
+            let column_name = quote_identifier(column.name);
+            format!(
+                "ALTER TABLE {name} ADD COLUMN {column_name} {};\nCOMMENT ON COLUMN {name}.{column_name} IS {};\n",
+                type_of(column.kind),
+                quote_literal(column.about)
+            )
+        };
+        added.map(add).collect()
     }
 
     fn create(&self, table: Table) -> String {

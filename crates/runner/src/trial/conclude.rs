@@ -22,12 +22,16 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) struct Concluded {
     /// How the server ended; none if it runs.
     pub(super) server_exit: Option<String>,
+    /// Why what is next to it no longer works; none if it does, or there is nothing.
+    pub(super) companion_failure: Option<String>,
     pub(super) limits: Option<LimitsInForce>,
     /// Settings in force after the load; empty if not known.
     pub(super) settings: Vec<Setting>,
     /// Why the data are inconsistent; none if they are not, or were not checked.
     pub(super) inconsistency: Option<String>,
     pub(super) server_log: Option<Log>,
+    /// The log of what is next to the server.
+    pub(super) companion_log: Option<Log>,
     /// The line of the server's log that shows an exhausted host.
     pub(super) exhaustion: Option<String>,
     /// Whether all of the server's log was understood.
@@ -50,6 +54,7 @@ pub(super) fn conclude(
     let server_exit = exit_status(server, load.leaves_server_in_doubt());
     let mut concluded = Concluded { server_exit, limits, ..Concluded::default() };
     if concluded.server_exit.is_none() && load.started.is_some() {
+        concluded.companion_failure = server.companion_failure();
         concluded.settings = server.settings().unwrap_or_default();
         concluded.inconsistency = inconsistency(trial, server);
         concluded.notes.extend(tear_down(trial, server));
@@ -59,6 +64,7 @@ pub(super) fn conclude(
     {
         concluded.notes.push(error.to_string());
     }
+    concluded.companion_log = server.take_companion_log();
     concluded.read_log(trial, server);
     concluded
 }

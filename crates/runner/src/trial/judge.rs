@@ -20,6 +20,8 @@ pub(super) struct Ending<'a> {
     pub(super) paired: Option<&'a PairedTrial>,
     /// How the server ended, if the load did with it.
     pub(super) server_exit: Option<&'a str>,
+    /// Why what is next to the server no longer works after all loads; none if it does.
+    pub(super) companion_failure: Option<&'a str>,
     /// Settings after the load; empty if not known.
     pub(super) settings: &'a [Setting],
     /// Why the data are inconsistent after all loads; none if they are not, or were not checked.
@@ -72,6 +74,7 @@ pub(super) fn judge_load(trial: &ActiveTrial, measured: &mut Measured, ending: &
         memory_is_limited: cell.memory != MemoryLimit::NONE,
         load_failure: load.failure.as_deref(),
         server_exit: ending.server_exit,
+        companion_failure: ending.companion_failure,
         interrupted: load.interrupted,
         inconsistency: ending.inconsistency,
         deaths: &load.deaths,

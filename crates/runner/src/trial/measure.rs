@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use collect::postgres::LoadSessions;
-use collect::{Collected, ServerCpu, ServerInstructions, Subject, Window};
+use collect::{Collected, MarkerTable, ServerCpu, ServerInstructions, Subject, Window};
 use model::cell::Cell;
 use model::factor::pin::cpu_list;
 use model::message::{Connection, Interval, Load, Outcome, Slices};
 use model::metrics::Metrics;
 use model::outage::Outage;
 use model::record::{Accounting, ClockReading, Setting};
+use model::topology::Companion;
 use model::units::Span;
 use model::version::Major;
 use model::waits::Waits;
@@ -86,6 +87,11 @@ pub(super) fn measure(
         }
     };
     let connect = |database: &str| driver::connect_params(&server.own_connection(database));
+    let companion = server.companion();
+    let connect_companion = |database: &str| {
+        let connection = companion.map(|companion| companion.own_connection(database));
+        driver::connect_params(&connection.unwrap_or_else(|| server.own_connection(database)))
+    };
     let collectors = context.rig.start_collectors(Subject {
         collect: context.plan.collect,
         profile: context.plan.profile.zip(context.perf).filter(|_| trial.is_profiled),
@@ -96,6 +102,14 @@ pub(super) fn measure(
         postmaster: server.pid(),
         has_hidden_processes: server.has_hidden_processes(),
         has_other_side: context.side.is_some(),
+        companion: companion.map(|companion| collect::Companion {
+            kind: companion.kind(),
+            pid: companion.pid(),
+            connect: &connect_companion,
+            marker: companion
+                .marker_database()
+                .map(|database| MarkerTable { database, table: server::MARKER }),
+        }),
     });
     // Sessions of such a server send their statistics in datagrams.
     let dropped = || collect::dropped_datagrams().filter(|_| before.has_delayed_statistics());
@@ -240,7 +254,10 @@ fn account(
         outcome.warmup_transactions + outcome.window_transactions + outcome.drain_transactions + background
     });
     let driver_commits = outcome.map(|outcome| outcome.commits);
-    let other_commits = outcome.map(|outcome| outcome.other_commits + collected.commits);
+    // Clients of a pooler begin no sessions of the server: those that the pooler begins are not reported.
+    let is_pooled = cell.topology.companion() == Some(Companion::Pgbouncer);
+    let begun = |outcome: &Outcome| if is_pooled { 0 } else { outcome.other_commits };
+    let other_commits = outcome.map(|outcome| begun(outcome) + collected.commits);
     let expected = || Some(before.commits? + driver_commits? + other_commits?);
     let after = outcome.and_then(|_| server.commits(expected()).ok());
     let server_commits = before.commits.zip(after).and_then(|(before, after)| after.checked_sub(before));
@@ -251,7 +268,8 @@ fn account(
     };
     let workers =
         cell.workload.custom().is_some_and(may_launch) && workers_launched(&collected.metrics) != Some(0.0);
-    let has_unreported_commits = workers || outcome.is_some_and(|outcome| outcome.has_unreported_commits);
+    let has_unreported_commits =
+        workers || is_pooled || outcome.is_some_and(|outcome| outcome.has_unreported_commits);
     Accounting { driver_transactions, driver_commits, has_unreported_commits, other_commits, server_commits }
 }
 

@@ -1,5 +1,7 @@
 //! The phase before the load: brings the server into the state in which the load begins.
 
+use std::time::Duration;
+
 use model::factor::cache::CacheState;
 use model::outage::Outage;
 use model::record::RawRead;
@@ -8,6 +10,9 @@ use server::RawReading;
 use super::ActiveTrial;
 use crate::hooks::{HookEnv, HookError};
 use crate::rig::ServerUnderTest;
+
+/// Time limit of a replica to receive what the preparation wrote.
+const CATCH_UP_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Results of the preparation.
 #[derive(Default)]
@@ -89,6 +94,12 @@ pub(super) fn prepare(
                 }
             }
         }
+    }
+    if !server.catch_up(CATCH_UP_TIMEOUT)? {
+        notes.push(format!(
+            "the replica had not received everything {} s after the preparation: it lags from the start of the load on",
+            CATCH_UP_TIMEOUT.as_secs()
+        ));
     }
     if !settings.settle.is_zero() {
         context.rig.pause(settings.settle.duration(), context.interrupt);

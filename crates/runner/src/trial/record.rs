@@ -45,6 +45,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     let mut ending = Ending {
         paired: None,
         server_exit: None,
+        companion_failure: None,
         settings: &[],
         inconsistency: None,
         events: &events,
@@ -57,6 +58,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     ending = Ending {
         paired: paired.as_ref(),
         server_exit: concluded.server_exit.as_deref(),
+        companion_failure: concluded.companion_failure.as_deref(),
         settings: &concluded.settings,
         inconsistency: concluded.inconsistency.as_deref(),
         ..ending
@@ -76,7 +78,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
     let failed = loads().find(|load| load.failure.is_some() || !load.deaths.is_empty());
     let outage = outage(trial, failed.unwrap_or(&measured.load), concluded.exhaustion);
     let refusal = loads().find_map(LoadResult::refusal).map(|death| death.message.clone());
-    let server_log = concluded.server_log.into_iter();
+    let server_logs = concluded.server_log.into_iter().chain(concluded.companion_log);
     let (outcomes, phases) =
         phases.into_iter().zip(of_phases).map(|(phase, judged)| phase_record(phase, judged)).unzip();
     let Measured { before, load, collected, accounting, .. } = measured;
@@ -124,7 +126,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
             played: load.played,
             stacks: collected.stacks,
             off_cpu: collected.off_cpu,
-            logs: server_log.chain(logs).collect::<Vec<Log>>(),
+            logs: server_logs.chain(logs).collect::<Vec<Log>>(),
             phases,
         },
         loaded,

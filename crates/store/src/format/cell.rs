@@ -28,14 +28,16 @@ macro_rules! stored {
             $($key: Option<<factor::$key::$name as Axis>::Stored>,)*
             workload_content: Option<WorkloadContent>,
             unknown: Vec<String>,
-            /// Factors without a key: the bundle is older than they are.
+            /// Factors without a key: the bundle is older than they are, or has none of their levels.
             absent: Vec<Factor>,
         }
 
         impl Serialize for Cell {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 let mut map = serializer.serialize_map(None)?;
-                $(map.serialize_entry(<factor::$key::$name as Axis>::STORED_KEY, &self.$key)?;)*
+                $(if !(<factor::$key::$name as Axis>::IS_OMITTED && self.absent.contains(&Factor::$name)) {
+                    map.serialize_entry(<factor::$key::$name as Axis>::STORED_KEY, &self.$key)?;
+                })*
                 if let Some(content) = &self.workload_content {
                     map.serialize_entry(WORKLOAD_CONTENT, content)?;
                 }
@@ -80,16 +82,25 @@ macro_rules! stored {
 
         impl From<&RecordedCell> for Cell {
             fn from(cell: &RecordedCell) -> Self {
-                let mut unknown = Vec::new();
-                $(if cell.$key.known().is_none() {
-                    unknown.push(Factor::$name.name().to_owned());
+                let (mut unknown, mut absent) = (Vec::new(), Vec::new());
+                $(match cell.$key.known() {
+                    Some(_) => {}
+                    // Factors without a key are unknown in imported trials.
+                    None if <factor::$key::$name as Axis>::IS_OMITTED => absent.push(Factor::$name),
+                    None => unknown.push(Factor::$name.name().to_owned()),
                 })*
-                Self {
+                let mut stored = Self {
                     $($key: cell.$key.known().and_then(<factor::$key::$name as Axis>::to_stored),)*
                     workload_content: cell.workload.known().and_then(Workload::custom).map(WorkloadContent::from),
                     unknown,
-                    absent: Vec::new(),
+                    absent,
+                };
+                if stored.unknown.is_empty() {
+                    $(if stored.$key.is_none() && <factor::$key::$name as Axis>::IS_OMITTED {
+                        stored.absent.push(Factor::$name);
+                    })*
                 }
+                stored
             }
         }
 

@@ -22,6 +22,10 @@ const STAT_REPLICATION: &str = "`pg_stat_replication`";
 const IO_TIMING: Condition = Setting("track_io_timing");
 const WAL_TIMING: Condition = Setting("track_wal_io_timing");
 const STANDBYS: Condition = If("there are standbys");
+const REPLICAS: Condition = If("the topology has a standby or a subscriber");
+const POOLED: Condition = If("the topology has a pooler");
+const SHOW_STATS: &str = "`SHOW STATS`";
+const SHOW_POOLS: &str = "`SHOW POOLS`";
 
 pub(super) const DATABASE: Group = Group {
     name: "database",
@@ -240,6 +244,75 @@ pub(super) const REPLICATION: Group = Group {
             .lower_is_better()
             .only(Majors::since(10))
             .when(STANDBYS),
+    ],
+};
+
+pub(super) const REPLICA: Group = Group {
+    name: "standby or subscriber",
+    label: None,
+    metrics: &[
+        gauge(
+            "replica.lag_us",
+            "a marker row",
+            "time from the commit of a row on the server until a session of the standby or subscriber sees it; one row in each \
+             interval of readings, at the time of its commit",
+        )
+        .lower_is_better()
+        .when(REPLICAS),
+        gauge(
+            "replica.lag_bytes",
+            "`pg_current_wal_flush_lsn()` − `pg_last_wal_replay_lsn()`; of a subscriber `latest_end_lsn`",
+            "WAL of the server that is not replayed, as both report at that moment",
+        )
+        .lower_is_better()
+        .when(REPLICAS),
+        counter(
+            "replica.conflicts",
+            "`pg_stat_database_conflicts` there",
+            "queries that a standby cancelled, because they conflicted with replay",
+        )
+        .lower_is_better()
+        .when(If("the topology has a standby")),
+    ],
+};
+
+pub(super) const REPLAY: Group = Group {
+    name: "replay",
+    label: Some("what the process that replays or applies changes does: `busy`, `idle`, `conflict` or `delay`"),
+    metrics: &[counter(
+        "replica.replay_us",
+        "`pg_stat_activity` of the standby or subscriber, sampled",
+        "time for which it does so; it waits for a `conflict` with a session there to end, and a `delay` is that of \
+         `recovery_min_apply_delay`",
+    )
+    .when(REPLICAS)],
+};
+
+pub(super) const PGBOUNCER: Group = Group {
+    name: "pooler",
+    label: None,
+    metrics: &[
+        counter("pgbouncer.transactions", SHOW_STATS, "transactions of clients").when(POOLED),
+        counter("pgbouncer.queries", SHOW_STATS, "statements of clients").when(POOLED),
+        counter("pgbouncer.wait_us", SHOW_STATS, "time for which clients waited for a server connection")
+            .lower_is_better()
+            .when(POOLED),
+        counter(
+            "pgbouncer.transaction_us",
+            SHOW_STATS,
+            "time for which clients had a server connection in a transaction",
+        )
+        .when(POOLED),
+        gauge("pgbouncer.clients_active", SHOW_POOLS, "clients with a server connection, or idle")
+            .when(POOLED),
+        gauge("pgbouncer.clients_waiting", SHOW_POOLS, "clients that wait for a server connection")
+            .lower_is_better()
+            .when(POOLED),
+        gauge("pgbouncer.servers_active", SHOW_POOLS, "server connections that a client has").when(POOLED),
+        gauge("pgbouncer.servers_idle", SHOW_POOLS, "server connections that no client has").when(POOLED),
+        gauge("pgbouncer.max_wait_us", SHOW_POOLS, "time for which the first client in the queue has waited")
+            .lower_is_better()
+            .when(POOLED),
     ],
 };
 
