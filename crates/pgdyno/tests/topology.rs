@@ -361,8 +361,9 @@ fn a_standby_that_ends_makes_the_trial_invalid() {
          topology = ['standby-async']\n{RUN}[hooks]\nbefore_trial = 'echo $PGDYNO_REPLICA_PORT > port'\n"
     ));
     let running = bench.start();
-    wait_until("a client is connected", || {
-        running.process_tree().iter().any(|process| process.command.contains("postgres pgdyno [local]"))
+    // After the preparation, which needs the standby.
+    wait_until("the driver is there", || {
+        running.process_tree().iter().any(|process| process.command.ends_with("pgdyno driver "))
     });
     let port = fs::read_to_string(bench.path().join("port")).unwrap();
     signal(running.process(&format!("port={} ", port.trim())).pid, libc::SIGQUIT);

@@ -7,6 +7,7 @@ use std::fs;
 use std::process::Command;
 
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, LogEntry};
+use model::cell::Level;
 use model::factor::Factor;
 use model::merit::{Merit, NamedFigure};
 use model::message::{Phase, Slice};
@@ -14,6 +15,7 @@ use model::metrics::{Kind, Metrics, Series};
 use model::paired::{MeasuredSlice, PairedTrial, Side};
 use model::record::{Environment, Trial, TrialRecord};
 use model::secret::MaskSecrets;
+use model::topology::Topology;
 use model::units::{Rate, Span};
 use model::waits::{SessionKind, Waits};
 use proptest::prelude::*;
@@ -123,8 +125,33 @@ fn unknown_values_of_an_imported_trial_are_null() {
         assert_eq!(fields.count(), known, "{part}: {text}");
     }
     let unknown = trial["cell"]["unknown"].as_array().unwrap();
-    assert_eq!(unknown.len(), Factor::ALL.len() - 2);
+    // The two that are known, and one whose key is left out, which has the same meaning.
+    assert_eq!(unknown.len(), Factor::ALL.len() - 3);
+    assert!(trial["cell"].get("topology").is_none(), "{text}");
     assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
+}
+
+/// Bundles of trials without a topology are what they were before that factor.
+#[test]
+fn the_topology_has_a_key_only_if_there_is_one() {
+    let (_root, store) = store();
+    for (topology, stored) in [(Topology::Single, None), (Topology::StandbySync, Some("standby-sync"))] {
+        let mut record = record(&new_id());
+        record.trial.cell.topology = Level::Known(topology);
+        let bundle = store.write(&record).unwrap();
+        let text = fs::read_to_string(bundle.join("trial.json")).unwrap();
+        let trial: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(trial["cell"].get("topology").and_then(|level| level.as_str()), stored, "{text}");
+        assert_eq!(store.load(&record.trial.id).unwrap().trial.cell.topology, topology);
+    }
+    // In an imported trial, a level that is known is told from one that is not.
+    let mut known = imported(&new_id());
+    known.trial.cell.topology = Level::Known(Topology::Single);
+    store.write(&known).unwrap();
+    assert_eq!(store.load(&known.trial.id).unwrap().trial.cell.topology, Topology::Single);
+    let unknown = imported(&new_id());
+    store.write(&unknown).unwrap();
+    assert_eq!(store.load(&unknown.trial.id).unwrap().trial.cell.topology, Level::Unknown);
 }
 
 /// A bundle has the server's name of a wait event, and is read with that of PostgreSQL 18.
