@@ -20,7 +20,7 @@ impl Axis for Topology {
     const DESCRIPTION: &'static str = "what runs next to the server: `single`, `standby-async`, `standby-sync`, \
                                        `standby-remote-apply`, `logical`, `pgbouncer-transaction`, `pgbouncer-session`";
     const EXAMPLE: &'static str = "standby-sync";
-    const PLACE: Place = Place::Condition;
+    const PLACE: Place = Place::Column;
     const COLUMN: Column = Column::text(
         "topology",
         "factor topology: single, standby-async, standby-sync, standby-remote-apply, logical, pgbouncer-transaction, \
