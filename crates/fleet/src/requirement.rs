@@ -155,7 +155,8 @@ mod tests {
 
     #[test]
     fn a_load_host_of_a_campaign_takes_none_of_its_blocks() {
-        let requirement = Requirement { named_load_hosts: vec!["load-1".to_owned()], ..Requirement::default() };
+        let requirement =
+            Requirement { named_load_hosts: vec!["load-1".to_owned()], ..Requirement::default() };
         let agent = |name: &str| AgentFacts { name: name.to_owned(), ..AgentFacts::default() };
         assert_eq!(requirement.unmet(&agent("load-1")), ["it is one of the campaign's load hosts"]);
         assert_eq!(requirement.unmet(&agent("main")), [""; 0]);
