@@ -149,6 +149,10 @@ fn the_topology_has_a_key_only_if_there_is_one() {
     known.trial.cell.topology = Level::Known(Topology::Single);
     store.write(&known).unwrap();
     assert_eq!(store.load(&known.trial.id).unwrap().trial.cell.topology, Topology::Single);
+    // Also if all of its levels are known.
+    let mut measured = record(&new_id());
+    measured.trial.imported = known.trial.imported.clone();
+    store.write(&measured).unwrap();
     let unknown = imported(&new_id());
     store.write(&unknown).unwrap();
     assert_eq!(store.load(&unknown.trial.id).unwrap().trial.cell.topology, Level::Unknown);

@@ -80,27 +80,24 @@ macro_rules! stored {
             }
         }
 
-        impl From<&RecordedCell> for Cell {
-            fn from(cell: &RecordedCell) -> Self {
+        impl Cell {
+            /// The cell of a trial as it is stored.
+            pub(super) fn new(cell: &RecordedCell, imported: bool) -> Self {
                 let (mut unknown, mut absent) = (Vec::new(), Vec::new());
-                $(match cell.$key.known() {
-                    Some(_) => {}
-                    // Factors without a key are unknown in imported trials.
-                    None if <factor::$key::$name as Axis>::IS_OMITTED => absent.push(Factor::$name),
-                    None => unknown.push(Factor::$name.name().to_owned()),
+                $(let $key = cell.$key.known().and_then(<factor::$key::$name as Axis>::to_stored);
+                let is_known = cell.$key.known().is_some();
+                // Without its key, a factor is unknown in an imported trial, and has its level of before in a measured one.
+                if <factor::$key::$name as Axis>::IS_OMITTED && $key.is_none() && is_known != imported {
+                    absent.push(Factor::$name);
+                } else if !is_known {
+                    unknown.push(Factor::$name.name().to_owned());
                 })*
-                let mut stored = Self {
-                    $($key: cell.$key.known().and_then(<factor::$key::$name as Axis>::to_stored),)*
+                Self {
+                    $($key,)*
                     workload_content: cell.workload.known().and_then(Workload::custom).map(WorkloadContent::from),
                     unknown,
                     absent,
-                };
-                if stored.unknown.is_empty() {
-                    $(if stored.$key.is_none() && <factor::$key::$name as Axis>::IS_OMITTED {
-                        stored.absent.push(Factor::$name);
-                    })*
                 }
-                stored
             }
         }
 

@@ -446,7 +446,7 @@ impl Trial {
                 tags: trial.run.tags.clone(),
                 notes: trial.run.notes.clone(),
             },
-            cell: Cell::from(&trial.cell),
+            cell: Cell::new(&trial.cell, trial.imported.is_some()),
             repeat: trial.repeat,
             attempt: trial.attempt,
             position: trial.position,
