@@ -122,7 +122,7 @@ test('a campaign in pairs shows both sides of its session, and the change of tho
   await page.getByRole('heading', { name: 'Session 3' }).waitFor();
   const sides = await page.getByRole('table', { name: 'Sides of the session' }).locator('tbody tr').allInnerTexts();
   expect(sides.map((row) => row.split(/\s*\t\s*/).slice(0, 2))).toEqual([['A settings default', '5,000'], ['B settings large', '4,000']]);
-  await page.getByRole('button', { name: 'The figures of Change by session' }).click();
+  await page.getByTitle('The figures of Change by session').click();
   await page.getByRole('cell', { name: '−10.0%' }).waitFor();
   await page.getByRole('cell', { name: '+5.0%' }).waitFor();
 });
