@@ -9,7 +9,6 @@ use model::message::{self, Reply, Request, Slice, VERSION};
 use model::part::Part;
 use model::record::ClockReading;
 use model::workload::{BackgroundWorkload, Workload};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use script::{EvalError, Names, Script, Seeds, Value, Variables};
 
 use crate::arrivals::{Arrivals, Rate, Spacing};
@@ -150,11 +149,7 @@ fn handle_requests<W: Write>(mut requests: Lines<impl BufRead>, replies: &Replie
 
 /// Pins this thread, and those that it will start, to some CPUs.
 fn pin_to_cpus(cpus: &[u32]) -> Result<(), LoadError> {
-    let mut set = CpuSet::new();
-    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
-        set.set(cpu as usize);
-    }
-    sched_setaffinity(None, &set)
+    host::pin_to_cpus(None, cpus)
         .map_err(|error| LoadError::Request(format!("cannot pin the driver to CPUs {cpus:?}: {error}")))
 }
 

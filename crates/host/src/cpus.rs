@@ -3,11 +3,24 @@
 use std::fs;
 use std::thread;
 
-use rustix::thread::{CpuSet, sched_getaffinity};
+use rustix::process::Pid;
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// Number of CPUs that this process may use by its affinity and control group; none if unknown.
 pub fn usable_cpus() -> Option<u32> {
     thread::available_parallelism().ok()?.get().try_into().ok()
+}
+
+/// Restricts a thread to some CPUs; this one if none is given. The threads and processes that it will start inherit them.
+///
+/// # Errors
+/// The system does not allow it, or there is no such thread (`ESRCH`).
+pub fn pin_to_cpus(thread: Option<Pid>, cpus: &[u32]) -> rustix::io::Result<()> {
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
+        set.set(cpu as usize);
+    }
+    sched_setaffinity(thread, &set)
 }
 
 /// The CPUs that this process may use by its affinity, in two halves, for programs that are to share none: each has whole

@@ -21,7 +21,7 @@ mod user;
 pub use build_log::{BuildLog, is_exhausted_output};
 pub use cache::Cache;
 pub use contents::Contents;
-pub use cpus::{halves_of_cpus, usable_cpus};
+pub use cpus::{halves_of_cpus, pin_to_cpus, usable_cpus};
 pub use error::{DISK_FULL_ADVICE, Error, IoContext, is_exhausted};
 pub use hash::{Fingerprint, sha256, sha256_of_bytes};
 pub use kernel_settings::{ChangedKernel, KernelSetting, Restored, kernel_settings, restore_kernel_settings};

@@ -11,7 +11,6 @@ use model::message::{Connection, Endpoint};
 use model::record::Setting;
 use model::workload::{Statement, Transport};
 use rustix::process::{Pid, Signal};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -326,15 +325,11 @@ impl Server {
     /// # Errors
     /// The system does not allow it.
     pub fn set_cpu_affinity(&self, cpus: &[u32]) -> Result<(), Error> {
-        let mut set = CpuSet::new();
-        for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
-            set.set(cpu as usize);
-        }
         // The postmaster first: its new children inherit the processors.
         let others = postgres_processes(self.data_directory()).into_iter().filter(|pid| *pid != self.pid());
         for pid in std::iter::once(self.pid()).chain(others) {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-            match sched_setaffinity(pid, &set) {
+            match host::pin_to_cpus(pid, cpus) {
                 Err(error) if error != rustix::io::Errno::SRCH => {
                     return Ok(
                         Err(error).doing("set the CPU affinity of the server in", self.data_directory())?

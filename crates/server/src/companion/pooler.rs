@@ -18,7 +18,6 @@ use model::secret::mask;
 use model::topology::{Companion as Kind, Topology};
 use model::workload::{Protocol, Transport};
 use rustix::process::{Pid, Signal};
-use rustix::thread::{CpuSet, sched_setaffinity};
 use wire::blocking::Session;
 use wire::{ConnectParams, random_password, stored_password};
 
@@ -276,12 +275,8 @@ impl Pooler {
     }
 
     pub(super) fn set_cpu_affinity(&self, cpus: &[u32]) -> Result<(), Error> {
-        let mut set = CpuSet::new();
-        for &cpu in cpus.iter().filter(|&&cpu| (cpu as usize) < CpuSet::MAX_CPU) {
-            set.set(cpu as usize);
-        }
         let pid = i32::try_from(self.pid()).ok().and_then(Pid::from_raw);
-        Ok(sched_setaffinity(pid, &set).doing("set the CPU affinity of the pooler in", &self.directory)?)
+        Ok(host::pin_to_cpus(pid, cpus).doing("set the CPU affinity of the pooler in", &self.directory)?)
     }
 
     /// Its log since the last call.
