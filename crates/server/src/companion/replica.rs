@@ -36,7 +36,6 @@ pub(super) fn standby(
     limits: &Limits,
     topology: Topology,
 ) -> Result<Box<Server>, Error> {
-    let failed = |why: String| Error::Companion { companion: Kind::Standby.as_str().to_owned(), why };
     let mut session = server.session("postgres")?;
     // Nothing that its standby has not received may be removed.
     let slot = format!("SELECT pg_create_physical_replication_slot('{NAME}', true)");
@@ -64,30 +63,13 @@ pub(super) fn standby(
         let text = format!("standby_mode = 'on'\n{lines}");
         cluster.user().run_as(|| write_regular(&file, text.as_bytes()))?.doing("write", &file)?;
     }
-    let mut standby = Server::start(cluster, &settings, limits, Transport::Unix)?;
-    let is_waited_for = topology != Topology::StandbyAsync;
-    let state = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'".to_owned();
-    let state = if is_waited_for { state + " AND sync_state IN ('sync', 'quorum')" } else { state };
-    let end = Instant::now() + CONNECT_TIMEOUT;
-    loop {
-        let streaming: i64 = session
-            .query_one(&state)
-            .map_err(|error| server.control.error("query the state of the standby", &error))?;
-        if streaming == 1 {
-            return Ok(Box::new(standby));
-        }
-        if let Some(status) = standby.exited() {
-            return Err(failed(format!("has ended ({status}); its log:\n{}", end_of_log(&standby))));
-        }
-        if Instant::now() > end {
-            let seconds = CONNECT_TIMEOUT.as_secs();
-            return Err(failed(format!(
-                "did not receive WAL within {seconds} s; its log:\n{}",
-                end_of_log(&standby)
-            )));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
+    let standby = Server::start(cluster, &settings, limits, Transport::Unix)?;
+    let state = match topology {
+        Topology::StandbyAsync => "",
+        // Commits wait for it.
+        _ => " AND sync_state IN ('sync', 'quorum')",
+    };
+    wait_until_streaming(server, standby, Kind::Standby, state)
 }
 
 /// Starts a subscriber to all tables of the tested database, on a copy of the server's data.
@@ -109,27 +91,40 @@ pub(super) fn subscriber(
     );
     let mut session = subscriber.session(crate::DATABASE)?;
     subscriber.control.execute(&mut session, &subscription)?;
-    let end = Instant::now() + CONNECT_TIMEOUT;
-    let state = "SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'";
+    wait_until_streaming(server, subscriber, Kind::Subscriber, "")
+}
+
+/// Returns a replica once it receives the server's changes, in a state that fulfils this condition of `pg_stat_replication`, too.
+fn wait_until_streaming(
+    server: &Server,
+    mut replica: Server,
+    kind: Kind,
+    condition: &str,
+) -> Result<Box<Server>, Error> {
+    let state = format!("SELECT count(*) FROM pg_stat_replication WHERE state = 'streaming'{condition}");
     let mut session = server.session("postgres")?;
+    let end = Instant::now() + CONNECT_TIMEOUT;
     loop {
         let streaming: i64 = session
-            .query_one(state)
-            .map_err(|error| server.control.error("query the state of the subscriber", &error))?;
+            .query_one(&state)
+            .map_err(|error| server.control.error("query the state of replication", &error))?;
         if streaming == 1 {
-            return Ok(Box::new(subscriber));
+            return Ok(Box::new(replica));
         }
-        if Instant::now() > end {
-            return Err(Error::Companion {
-                companion: Kind::Subscriber.as_str().to_owned(),
-                why: format!(
-                    "did not receive changes within {} s; its log:\n{}",
-                    CONNECT_TIMEOUT.as_secs(),
-                    end_of_log(&subscriber)
-                ),
-            });
-        }
-        std::thread::sleep(POLL_INTERVAL);
+        let why = match replica.exited() {
+            Some(status) => format!("has ended ({status})"),
+            None if Instant::now() > end => {
+                format!("did not receive changes within {} s", CONNECT_TIMEOUT.as_secs())
+            }
+            None => {
+                std::thread::sleep(POLL_INTERVAL);
+                continue;
+            }
+        };
+        return Err(Error::Companion {
+            companion: kind.as_str().to_owned(),
+            why: format!("{why}; its log:\n{}", end_of_log(&replica)),
+        });
     }
 }
 
