@@ -73,31 +73,26 @@ pub fn workloads(
     let named: BTreeSet<&str> = levels.iter().map(|level| level.get_ref().as_str()).collect();
     for level in levels {
         let name = level.get_ref();
-        if let (Some(file), None) = (name.strip_prefix(PREFIX), found.get(name)) {
-            let reader = TableReader {
-                name,
-                at: level.span(),
-                location: &location,
-                datasets,
-                file: None,
-                overridden_by: None,
-            };
-            let table =
-                Table { trace: Some(Spanned::new(level.span(), file.to_owned())), ..Table::default() };
-            found.insert(name, Workload::Custom(Arc::new(reader.read_trace(&table)?)));
+        if found.get(name).is_some() {
+            continue;
         }
-        if name.ends_with(SQL_FILE) && found.get(name).is_none() {
-            let reader = TableReader {
-                name,
-                at: level.span(),
-                location: &location,
-                datasets,
-                file: None,
-                overridden_by: None,
-            };
-            let table = Table { script: Some(level.clone()), ..Table::default() };
-            found.insert(name, Workload::Custom(Arc::new(reader.read_scripts(&table)?)));
-        }
+        let reader = TableReader {
+            name,
+            at: level.span(),
+            location: &location,
+            datasets,
+            file: None,
+            overridden_by: None,
+        };
+        let custom = if let Some(file) = name.strip_prefix(PREFIX) {
+            let trace = Some(Spanned::new(level.span(), file.to_owned()));
+            reader.read_trace(&Table { trace, ..Table::default() })?
+        } else if name.ends_with(SQL_FILE) {
+            reader.read_scripts(&Table { script: Some(level.clone()), ..Table::default() })?
+        } else {
+            continue;
+        };
+        found.insert(name, Workload::Custom(Arc::new(custom)));
     }
     for name in shipped() {
         if found.get(name).is_some() {

@@ -22,7 +22,14 @@ export interface Drawing {
   log: boolean;
 }
 
-const HEIGHT = 180;
+const FRAME = {
+  height: 180,
+  marginLeft: 62,
+  marginRight: 34,
+  marginTop: 26,
+  marginBottom: 38,
+  style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
+};
 
 /** Draws an axis as long as the planned trial, so that nothing moves while it fills. */
 export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, label, unit, log }: Drawing, width: number): Element {
@@ -33,13 +40,8 @@ export function liveChart(intervals: Interval[], trial: TrialBegins, { lines, la
       .map((interval) => ({ line, at: (interval.start_us + interval.width_us / 2) / 1e6, value: scaled(line.value(interval), unit, log) })),
   );
   return plot({
+    ...FRAME,
     width,
-    height: HEIGHT,
-    marginLeft: 62,
-    marginRight: 34,
-    marginTop: 26,
-    marginBottom: 38,
-    style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
     x: { domain: [0, end], label: 'seconds after the load’s start', labelAnchor: 'center', labelArrow: 'none', tickSize: 4 },
     y: {
       type: log ? 'log' : 'linear',
@@ -77,13 +79,8 @@ export function sessionChart(sessions: Session[], variants: string[], width: num
   type Point = (typeof points)[number];
   const ink = ({ at }: Point) => colour(at);
   return plot({
+    ...FRAME,
     width,
-    height: HEIGHT,
-    marginLeft: 62,
-    marginRight: 34,
-    marginTop: 26,
-    marginBottom: 38,
-    style: { background: 'none', fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
     x: { label: 'session', labelAnchor: 'center', labelArrow: 'none', tickSize: 4, tickFormat: (number: number) => (Number.isInteger(number) ? count(number) : '') },
     y: { nice: true, ticks: 4, tickFormat: change, tickSize: 0, label: 'change', labelArrow: 'none' },
     marks: [
