@@ -144,7 +144,7 @@ fn the_topology_has_a_key_only_if_there_is_one() {
         assert_eq!(trial["cell"].get("topology").and_then(|level| level.as_str()), stored, "{text}");
         assert_eq!(store.load(&record.trial.id).unwrap().trial.cell.topology, topology);
     }
-    // In an imported trial, a level that is known is told from one that is not.
+    // In an imported trial, a known level differs from an unknown one.
     let mut known = imported(&new_id());
     known.trial.cell.topology = Level::Known(Topology::Single);
     store.write(&known).unwrap();

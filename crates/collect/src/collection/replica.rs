@@ -15,12 +15,12 @@ use crate::error::CollectError;
 use crate::load_clock::{LoadClock, Tick, Window};
 use crate::postgres::{ReplayState, ReplicaProbe};
 
-/// The shortest and the longest time between two looks for a marker, which are a fiftieth of its age: so its arrival is known to
+/// The shortest and the longest time between two polls for a marker, which is a fiftieth of its age: so its arrival is known to
 /// a hundredth of the lag.
 const SHORTEST_POLL_US: i64 = 500;
 const LONGEST_POLL_US: i64 = 10_000;
 const POLLS_PER_LAG: i64 = 50;
-/// Share of the last lag after which the first look for a marker comes.
+/// Share of the last lag after which a marker is first polled for.
 const FIRST_POLL: f64 = 0.8;
 /// Time between two samples of what replay does, unless sessions are sampled.
 const DEFAULT_SAMPLE: Duration = Duration::from_millis(50);
@@ -73,7 +73,7 @@ struct Readings {
     sample_us: i64,
     /// In the order in which they were written.
     outstanding: Vec<Outstanding>,
-    /// The time of the last look that did not find the first of them.
+    /// The time of the last poll that did not find the first of them.
     missed_us: i64,
     /// Times are those of the monotonic clock until the end.
     lag: Vec<Point>,
@@ -139,7 +139,7 @@ impl Readings {
         self.collected(window.origin_us)
     }
 
-    /// Time of the next look for the first marker that has not arrived, after the load's start.
+    /// Time of the next poll for the first marker that has not arrived, after the load's start.
     fn next_poll_us(&self, window: Window) -> i64 {
         let Some(first) = self.outstanding.first() else { return i64::MAX };
         let lag_us = self.lag.last().and_then(|point| point.value).unwrap_or_default();
@@ -163,7 +163,7 @@ impl Readings {
         }
     }
 
-    /// Looks for markers on the replica.
+    /// Polls for markers on the replica.
     fn poll(&mut self) {
         if self.outstanding.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl Readings {
                 let has_arrived = |marker: &Outstanding| marker.number <= number;
                 let arrived = self.outstanding.iter().take_while(|marker| has_arrived(marker)).count();
                 for marker in self.outstanding.drain(..arrived) {
-                    // At some time since the last look that did not find it.
+                    // At some time since the last poll that did not find it.
                     let since_us = self.missed_us.max(marker.written_us);
                     let lag_us = (since_us.midpoint(at_us) - marker.written_us).max(0);
                     self.lag.push(Point { at_us: marker.written_us, value: Some(lag_us as f64) });

@@ -23,7 +23,7 @@ pub(super) fn pooler_queue(case: &Case, budget: &Budget) -> Option<Cause> {
     }
     let longest = case.record.metrics.get("pgbouncer.max_wait_us", None);
     if let Some(longest_us) = longest.and_then(|series| series.max(case.from_us, case.to_us)) {
-        evidence.push(format!("the longest wait that was seen: {}", ms(longest_us)));
+        evidence.push(format!("longest wait: {}", ms(longest_us)));
     }
     let sentence =
         format!("clients wait for a server connection of the pooler: {} of latency", percent(share));
