@@ -26,7 +26,7 @@ use model::limits::{DiskLimit, Limits, MemoryLimit};
 use model::units::Size;
 use serde_json::Value;
 use skip::skip;
-use support::{Bench, text, wait_until};
+use support::{Bench, text, until_exists, wait_until};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -236,23 +236,6 @@ fn slow_programs(directory: &Path) -> Option<PathBuf> {
     Some(directory.to_owned())
 }
 
-/// Lets the hooks of a trial end, also if the test fails meanwhile.
-struct Hooks<'a>(&'a Path);
-
-impl Hooks<'_> {
-    fn end(&self, name: &str) {
-        fs::write(self.0.join(name), "").unwrap();
-    }
-}
-
-impl Drop for Hooks<'_> {
-    fn drop(&mut self) {
-        for name in ["planted", "read"] {
-            let _ = fs::write(self.0.join(name), "");
-        }
-    }
-}
-
 /// Runs one trial with a planted cause, and explains it; none if it can't be planted here.
 fn explained(case: &Case) -> Option<Explained> {
     let directory = tempfile::tempdir().unwrap();
@@ -269,10 +252,12 @@ fn explained(case: &Case) -> Option<Explained> {
         "name = 'planted'\n[run]\nduration = '6s'\nwarmup = '1s'\nrepeats = 1\nseed = 1\nretries = 0\n\
          [servers.small]\nversion = '18'\ninitdb = ['--wal-segsize=1']\n{slow}\
          [hooks]\nbefore_trial = 'env | grep ^PG > ready.part; mv ready.part ready; \
-         until [ -e planted ]; do sleep 0.05; done'\n\
-         after_trial = 'touch measured; until [ -e read ]; do sleep 0.05; done'\n\
+         {}'\nafter_trial = 'touch measured; {}'\n\
          [factors]\nserver = ['{}']\n{}\n",
-        case.server, case.campaign
+        until_exists("planted"),
+        until_exists("read"),
+        case.server,
+        case.campaign
     ));
     write_files(&bench, case);
     let over = AtomicBool::new(false);
@@ -287,7 +272,7 @@ fn explained(case: &Case) -> Option<Explained> {
         wait_until("the trial is about to begin", || ready.exists() || over.load(Ordering::Relaxed));
         assert!(ready.exists(), "{}: {}", case.what, text(&run.join().unwrap()));
         let has_ended = || over.load(Ordering::Relaxed) || measured.exists();
-        let hooks = Hooks(bench.path());
+        let end_hook = |name: &str| fs::write(bench.path().join(name), "").unwrap();
         let mut busy = Vec::new();
         if let Planted::Busy { cpus, processes } = &case.planted {
             busy = (0..*processes).map(|_| Busy::start(cpus)).collect();
@@ -301,7 +286,7 @@ fn explained(case: &Case) -> Option<Explained> {
         if let Planted::MissingStandby = &case.planted {
             connect(&ready, "postgres").execute("alter database pgdyno set synchronous_commit = on").unwrap();
         }
-        hooks.end("planted");
+        end_hook("planted");
         match &case.planted {
             Planted::HoldsBranch => hold_branch(&ready, &has_ended),
             Planted::MissingStandby => release_commits(&ready, &has_ended),
@@ -312,7 +297,7 @@ fn explained(case: &Case) -> Option<Explained> {
         if let Some(amount) = case.amount.as_ref().filter(|_| measured.exists()) {
             amount_us = connect(&ready, "pgdyno").query_one(amount.measured).ok();
         }
-        hooks.end("read");
+        end_hook("read");
         let output = run.join().unwrap();
         drop(busy);
         assert_eq!(output.status.code(), Some(0), "{}: {}", case.what, text(&output));

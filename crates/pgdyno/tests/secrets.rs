@@ -21,7 +21,7 @@ use model::spec::Campaign;
 use model::workload::Transport;
 use server::{Cluster, Server};
 use store::Store;
-use support::{Bench, Process, Running, text, wait_until};
+use support::{Bench, Process, Running, text, until_exists, wait_until};
 
 /// The beginning of every planted secret.
 const PLANTED: &str = "planted-";
@@ -76,11 +76,12 @@ parameters = {{ token = "planted-parameter" }}
 before_campaign = "PGPASSWORD='planted-before'; true"
 before_trial = '''
 PGPASSWORD=planted-hook; : curl -u me:planted-login -H 'Authorization: Bearer planted-header' https://me:planted-url@host/
-touch ready; while [ ! -e go ]; do sleep 0.05; done'''
+touch ready; {wait}'''
 after_trial = '''
 set -x; echo "password = planted-output $PGDYNO_TOKEN {{\"token\": \"planted-json\"}}"; exit 1'''
 after_campaign = "echo 'password: planted-after'; exit 1"
-"#
+"#,
+        wait = until_exists("go")
     )
 }
 

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use model::record::{Status, Trial, TrialRecord};
 use model::topology::{Companion, Topology};
 use skip::skip;
-use support::{Bench, bundle, signal, text, wait_until, wait_until_gone};
+use support::{Bench, bundle, signal, text, until_exists, wait_until, wait_until_gone};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -55,7 +55,8 @@ fn replicas_receive_what_the_load_writes() {
          topology = ['single', 'standby-async', 'standby-sync', 'standby-remote-apply', 'logical']\n\
          exclude = [{{ server = '13', topology = 'single' }}, {{ server = '13', topology = 'standby-async' }}]\n\
          {RUN}[hooks]\nafter_trial = 'printenv PGHOST PGPORT PGDYNO_REPLICA_HOST PGDYNO_REPLICA_PORT > ready.part || exit 0; \
-         mv ready.part ready; until [ -e compared ]; do sleep 0.05; done; rm compared'\n"
+         mv ready.part ready; {}; rm compared'\n",
+        until_exists("compared")
     ));
     let over = AtomicBool::new(false);
     let trials = thread::scope(|scope| {
@@ -171,7 +172,8 @@ fn lags(server: &str, topology: &str, settings: &str, planted: &str) -> Lags {
          [run]\nduration = '4s'\nwarmup = '500ms'\nrepeats = 1\nseed = 1\nretries = 0\n\
          [settings.delayed]\nautovacuum = false\n{settings}\n[collect]\nmetrics_hz = 5\n\
          [hooks]\nbefore_trial = 'printenv PGHOST PGPORT PGDYNO_REPLICA_HOST PGDYNO_REPLICA_PORT > ready.part; \
-         mv ready.part ready; until [ -e planted ]; do sleep 0.05; done'\n"
+         mv ready.part ready; {}'\n",
+        until_exists("planted")
     ));
     let database = if topology == "logical" { "pgdyno" } else { "postgres" };
     let over = AtomicBool::new(false);
@@ -188,7 +190,8 @@ fn lags(server: &str, topology: &str, settings: &str, planted: &str) -> Lags {
         let mut other = connect(&place, 2, database);
         connect(&place, 0, database).execute("insert into pgdyno.marker values (2, 0)").unwrap();
         wait_until("the row has arrived", || {
-            other.query_opt::<i64>("select number from pgdyno.marker where id = 2").unwrap().is_some()
+            let row = other.query_opt::<i64>("select number from pgdyno.marker where id = 2");
+            row.is_ok_and(|row| row.is_some())
         });
         if !planted.is_empty() {
             other.execute(planted).unwrap();

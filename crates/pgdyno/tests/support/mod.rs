@@ -182,6 +182,11 @@ pub(crate) fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
+/// The command by which a hook waits until a test creates a file; not for ever, so that a test ends that fails before.
+pub(crate) fn until_exists(name: &str) -> String {
+    format!("for i in $(seq 6000); do [ -e {name} ] && break; sleep 0.05; done; [ -e {name} ]")
+}
+
 pub(crate) fn signal(pid: i32, signal: libc::c_int) {
     // SAFETY: kill has no preconditions; the process is one that the test started.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0, "signal {signal} to {pid}");
