@@ -45,20 +45,17 @@ pub fn bisection(
     if state.sessions() == 0 {
         return None;
     }
-    let (kind, mut found, refusal) = match state.finding() {
-        BisectionFinding::EndsOpen => (BisectionState::EndsOpen, Vec::new(), None),
-        BisectionFinding::NothingToFind => (BisectionState::NothingToFind, Vec::new(), None),
-        BisectionFinding::Searching => (BisectionState::Searching, Vec::new(), None),
-        BisectionFinding::Found(found) => (BisectionState::Found, found, None),
+    let (kind, refusal) = match state.finding() {
+        BisectionFinding::EndsOpen => (BisectionState::EndsOpen, None),
+        BisectionFinding::NothingToFind => (BisectionState::NothingToFind, None),
+        BisectionFinding::Searching => (BisectionState::Searching, None),
+        BisectionFinding::Found(_) => (BisectionState::Found, None),
         BisectionFinding::NoVerdict(gate) => {
             let refusal = if gate == "foreign-cpu" { Refusal::Foreign } else { Refusal::Driver };
-            (BisectionState::NoVerdict, Vec::new(), Some(refusal))
+            (BisectionState::NoVerdict, Some(refusal))
         }
     };
-    // In the order of the levels, as the sizes are.
-    found.sort_by_key(|culprits| *culprits.positions.start());
-    let posterior = state.posterior();
-    let sizes = posterior.map(|posterior| posterior.sizes.as_slice()).unwrap_or_default();
+    let checks = link_order(plan, &state, trials);
     let ends = state.ends.interval();
     let mut levels = levels(plan, &state, trials, contexts);
     for (level, position) in levels.iter_mut().zip(&state.positions) {
@@ -81,9 +78,12 @@ pub fn bisection(
             ci99_high: ends.map(|interval| interval.high - 1.0),
             margin: state.ends.margin(),
         },
-        two_changes: posterior.map(|posterior| posterior.two_steps),
-        changes: found.iter().enumerate().map(|(at, of)| change(of, sizes.get(at), &levels)).collect(),
-        link_order: link_order(plan, &state, trials),
+        two_changes: state.posterior().map(|posterior| posterior.two_steps),
+        changes: state
+            .changes()
+            .iter()
+            .map(|(culprits, size)| change(culprits, size.as_ref(), &checks, &levels))
+            .collect(),
         is_in_slices: state.is_in_slices,
         candidates: candidates(&state.culprits()),
         measured: state.measured(),
@@ -95,29 +95,36 @@ pub fn bisection(
     Some(bisection)
 }
 
-/// What builds with another order of functions show of the commit that was found.
-fn link_order(plan: &Plan, state: &diagnose::Bisection, trials: &[&Trial]) -> Option<BisectionLinkOrder> {
-    let mut check = LinkOrderCheck::of(plan, state)?;
-    check.add(plan, trials.iter().copied(), &BTreeSet::new());
-    let interval = check.sequence.interval();
-    Some(BisectionLinkOrder {
-        state: match check.finding() {
-            LinkOrderFinding::Confirmed => BisectionLinkOrderState::Confirmed,
-            LinkOrderFinding::LayoutAlone => BisectionLinkOrderState::LayoutAlone,
-            LinkOrderFinding::Open => BisectionLinkOrderState::Open,
-            LinkOrderFinding::Failed(_) => BisectionLinkOrderState::Failed,
-        },
-        sentence: sentence::link_order(&check, figure_name(check.figure)),
-        before: check.before,
-        after: check.after,
-        sessions: check.sequence.sessions(),
-        change: check.sequence.ratio().map(|ratio| ratio - 1.0),
-        ci99_low: interval.map(|interval| interval.low - 1.0),
-        ci99_high: interval.map(|interval| interval.high - 1.0),
-    })
+/// What builds with another order of functions show of each commit that was found.
+fn link_order(plan: &Plan, state: &diagnose::Bisection, trials: &[&Trial]) -> Vec<BisectionLinkOrder> {
+    let view = |mut check: LinkOrderCheck| {
+        check.add(plan, trials.iter().copied(), &BTreeSet::new());
+        let interval = check.sequence.interval();
+        BisectionLinkOrder {
+            state: match check.finding() {
+                LinkOrderFinding::Confirmed => BisectionLinkOrderState::Confirmed,
+                LinkOrderFinding::LayoutAlone => BisectionLinkOrderState::LayoutAlone,
+                LinkOrderFinding::Open => BisectionLinkOrderState::Open,
+                LinkOrderFinding::Failed(_) => BisectionLinkOrderState::Failed,
+            },
+            sentence: sentence::link_order(&check, figure_name(check.figure)),
+            before: check.before,
+            after: check.after,
+            sessions: check.sequence.sessions(),
+            change: check.sequence.ratio().map(|ratio| ratio - 1.0),
+            ci99_low: interval.map(|interval| interval.low - 1.0),
+            ci99_high: interval.map(|interval| interval.high - 1.0),
+        }
+    };
+    LinkOrderCheck::of(plan, state).into_iter().map(view).collect()
 }
 
-fn change(culprits: &Culprits, size: Option<&StepSize>, levels: &[BisectionLevel]) -> BisectionChange {
+fn change(
+    culprits: &Culprits,
+    size: Option<&StepSize>,
+    checks: &[BisectionLinkOrder],
+    levels: &[BisectionLevel],
+) -> BisectionChange {
     let (first, last) = (*culprits.positions.start(), *culprits.positions.end());
     let is_measured = |at: &usize| !levels[*at].sessions.is_empty();
     BisectionChange {
@@ -129,6 +136,7 @@ fn change(culprits: &Culprits, size: Option<&StepSize>, levels: &[BisectionLevel
         ci95_high: size.map(|size| size.interval.high - 1.0),
         before: (0..first).rev().find(is_measured).unwrap_or_default(),
         after: (first..levels.len()).find(is_measured).unwrap_or(last),
+        link_order: checks.iter().find(|check| check.after == last).cloned(),
     }
 }
 

@@ -14,8 +14,8 @@ use model::record::{Status, Trial};
 use model::server::Source;
 use model::session::SessionSide;
 use stats::{
-    Culprits, Interval, PairedSequence, ProbeCost, StepPosterior, StepSearch, Verdict, mean_half_width,
-    session_log_ratio,
+    Culprits, Interval, PairedSequence, ProbeCost, StepPosterior, StepSearch, StepSize, Verdict,
+    mean_half_width, session_log_ratio,
 };
 
 use crate::gates::{INTERRUPTED, NO_KERNEL, NO_SERVER};
@@ -324,6 +324,14 @@ impl Bisection {
             (None, Verdict::Equivalent) => Finding::NothingToFind,
             (None, _) => Finding::EndsOpen,
         }
+    }
+
+    /// The changes that were found, in the order of the positions, with their sizes; none unless the finding is that they are known.
+    pub fn changes(&self) -> Vec<(Culprits, Option<StepSize>)> {
+        let Finding::Found(mut found) = self.finding() else { return Vec::new() };
+        found.sort_by_key(|culprits| *culprits.positions.start());
+        let sizes = self.posterior().map(|posterior| posterior.sizes.as_slice()).unwrap_or_default();
+        found.into_iter().enumerate().map(|(at, culprits)| (culprits, sizes.get(at).copied())).collect()
     }
 
     /// The gate because of which there is no verdict.

@@ -16,8 +16,8 @@ pub(crate) struct BisectionSchedule<'a> {
     plan: &'a Plan,
     sessions: SessionSchedule<'a>,
     state: Option<Bisection>,
-    /// Of the commit that was found.
-    link_order: Option<LinkOrderCheck>,
+    /// Of the commits that were found, in their order.
+    link_order: Vec<LinkOrderCheck>,
     /// The second trial of a session whose first one has just been run, if they run one after the other.
     second: Option<NextTrial>,
 }
@@ -29,9 +29,9 @@ impl<'a> BisectionSchedule<'a> {
         if let Some(state) = &mut state {
             state.add(plan, trials, earlier);
         }
-        let mut link_order = state.as_ref().and_then(|state| LinkOrderCheck::of(plan, state));
-        if let Some(link_order) = &mut link_order {
-            link_order.add(plan, trials, earlier);
+        let mut link_order = state.as_ref().map(|state| LinkOrderCheck::of(plan, state)).unwrap_or_default();
+        for check in &mut link_order {
+            check.add(plan, trials, earlier);
         }
         let sessions = SessionSchedule::new(plan, trials, earlier);
         Self { plan, sessions, state, link_order, second: None }
@@ -45,7 +45,7 @@ impl BisectionSchedule<'_> {
         // Comparison i is that of position i + 1.
         let of_position =
             state.and_then(Bisection::next).map(|position| self.sessions.session_of(position - 1));
-        let link_order = self.link_order.as_ref().filter(|check| state.is_some() && check.is_open());
+        let link_order = self.link_order.iter().find(|check| state.is_some() && check.is_open());
         of_position
             .or(link_order.map(|check| self.sessions.session_of_cells(check.cells)))
             .unwrap_or_default()
@@ -74,9 +74,11 @@ impl Schedule for BisectionSchedule<'_> {
         self.sessions.record(trial);
         if let Some(state) = &mut self.state {
             state.add(self.plan, [trial], &BTreeSet::new());
-            match &mut self.link_order {
-                Some(check) => check.add(self.plan, [trial], &BTreeSet::new()),
-                none => *none = LinkOrderCheck::of(self.plan, state),
+            if self.link_order.is_empty() {
+                self.link_order = LinkOrderCheck::of(self.plan, state);
+            }
+            for check in &mut self.link_order {
+                check.add(self.plan, [trial], &BTreeSet::new());
             }
         }
     }
@@ -104,7 +106,7 @@ impl Schedule for BisectionSchedule<'_> {
             return None;
         }
         let bisection = self.state.as_ref();
-        if let Some(check) = self.link_order.as_ref().filter(|check| check.cells[1] == cell) {
+        if let Some(check) = self.link_order.iter().find(|check| check.cells[1] == cell) {
             let [a, b] = check.cells.map(|cell| &self.plan.cells[cell]);
             let sequence = check.sequence.clone();
             return Some(ComparisonState {
@@ -231,16 +233,21 @@ mod tests {
         assert_eq!(invalid, failed.len());
     }
 
-    /// A search among commits, whose builds with sorted functions have these levels: what it found, and the sessions of these builds.
-    fn link_order(sorted: impl Fn(usize) -> f64, fails: impl Fn(usize) -> bool) -> (LinkOrderFinding, usize) {
-        const COMMITS: usize = 12;
-        let levels: Vec<String> = (0..=COMMITS).map(|commit| format!("'pg@c{commit}'")).collect();
+    /// A plan of a search among so many commits, each also built with sorted functions.
+    fn plan_of_commits(count: usize) -> Plan {
+        let levels: Vec<String> = (0..=count).map(|commit| format!("'pg@c{commit}'")).collect();
         let text = format!(
             "name = 'n'\n[factors]\nserver = [{}]\nworkload = ['select-only']\nclients = [1]\n\
              [run]\norder = 'bisect'\nseed = 3\nretries = 1\n[servers.pg]\nsource = 'postgres'\n",
             levels.join(", ")
         );
-        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap()
+    }
+
+    /// A search among commits, whose builds with sorted functions have these levels: what it found, and the sessions of these builds.
+    fn link_order(sorted: impl Fn(usize) -> f64, fails: impl Fn(usize) -> bool) -> (LinkOrderFinding, usize) {
+        const COMMITS: usize = 12;
+        let plan = plan_of_commits(COMMITS);
         assert_eq!((plan.cells.len(), plan.comparisons().len()), (2 * (COMMITS + 1), COMMITS));
         let of_commit = |commit: usize| if commit >= 5 { 0.9 } else { 1.0 };
         let tps = |cell: usize| match cell.checked_sub(COMMITS + 1) {
@@ -250,7 +257,7 @@ mod tests {
         let trials = run(&plan, tps, |cell| cell.checked_sub(COMMITS + 1).is_some_and(&fails));
         assert_eq!(found(&plan, &trials), [5..=5]);
         let schedule = BisectionSchedule::new(&plan, &trials, &BTreeSet::new());
-        let check = schedule.link_order.unwrap();
+        let [check] = schedule.link_order.as_slice() else { panic!("{:?}", schedule.link_order) };
         let sorted: Vec<&Cell> = plan.cells[COMMITS + 1..].iter().collect();
         let is_sorted = |trial: &&Trial| sorted.iter().any(|cell| trial.cell == **cell);
         let pair = check.cells.map(|cell| plan.cells[cell].server.as_str());
@@ -275,6 +282,29 @@ mod tests {
         assert_eq!(opposite.0, LinkOrderFinding::LayoutAlone);
         let failed = link_order(|_| 1.0, |commit| commit == 5);
         assert_eq!(failed, (LinkOrderFinding::Failed("could not compile".to_owned()), 0));
+    }
+
+    #[test]
+    fn each_of_two_changes_is_compared_in_builds_with_another_order_of_functions() {
+        const COMMITS: usize = 20;
+        let plan = plan_of_commits(COMMITS);
+        let steps = |commit: usize, second: f64| match commit {
+            0..6 => 1.0,
+            6..12 => 0.85,
+            _ => 0.85 * second,
+        };
+        let tps = |cell: usize| match cell.checked_sub(COMMITS + 1) {
+            // The second change is one of code layout alone.
+            Some(commit) => steps(commit, 1.0),
+            None => steps(cell, 0.85),
+        };
+        let trials = run(&plan, tps, |_| false);
+        assert_eq!(found(&plan, &trials), [6..=6, 12..=12]);
+        let schedule = BisectionSchedule::new(&plan, &trials, &BTreeSet::new());
+        let findings: Vec<(usize, usize, LinkOrderFinding)> =
+            schedule.link_order.iter().map(|check| (check.before, check.after, check.finding())).collect();
+        assert_eq!(findings, [(5, 6, LinkOrderFinding::Confirmed), (11, 12, LinkOrderFinding::LayoutAlone)]);
+        assert_eq!(schedule.progress().remaining, 0);
     }
 
     /// A build takes as long as so many sessions.

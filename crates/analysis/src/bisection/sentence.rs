@@ -38,8 +38,7 @@ pub(super) fn sentence(bisection: &Bisection, has_failed: bool, refusal: Option<
             let opposite = if is_better { format!(" {last} is better than {first}.") } else { String::new() };
             let steps: Vec<String> =
                 bisection.changes.iter().map(|step| in_a_sentence(step, bisection)).collect();
-            let layout = bisection.link_order.as_ref().map(|layout| format!(" {}", layout.sentence));
-            steps.join(" ") + &layout.unwrap_or_default() + &opposite
+            steps.join(" ") + &opposite
         }
     }
 }
@@ -69,6 +68,7 @@ pub(super) fn link_order(check: &LinkOrderCheck, figure: &str) -> String {
     }
 }
 
+/// Where the change is and its size, and whether it is one of code layout.
 fn in_a_sentence(step: &BisectionChange, bisection: &Bisection) -> String {
     let levels: &[BisectionLevel] = bisection.levels.get(step.first..=step.last).unwrap_or_default();
     let size = step.change.map(|ratio| {
@@ -76,16 +76,17 @@ fn in_a_sentence(step: &BisectionChange, bisection: &Bisection) -> String {
     });
     let size = size.unwrap_or_default();
     let probability = probability(step.probability);
+    let layout = step.link_order.as_ref().map(|layout| format!(" {}", layout.sentence)).unwrap_or_default();
     match levels {
         [level] => {
             let title = level.title.as_ref().map(|title| format!(", \"{title}\"")).unwrap_or_default();
-            format!("The change is at {}{title} (probability {probability}): {size}.", level.short)
+            format!("The change is at {}{title} (probability {probability}): {size}.{layout}", level.short)
         }
         several => {
             let names: Vec<&str> = several.iter().map(|level| level.short.as_str()).collect();
             format!(
                 "The change is at one of {}, which can't be told apart, as no level between them can be measured (probability \
-                 {probability}): {size}.",
+                 {probability}): {size}.{layout}",
                 names.join(", ")
             )
         }

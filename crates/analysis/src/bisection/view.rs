@@ -32,8 +32,6 @@ pub struct Bisection {
     pub two_changes: Option<f64>,
     /// The changes that were found, in the order of the levels.
     pub changes: Vec<BisectionChange>,
-    /// Whether a change at one commit is one of code layout alone; null if that was not asked.
-    pub link_order: Option<BisectionLinkOrder>,
     /// Whether sessions are pairs of slices; else each is two trials, one after the other.
     pub is_in_slices: bool,
     /// All levels in their order; the first one is the baseline.
@@ -143,6 +141,8 @@ pub struct BisectionChange {
     pub before: usize,
     /// Index of the first measured level at or after it.
     pub after: usize,
+    /// Whether it is one of code layout alone; null if that was not asked.
+    pub link_order: Option<BisectionLinkOrder>,
 }
 
 /// A level of a bisection.

@@ -7,9 +7,9 @@ use model::paired::PairedFigure;
 use model::plan::Plan;
 use model::record::Trial;
 use model::session::SessionSide;
-use stats::{PairedSequence, Verdict, session_log_ratio};
+use stats::{Culprits, PairedSequence, StepSize, Verdict, session_log_ratio};
 
-use super::{Bisection, Failure, Finding, failure_of, until_decided};
+use super::{Bisection, Failure, failure_of, until_decided};
 
 /// Sessions after which it ends undecided.
 const MOST_SESSIONS: usize = 200;
@@ -50,28 +50,32 @@ pub enum LinkOrderFinding {
 }
 
 impl LinkOrderCheck {
-    /// The check of what a bisection has found, without trials; none if it is not wanted, or nothing is found yet at one place.
-    pub fn of(plan: &Plan, bisection: &Bisection) -> Option<Self> {
-        let Finding::Found(found) = bisection.finding() else { return None };
-        let is_wanted = plan.run.link_order && plan.is_in_slices();
-        let ([culprits], true) = (found.as_slice(), is_wanted) else { return None };
-        let size = bisection.posterior()?.sizes.first()?.ratio;
-        let (before, after) = (culprits.positions.start() - 1, *culprits.positions.end());
-        let cell = |position: usize| plan.sorted(bisection.positions[position].cell);
-        let cells = [cell(before)?, cell(after)?];
-        Some(Self {
-            before,
-            after,
-            cells,
-            figure: bisection.figure,
-            sequence: PairedSequence::new((size.ln().abs() / 2.0).exp(), 1),
-            found: size,
-            retries: plan.run.retries,
-            clients: plan.cells[cells[0]].clients,
-            sessions: BTreeMap::new(),
-            failures: 0,
-            failure: None,
-        })
+    /// The checks of the changes that a bisection has found, in the order of the levels, without trials; none if they are not wanted, or
+    /// nothing is found yet.
+    pub fn of(plan: &Plan, bisection: &Bisection) -> Vec<Self> {
+        if !plan.run.link_order || !plan.is_in_slices() {
+            return Vec::new();
+        }
+        let check = |(culprits, size): (Culprits, Option<StepSize>)| {
+            let found = size?.ratio;
+            let (before, after) = (culprits.positions.start() - 1, *culprits.positions.end());
+            let cell = |position: usize| plan.sorted(bisection.positions[position].cell);
+            let cells = [cell(before)?, cell(after)?];
+            Some(Self {
+                before,
+                after,
+                cells,
+                figure: bisection.figure,
+                sequence: PairedSequence::new((found.ln().abs() / 2.0).exp(), 1),
+                found,
+                retries: plan.run.retries,
+                clients: plan.cells[cells[0]].clients,
+                sessions: BTreeMap::new(),
+                failures: 0,
+                failure: None,
+            })
+        };
+        bisection.changes().into_iter().filter_map(check).collect()
     }
 
     /// Adds trials of its run, of which others are ignored. A failure in one of `earlier`, the ids of trials of earlier commands of the

@@ -28,8 +28,6 @@ pub struct Document {
     two_changes: Option<f64>,
     /// The changes, if they are known, in the order of the levels.
     found: Vec<FoundDocument>,
-    /// Whether it is a change of code layout alone; null if that was not asked.
-    link_order: Option<LinkOrderDocument>,
     /// All levels in their order, the baseline first.
     levels: Vec<LevelDocument>,
     /// Sessions of all levels.
@@ -62,6 +60,8 @@ struct FoundDocument {
     ratio: Option<f64>,
     /// Its interval of 95 %, given the level.
     interval: Option<[f64; 2]>,
+    /// Whether it is a change of code layout alone; null if that was not asked.
+    link_order: Option<LinkOrderDocument>,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,6 +99,7 @@ impl Document {
             probability: found.probability,
             ratio: found.change.map(ratio),
             interval: interval(found.ci95_low, found.ci95_high),
+            link_order: found.link_order.as_ref().map(|check| LinkOrderDocument::new(check, bisection)),
         };
         Self {
             schema: SCHEMA,
@@ -114,7 +115,6 @@ impl Document {
             },
             two_changes: bisection.two_changes,
             found: bisection.changes.iter().map(change).collect(),
-            link_order: bisection.link_order.as_ref().map(|check| LinkOrderDocument::new(check, bisection)),
             levels: bisection.levels.iter().map(LevelDocument::new).collect(),
             sessions: bisection.sessions,
             seconds: bisection.seconds,

@@ -163,10 +163,6 @@ two_changes: number | null,
  */
 changes: Array<BisectionChange>, 
 /**
- * Whether a change at one commit is one of code layout alone; null if that was not asked.
- */
-link_order: BisectionLinkOrder | null, 
-/**
  * Whether sessions are pairs of slices; else each is two trials, one after the other.
  */
 is_in_slices: boolean, 
@@ -226,7 +222,11 @@ before: number,
 /**
  * Index of the first measured level at or after it.
  */
-after: number, };
+after: number, 
+/**
+ * Whether it is one of code layout alone; null if that was not asked.
+ */
+link_order: BisectionLinkOrder | null, };
 
 /**
  * The last level against the first.
