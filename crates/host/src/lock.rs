@@ -42,6 +42,32 @@ impl Lock {
         Self::wait_for(path, FlockOperation::NonBlockingLockExclusive, what, progress)
     }
 
+    /// Returns what `find` finds, or creates it under an exclusive lock. Several processes may do this at once: those that wait
+    /// return as soon as one of them has created it, which others may share for hours while they use it. Reports the holder after a
+    /// second.
+    ///
+    /// # Errors
+    /// The user interrupts; the file can't be locked; those of `find` and `create`.
+    pub fn create_once<T, E: From<Error>>(
+        path: &Path,
+        what: &str,
+        progress: &dyn Progress,
+        mut find: impl FnMut() -> Result<Option<T>, E>,
+        create: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut wait = Wait::new(path, what, progress);
+        loop {
+            if let Some(found) = find()? {
+                return Ok(found);
+            }
+            let Some(_lock) = wait.attempt(FlockOperation::NonBlockingLockExclusive)? else { continue };
+            return match find()? {
+                Some(found) => Ok(found),
+                None => create(),
+            };
+        }
+    }
+
     /// Like [`Self::exclusive_for`], for a shared lock.
     ///
     /// # Errors
@@ -52,7 +78,7 @@ impl Lock {
 
     /// Tries an exclusive lock; none if another process has the lock.
     pub fn try_exclusive(path: &Path) -> Result<Option<Self>, Error> {
-        Self::attempt(open(path)?, path, FlockOperation::NonBlockingLockExclusive).map(Result::ok)
+        Self::attempt(path, FlockOperation::NonBlockingLockExclusive)
     }
 
     fn wait_for(
@@ -61,30 +87,21 @@ impl Lock {
         what: &str,
         progress: &dyn Progress,
     ) -> Result<Self, Error> {
-        let mut file = open(path)?;
-        let start = Instant::now();
-        let mut is_reported = false;
+        let mut wait = Wait::new(path, what, progress);
         loop {
-            match Self::attempt(file, path, operation)? {
-                Ok(lock) => return Ok(lock),
-                Err(unlocked) => file = unlocked,
+            if let Some(lock) = wait.attempt(operation)? {
+                return Ok(lock);
             }
-            check_interrupted(progress)?;
-            if !is_reported && start.elapsed() >= REPORT_AFTER {
-                is_reported = true;
-                let holder = holder(&file).unwrap_or_else(|| "another process".to_owned());
-                progress.notice(&format!("waiting for {what}, which {holder} has locked"));
-            }
-            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    /// Returns the file if another process has the lock.
-    fn attempt(file: File, path: &Path, operation: FlockOperation) -> Result<Result<Self, File>, Error> {
+    /// Returns none if another process has the lock.
+    fn attempt(path: &Path, operation: FlockOperation) -> Result<Option<Self>, Error> {
+        let file = open(path)?;
         loop {
             match flock(&file, operation) {
-                Ok(()) => return Ok(Ok(Self { file })),
-                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(Err(file)),
+                Ok(()) => return Ok(Some(Self { file })),
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(None),
                 Err(rustix::io::Errno::INTR) => {}
                 Err(error) => return Err(io::Error::from(error)).doing("lock", path),
             }
@@ -108,6 +125,36 @@ impl Lock {
     }
 }
 
+/// A wait for a lock that is reported once.
+struct Wait<'a> {
+    path: &'a Path,
+    what: &'a str,
+    progress: &'a dyn Progress,
+    start: Instant,
+    is_reported: bool,
+}
+
+impl<'a> Wait<'a> {
+    fn new(path: &'a Path, what: &'a str, progress: &'a dyn Progress) -> Self {
+        Self { path, what, progress, start: Instant::now(), is_reported: false }
+    }
+
+    /// Tries the lock; if another process has it, returns none after a pause.
+    fn attempt(&mut self, operation: FlockOperation) -> Result<Option<Lock>, Error> {
+        if let Some(lock) = Lock::attempt(self.path, operation)? {
+            return Ok(Some(lock));
+        }
+        check_interrupted(self.progress)?;
+        if !self.is_reported && self.start.elapsed() >= REPORT_AFTER {
+            self.is_reported = true;
+            let holder = holder(self.path).unwrap_or_else(|| "another process".to_owned());
+            self.progress.notice(&format!("waiting for {}, which {holder} has locked", self.what));
+        }
+        std::thread::sleep(POLL_INTERVAL);
+        Ok(None)
+    }
+}
+
 /// Unlocks for every descriptor of the open file: a child forked by another thread has a copy until it executes its
 /// program.
 impl Drop for Lock {
@@ -117,8 +164,8 @@ impl Drop for Lock {
 }
 
 /// The process that holds the lock of a file, with its command. Source: proc(5), `/proc/locks`.
-fn holder(file: &File) -> Option<String> {
-    let inode = file.metadata().ok()?.ino().to_string();
+fn holder(path: &Path) -> Option<String> {
+    let inode = path.metadata().ok()?.ino().to_string();
     let locks = fs::read_to_string("/proc/locks").ok()?;
     let held = locks.lines().find_map(|line| {
         // `5: FLOCK  ADVISORY  WRITE 4711 08:01:1234567 0 EOF`; a process that waits has `->` after the number.
@@ -155,9 +202,10 @@ fn open(path: &Path) -> Result<File, Error> {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
     use super::*;
+    use crate::progress::NoProgress;
 
     #[test]
     fn only_the_owner_can_open_a_lock_file() {
@@ -197,6 +245,37 @@ mod tests {
             self.0.lock().unwrap().push(text.to_owned());
             self.1.store(true, Ordering::Relaxed);
         }
+    }
+
+    #[test]
+    fn who_waits_to_create_something_returns_when_another_has_created_it_and_still_uses_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, place) = (directory.path().join("lock"), directory.path().join("place"));
+        let find = || Ok::<_, Error>(place.exists().then_some("found"));
+        let used = Lock::shared(&path).unwrap();
+        let polls = AtomicU32::new(0);
+        let found = Lock::create_once(
+            &path,
+            "the data set",
+            &NoProgress,
+            || {
+                if polls.fetch_add(1, Ordering::Relaxed) == 3 {
+                    std::fs::write(&place, "").unwrap();
+                }
+                find()
+            },
+            || panic!("another process has the lock"),
+        );
+        assert_eq!((found.unwrap(), polls.load(Ordering::Relaxed)), ("found", 4));
+        // Without waiting, and without the lock.
+        assert_eq!(Lock::create_once(&path, "", &NoProgress, find, || panic!("it exists")).unwrap(), "found");
+        drop(used);
+        std::fs::remove_file(&place).unwrap();
+        let create = || {
+            assert!(Lock::try_exclusive(&path).unwrap().is_none(), "only one creates it");
+            Ok("created")
+        };
+        assert_eq!(Lock::create_once(&path, "", &NoProgress, find, create).unwrap(), "created");
     }
 
     #[test]

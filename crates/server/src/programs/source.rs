@@ -74,53 +74,53 @@ pub(crate) fn build(
     let runner = Runner::new(&content.location, &directory.join(BUILD_LOG), progress)?;
     let version = sync::update(&content, &directory, &runner, progress)?;
     let identity = format!("{version}{suffix}");
-    // The same source may be built from another place at the same time.
-    let _lock = Lock::exclusive_for(&lock_file(cache, &identity), &what, progress)?;
-    if let Some(installation) = built(cache, &suffix)? {
-        return Ok(installation);
-    }
     let runner = runner.of_version(version);
-    let recipe = Recipe::new(&config, &directory, cache.configure_results(), &runner, progress)?;
-    recipe.configure()?;
-    recipe.compile()?;
-    let data_format = data_format::data_format(&directory.join(sync::SOURCE), &config.hash_with(""))?;
-    let record = Record {
-        format: 1,
-        version: version.to_string(),
-        source: Origin::Build,
-        archive: None,
-        sha512: None,
-        build: Some(Box::new(BuildRecord {
-            location: content.location.clone(),
-            git_ref: build.git_ref.clone(),
-            patches: build.patches.clone(),
-            content: content.fingerprint.clone(),
-            system: config.system,
-            arguments: recipe.arguments().to_vec(),
-            cflags: config.cflags.clone(),
-            compiler: config.compiler_version.clone(),
-            directory: name,
-            data_format,
-        })),
-        installed: Timestamp::now(),
-    };
-    let make = |tree: &Path| {
-        recipe.install(tree)?;
-        let log = tree.join(BUILD_LOG);
-        Ok(fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)?)
-    };
-    let installation = put_in_place(cache, &identity, &record, make, |installation| {
-        check_interrupted(progress)?;
-        progress.step(&format!("starting {} for the first time", runner.what()), 0, None);
-        try_out(installation).map_err(|error| Error::UnusableBuild {
+    // The same source may be built from another place at the same time.
+    let compile = || {
+        let recipe = Recipe::new(&config, &directory, cache.configure_results(), &runner, progress)?;
+        recipe.configure()?;
+        recipe.compile()?;
+        let data_format = data_format::data_format(&directory.join(sync::SOURCE), &config.hash_with(""))?;
+        let record = Record {
+            format: 1,
             version: version.to_string(),
-            location: content.location.clone(),
-            log: runner.log().to_owned(),
-            error: Box::new(error),
-        })
-    })?;
-    sync::clear(&directory)?;
-    Ok(installation)
+            source: Origin::Build,
+            archive: None,
+            sha512: None,
+            build: Some(Box::new(BuildRecord {
+                location: content.location.clone(),
+                git_ref: build.git_ref.clone(),
+                patches: build.patches.clone(),
+                content: content.fingerprint.clone(),
+                system: config.system,
+                arguments: recipe.arguments().to_vec(),
+                cflags: config.cflags.clone(),
+                compiler: config.compiler_version.clone(),
+                directory: name,
+                data_format,
+            })),
+            installed: Timestamp::now(),
+        };
+        let make = |tree: &Path| {
+            recipe.install(tree)?;
+            let log = tree.join(BUILD_LOG);
+            Ok(fs::copy(runner.log(), &log).doing("copy the log to", &log).map(drop)?)
+        };
+        let installation = put_in_place(cache, &identity, &record, make, |installation| {
+            check_interrupted(progress)?;
+            progress.step(&format!("starting {} for the first time", runner.what()), 0, None);
+            try_out(installation).map_err(|error| Error::UnusableBuild {
+                version: version.to_string(),
+                location: content.location.clone(),
+                log: runner.log().to_owned(),
+                error: Box::new(error),
+            })
+        })?;
+        sync::clear(&directory)?;
+        Ok(installation)
+    };
+    let find = || built(cache, &suffix);
+    Lock::create_once(&lock_file(cache, &identity), &what, progress, find, compile)
 }
 
 /// Whether a source is built already. Nothing is changed.
