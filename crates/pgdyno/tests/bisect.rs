@@ -464,7 +464,7 @@ fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours
     fs::write(&file, format!("{head}{slow}{rest}/* The end. */\n")).unwrap();
     commit("Add the comment again");
     let before = fs::read(repository.join(".git/HEAD")).unwrap();
-    let (code, shown) = bisect(&bench, &["HEAD~4", "HEAD", "--repo", "postgres", "--metric", "throughput"]);
+    let (code, shown) = bisect(&bench, &["HEAD~4", "HEAD", "--repo", "postgres", "--metric", "server-cpu"]);
     assert_eq!(code, 0, "{shown}");
     let result = joined(&shown);
     assert!(result.contains("The change is at one of ") && result.contains("can't be told apart"), "{shown}");
