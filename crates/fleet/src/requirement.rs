@@ -6,6 +6,7 @@ use model::fleet::AgentFacts;
 use model::load_hosts::RequestedHosts;
 use model::plan::{Hooks, Plan};
 use model::server::Source;
+use model::topology::Companion;
 use model::units::Size;
 use model::workload::Custom;
 use runner::HostContext;
@@ -38,6 +39,9 @@ pub struct Requirement {
     pub named_load_hosts: Vec<String>,
     /// Whether servers are built there, or run from a directory there.
     pub builds: bool,
+    /// Whether clients connect through PgBouncer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pgbouncer: bool,
 }
 
 impl Requirement {
@@ -74,6 +78,7 @@ impl Requirement {
             load_hosts: plan.load_hosts.as_ref().map_or(0, RequestedHosts::count),
             named_load_hosts,
             builds,
+            pgbouncer: cells.iter().any(|cell| cell.topology.companion() == Some(Companion::Pgbouncer)),
         })
     }
 
@@ -123,6 +128,9 @@ impl Requirement {
         if self.builds && !agent.allows.builds {
             unmet.push("it does not build servers (--allow builds)".to_owned());
         }
+        if self.pgbouncer && agent.pgbouncer.is_none() {
+            unmet.push("it has no PgBouncer (Debian: apt-get install pgbouncer)".to_owned());
+        }
         unmet
     }
 }
@@ -151,6 +159,11 @@ fn needs_parameters(cell: &Cell) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use model::spec::Campaign;
+    use runner::blocks::open_blocks;
+
     use super::*;
 
     #[test]
@@ -160,5 +173,28 @@ mod tests {
         let agent = |name: &str| AgentFacts { name: name.to_owned(), ..AgentFacts::default() };
         assert_eq!(requirement.unmet(&agent("load-1")), ["it is one of the campaign's load hosts"]);
         assert_eq!(requirement.unmet(&agent("main")), [""; 0]);
+    }
+
+    #[test]
+    fn topologies_with_a_pooler_need_an_agent_that_has_it() {
+        let requirement = |topologies: &str| {
+            let text = format!(
+                "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
+                 protocol = ['simple']\ntopology = [{topologies}]\n"
+            );
+            let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+            let blocks = open_blocks(&plan, &[], &BTreeSet::new());
+            Requirement::of(&blocks[0], &plan).unwrap()
+        };
+        let pgdyno_version = model::release::VERSION.to_owned();
+        let without = AgentFacts { pgdyno_version, ..AgentFacts::default() };
+        let with = AgentFacts { pgbouncer: Some("1.24.1".to_owned()), ..without.clone() };
+        let pooled = requirement("'single', 'pgbouncer-session'");
+        assert_eq!(pooled.unmet(&without), ["it has no PgBouncer (Debian: apt-get install pgbouncer)"]);
+        assert_eq!(pooled.unmet(&with), [""; 0]);
+        let single = requirement("'single', 'standby-async'");
+        assert_eq!(single.unmet(&without), [""; 0]);
+        // The name of a queue of before stays.
+        assert!(!serde_json::to_string(&single).unwrap().contains("pgbouncer"));
     }
 }

@@ -53,6 +53,9 @@ pub struct AgentFacts {
     pub kernel_command_line: String,
     /// Servers that are installed or built there; others are fetched.
     pub servers: Vec<String>,
+    /// Version of PgBouncer; null if there is none.
+    #[serde(default)]
+    pub pgbouncer: Option<String>,
     /// Checks of `pgdyno doctor` that are not ok, in words.
     pub findings: Vec<String>,
     /// What campaigns may do there.

@@ -128,6 +128,7 @@ impl AgentArgs {
             kernel: context.kernel,
             kernel_command_line: context.command_line,
             servers: servers.iter().map(|server| server.identity().to_owned()).collect(),
+            pgbouncer: server::pgbouncer().ok().map(|pgbouncer| pgbouncer.version),
             findings: findings.collect(),
             allows: Allows {
                 hooks: self.allow.contains(&Allowed::Hooks),
