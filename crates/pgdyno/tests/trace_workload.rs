@@ -261,6 +261,23 @@ fn statements_with_another_plan_are_named_with_the_changed_node_and_no_others() 
         only.starts_with("B against A: statements of the trace ") && only.contains("new failures"),
         "{only}"
     );
+    let id = &bench.trials()[0].id;
+    let output = bench.pgdyno(&["show", id]);
+    assert!(
+        text(&output).contains("\n32 more statements: --format json and csv have all.\n"),
+        "{}",
+        text(&output)
+    );
+    let one: serde_json::Value =
+        serde_json::from_slice(&bench.pgdyno(&["show", id, "--format", "json"]).stdout).unwrap();
+    let statements = one["trial"]["statements"].as_array().unwrap();
+    assert_eq!(statements.len(), 52, "{one:#}");
+    let share: f64 = statements.iter().filter_map(|statement| statement["share"].as_f64()).sum();
+    assert!((share - 1.0).abs() < 1e-9, "{share}");
+    assert!(
+        statements.iter().all(|of| of["p99_us"].as_f64() >= of["mean_us"].as_f64().map(|us| us * 0.1)),
+        "{one:#}"
+    );
 }
 
 #[test]

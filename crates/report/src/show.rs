@@ -4,6 +4,7 @@ mod cells;
 mod cells_text;
 mod load_hosts;
 mod phases;
+mod statements;
 mod trial;
 mod trial_text;
 

@@ -20,6 +20,7 @@ const PAGES: [file: string, fragment: string][] = [
   ['scans', ''],
   ['pairs', ''],
   ['bisection', ''],
+  ['replay', 'statement-of=0000000000000000'],
   ['bisection', 'level=f519f86ee238'],
   ['bisecting', ''],
   ['damaged', ''],

@@ -12,7 +12,7 @@ use plaintext::wrap;
 use serde::Serialize;
 
 use crate::chart::Terminal;
-use crate::text_width::text_width;
+use crate::text_width::{one_line, text_width};
 
 /// Statements that a text shows; the other formats have all.
 const MAX_SHOWN: usize = 30;
@@ -120,7 +120,7 @@ fn table(compared: &Compared, of: &ComparedStatements, rows: &[&StatementRow]) -
             of.share(row).map_or_else(|| GAP.to_owned(), |share| format!("{:.1}%", share * 100.0)),
             row.verdict.to_string(),
             failures.join(", "),
-            shortened(&row.text),
+            one_line(&row.text, MAX_CHARS),
         ]);
     }
     table
@@ -137,14 +137,6 @@ fn ratio(row: &StatementRow) -> String {
             change(interval.low - 1.0),
             change(interval.high - 1.0)
         ),
-    }
-}
-
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_CHARS) {
-        None => line,
-        Some((end, _)) => format!("{}…", &line[..end]),
     }
 }
 

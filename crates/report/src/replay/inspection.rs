@@ -5,7 +5,7 @@ use plaintext::figures::{bytes, counted, duration, grouped, times, tps};
 use plaintext::table::{Format, GAP, Table};
 
 use crate::chart::Terminal;
-use crate::text_width::{fitted, wrapped};
+use crate::text_width::{fitted, one_line, wrapped};
 
 /// Statements in a table for people.
 const STATEMENTS: usize = 20;
@@ -174,10 +174,5 @@ fn statements(inspection: &Inspection, rows: usize, chars: Option<usize>) -> Tab
 
 /// A statement for a table: in one line and shortened, if there is a limit.
 pub(super) fn statement_text(text: &str, chars: Option<usize>) -> String {
-    let Some(limit) = chars else { return text.to_owned() };
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(limit) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    chars.map_or_else(|| text.to_owned(), |limit| one_line(text, limit))
 }

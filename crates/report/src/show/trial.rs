@@ -13,6 +13,8 @@ use analysis::notes;
 use analysis::overview::view::{self, Finding, Script};
 use analysis::spans::data_disks;
 
+use super::statements::StatementLine;
+
 /// Report of a trial by `pgdyno show`. Times are in microseconds after the load's start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -71,6 +73,9 @@ pub struct TrialReport {
     /// Results of each phase, if the workload has several; absent otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<view::Phase>,
+    /// The statements of the trace that was played, those that take the most time first; absent otherwise.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub statements: Vec<StatementLine>,
     /// The hosts that the load came from; absent if it came from the host of the campaign.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub load_hosts: Vec<LoadHost>,
@@ -205,6 +210,7 @@ impl TrialReport {
             background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             scripts: Script::of(record),
             phases: view::Phase::of(trial),
+            statements: StatementLine::of(&record.played),
             load_hosts: trial.load_hosts.clone(),
             waits: waits(&record.waits, window),
             unexplained: explanation.as_ref().err().map(ToString::to_string),

@@ -5,6 +5,7 @@ use model::record::Latency;
 
 use super::load_hosts::load_hosts;
 use super::phases::phases;
+use super::statements::{self, statements};
 use super::trial::{MetricSeries, Part, Second, Span, TrialEvent, TrialReport};
 use crate::chart::{Terminal, bar, lane, log_bar, plot, sparkline};
 use crate::explain::MIN_SHARE;
@@ -46,6 +47,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         latency(trial, terminal),
         parts(trial),
         phases(&trial.phases),
+        statements(&trial.statements, width),
         load_hosts(&trial.load_hosts),
         time(trial, width),
         waits(trial, terminal),
@@ -423,6 +425,9 @@ pub(super) fn long(trial: &TrialReport) -> Table {
         ] {
             row(&section, name, us.map(|us| us.to_string()), "us");
         }
+    }
+    for (section, name, value, unit) in statements::long(&trial.statements) {
+        row(&section, name, value, unit);
     }
     for of in &trial.background {
         row("beside", &of.workload, Some(of.tps.to_string()), "/s");
