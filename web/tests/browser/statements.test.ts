@@ -32,6 +32,7 @@ async function open(fragment = '', width = 1280): Promise<Page> {
 }
 
 const table = (page: Page) => page.getByRole('table', { name: /^Statements of / });
+const find = (page: Page) => page.locator('section.played').getByRole('searchbox');
 const texts = (page: Page) => table(page).locator('button.statement').allInnerTexts();
 
 test('the statement that got slower is first, and all others are there when asked for', async () => {
@@ -53,14 +54,14 @@ test('rows are ordered by a heading, and found by error, verdict and plan; the a
   const [least] = await texts(page);
   expect([by[0], by.at(-1)]).toContain(least);
   expect(await before.getAttribute('aria-sort')).not.toBe(null);
-  for (const [find, found] of [['57014', failing], ['regression', slower], ['seq scan', slower]] as const) {
-    await page.getByRole('searchbox', { name: 'find' }).fill(find);
+  for (const [words, found] of [['57014', failing], ['regression', slower], ['seq scan', slower]] as const) {
+    await find(page).fill(words);
     await page.waitForFunction(() => document.querySelectorAll('section.played button.statement').length === 1);
     expect(await texts(page)).toEqual([found.text]);
   }
   const again = await open(new URL(page.url()).hash.slice(1));
   expect(await texts(again)).toEqual([slower.text]);
-  await again.getByRole('searchbox', { name: 'find' }).fill('nothing of it');
+  await find(again).fill('nothing of it');
   await again.getByRole('button', { name: 'Show all' }).click();
   expect(await texts(again)).toHaveLength(25);
 });
