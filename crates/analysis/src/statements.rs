@@ -137,9 +137,10 @@ impl ComparedStatements {
             let count = self.with_verdict(verdict).count();
             if count > 0 {
                 let share: f64 = self.with_verdict(verdict).filter_map(|row| self.share(row)).sum();
-                let these = if count == 1 { "the statement" } else { "the statements" };
+                let (these, are) =
+                    if count == 1 { ("the statement", "is") } else { ("the statements", "are") };
                 line +=
-                    &format!("; {these} with {verdict} ({count}) are {:.0}% of the {what}", share * 100.0);
+                    &format!("; {these} with {verdict} ({count}) {are} {:.0}% of the {what}", share * 100.0);
             }
             lines.push(line + ".");
         }

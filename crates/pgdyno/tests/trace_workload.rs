@@ -177,7 +177,7 @@ fn with_verdict<'a>(statements: &'a Value, verdicts: &[&str]) -> Vec<&'a Value> 
 }
 
 #[test]
-fn statements_with_another_plan_are_named_with_the_changed_node_and_no_others() {
+fn alone_statements_with_another_plan_are_named_with_the_changed_node_and_no_others() {
     let bench = bench();
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
