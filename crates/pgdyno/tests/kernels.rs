@@ -575,9 +575,6 @@ fn a_bisection_of_arguments_that_change_nothing_finds_nothing() {
         "quiet",
         "--bad-args",
         "quiet pgdyno.a pgdyno.b=1",
-        // The default of instructions, 1%, takes dozens of boots.
-        "--margin",
-        "5%",
     ];
     let (code, shown) = bisect(&bench, "500ms", "", &arguments);
     assert_eq!(code, Some(0), "{shown}");
