@@ -13,7 +13,7 @@ use store::{Part, StoreReader};
 
 use crate::judgement::is_usable;
 
-pub use plan::{PlanChange, plan_text};
+pub use plan::{PlanChange, plan_lines};
 
 /// The share of false discoveries among the statements that are called changed.
 pub const FALSE_DISCOVERY_RATE: f64 = 0.01;

@@ -128,6 +128,18 @@ pub fn values_of(payload: &str) -> Option<Latencies> {
     values(payload).ok()
 }
 
+/// The smallest latency in microseconds that this share of the transactions does not exceed. `latencies` must be ascending.
+pub fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
+    let all: u64 = latencies.iter().map(|(_, count)| count).sum();
+    let wanted = ((all as f64 * q).ceil() as u64).max(1);
+    let mut seen = 0;
+    let found = latencies.iter().find(|(_, count)| {
+        seen += count;
+        seen >= wanted
+    });
+    found.map(|(ns, _)| *ns as f64 / 1e3)
+}
+
 fn all_values<'a>(payloads: impl Iterator<Item = &'a str>) -> Option<Latencies> {
     let values = payloads.map(|payload| values(payload).ok());
     Some(values.collect::<Option<Vec<_>>>()?.concat())
@@ -342,6 +354,14 @@ mod tests {
     fn a_name_that_looks_like_a_phase_is_not_one() {
         assert_eq!(tag("a:drain", Phase::Measure), "a%3Adrain");
         assert_eq!(tag("tpcb-like", Phase::Warmup), "tpcb-like:warmup");
+    }
+
+    #[test]
+    fn a_quantile_is_the_least_that_so_many_do_not_exceed() {
+        let latencies = [(1_000, 50), (2_000, 45), (9_000, 5)];
+        let quantile = |q| quantile_us(&latencies, q);
+        assert_eq!([0.5, 0.51, 0.95, 0.96, 1.0].map(quantile), [1.0, 2.0, 2.0, 9.0, 9.0].map(Some));
+        assert_eq!(quantile_us(&[], 0.5), None);
     }
 
     #[test]

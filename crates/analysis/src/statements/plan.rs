@@ -93,16 +93,18 @@ fn whole_text(node: &PlanNode) -> String {
     }
 }
 
-/// A plan as lines, inputs indented below their node.
-pub fn plan_text(plan: &PlanNode) -> String {
-    fn add(node: &PlanNode, depth: usize, out: &mut String) {
-        out.push_str(&format!("{}{}\n", "  ".repeat(depth), label(node)));
+/// A plan as lines, inputs indented below their node; empty without one.
+pub fn plan_lines(plan: Option<&PlanNode>) -> Vec<String> {
+    fn add(node: &PlanNode, depth: usize, out: &mut Vec<String>) {
+        out.push(format!("{}{}", "  ".repeat(depth), label(node)));
         for input in &node.plans {
             add(input, depth + 1, out);
         }
     }
-    let mut out = String::new();
-    add(plan, 0, &mut out);
+    let mut out = Vec::new();
+    if let Some(plan) = plan {
+        add(plan, 0, &mut out);
+    }
     out
 }
 
@@ -155,6 +157,6 @@ mod tests {
                 "Hash Join (Seq Scan on t; Seq Scan on t) → Nested Loop (Seq Scan on t; Index Scan using t_v on t)"
             ]
         );
-        assert_eq!(plan_text(&limit(scan(None))), "Limit\n  Seq Scan on t\n");
+        assert_eq!(plan_lines(Some(&limit(scan(None)))), ["Limit", "  Seq Scan on t"]);
     }
 }

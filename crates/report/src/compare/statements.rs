@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use analysis::compare::Compared;
 use analysis::levels::in_words;
-use analysis::statements::{ComparedStatements, FALSE_DISCOVERY_RATE, PlanChange, StatementRow, plan_text};
-use model::trace::PlanNode;
+use analysis::statements::{ComparedStatements, FALSE_DISCOVERY_RATE, PlanChange, StatementRow, plan_lines};
 use plaintext::figures::change;
 use plaintext::table::{Format, GAP, Table};
 use plaintext::wrap;
@@ -319,7 +318,7 @@ fn statement(of: &ComparedStatements, row: &StatementRow) -> StatementDocument {
         different: row.different[side],
         rows: row.rows[side],
         mean_us: row.mean_us[side],
-        plan: lines(row.plans[side].as_ref()),
+        plan: plan_lines(row.plans[side].as_ref()),
         without_plan: row.without_plan[side].clone(),
     };
     StatementDocument {
@@ -342,8 +341,4 @@ fn statement(of: &ComparedStatements, row: &StatementRow) -> StatementDocument {
             .map(|change| PlanChangeDocument { before: change.before.clone(), after: change.after.clone() })
             .collect(),
     }
-}
-
-fn lines(plan: Option<&PlanNode>) -> Vec<String> {
-    plan.map(|plan| plan_text(plan).lines().map(str::to_owned).collect()).unwrap_or_default()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use analysis::statements::plan_text;
+use analysis::statements::plan_lines;
 use model::trace::PlayedStatement;
 use plaintext::figures::counted;
 use plaintext::table::{GAP, Table};
@@ -64,12 +64,9 @@ impl StatementLine {
             total_us: statement.total_ns as f64 / 1e3,
             share: (whole_ns > 0).then(|| statement.total_ns as f64 / whole_ns as f64),
             mean_us: statement.mean_us(),
-            p99_us: p99_us(&statement.latency_ns),
-            plan: statement
-                .plan
-                .as_ref()
-                .map(|plan| plan_text(plan).lines().map(str::to_owned).collect())
-                .unwrap_or_default(),
+            p99_us: hlog::values_of(&statement.latency_ns)
+                .and_then(|latencies| hlog::quantile_us(&latencies, 0.99)),
+            plan: plan_lines(statement.plan.as_ref()),
             without_plan: statement.without_plan.clone(),
         };
         let mut lines: Vec<Self> = played.iter().map(line).collect();
@@ -85,17 +82,6 @@ impl StatementLine {
         };
         self.failures.iter().map(in_words).collect::<Vec<_>>().join(", ")
     }
-}
-
-fn p99_us(latency_ns: &str) -> Option<f64> {
-    let values = hlog::values_of(latency_ns)?;
-    let rank = values.iter().map(|(_, count)| count).sum::<u64>() as f64 * 0.99;
-    let mut below = 0;
-    let at_rank = values.iter().find(|(_, count)| {
-        below += count;
-        below as f64 >= rank
-    });
-    at_rank.map(|(value, _)| *value as f64 / 1e3)
 }
 
 /// The statements that take the most time, within `width` columns; empty if no trace was played.

@@ -235,7 +235,7 @@ impl Interval {
         let mut latencies: hlog::Latencies =
             by_phase.into_iter().flat_map(|(_, latencies)| latencies).collect();
         latencies.sort_unstable();
-        let quantile = |q| quantile_us(&latencies, q);
+        let quantile = |q| hlog::quantile_us(&latencies, q);
         Self {
             start_us: interval.start_us,
             width_us: interval.width_us,
@@ -251,18 +251,6 @@ impl Interval {
             totals: totals.clone(),
         }
     }
-}
-
-/// The smallest latency that this share of the transactions does not exceed. `latencies` must be ascending.
-fn quantile_us(latencies: &[(u64, u64)], q: f64) -> Option<f64> {
-    let all: u64 = latencies.iter().map(|(_, count)| count).sum();
-    let wanted = ((all as f64 * q).ceil() as u64).max(1);
-    let mut seen = 0;
-    let found = latencies.iter().find(|(_, count)| {
-        seen += count;
-        seen >= wanted
-    });
-    found.map(|(ns, _)| *ns as f64 / 1e3)
 }
 
 impl Wait {
@@ -323,14 +311,6 @@ pub(crate) fn read(line: &[u8]) -> Option<Line> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_quantile_is_the_least_that_so_many_do_not_exceed() {
-        let latencies = [(1_000, 50), (2_000, 45), (9_000, 5)];
-        let quantile = |q| quantile_us(&latencies, q);
-        assert_eq!([0.5, 0.51, 0.95, 0.96, 1.0].map(quantile), [1.0, 2.0, 2.0, 9.0, 9.0].map(Some));
-        assert_eq!(quantile_us(&[], 0.5), None);
-    }
 
     #[test]
     fn sessions_wait_run_or_are_idle() {

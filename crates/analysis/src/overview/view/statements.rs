@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::statements::{ComparedStatements, PlanChange, StatementRow, plan_text};
+use crate::statements::{ComparedStatements, PlanChange, StatementRow, plan_lines};
 
 /// The statements of a trace in a cell and in the baseline's. Arrays have the baseline's figure and the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -109,10 +109,7 @@ impl Statements {
 impl PlayedStatement {
     fn new(of: &ComparedStatements, row: &StatementRow) -> Self {
         let interval = row.estimate.and_then(|estimate| estimate.confidence_interval(0.99));
-        let plan = |side: usize| -> Vec<String> {
-            let text = row.plans[side].as_ref().map(plan_text).unwrap_or_default();
-            text.lines().map(str::to_owned).collect()
-        };
+        let plan = |side: usize| plan_lines(row.plans[side].as_ref());
         let change = |PlanChange { before, after }: &PlanChange| ChangedPlan {
             before: before.clone(),
             after: after.clone(),
