@@ -21,10 +21,11 @@ use super::case::Case;
 type Detector = fn(&Case, &Budget) -> Option<Cause>;
 
 /// The causes that are not waits for one kind of event.
-const DETECTORS: [Detector; 19] = [
+const DETECTORS: [Detector; 20] = [
     driver::driver,
     driver::round_trips,
     driver::free_clients,
+    driver::stalls,
     processors::foreign_cpu,
     processors::background,
     processors::server_cpu,

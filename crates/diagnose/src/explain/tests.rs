@@ -626,6 +626,32 @@ fn few_transactions_in_the_samples_of_an_open_loop_lower_the_confidence() {
 }
 
 #[test]
+fn waiting_for_a_free_client_is_of_the_rate_with_busy_clients_and_of_stalls_with_idle_ones() {
+    let mut record = record(("LWLock", "BufferContent"));
+    record.trial.cell.clients = model::cell::Level::Known(2);
+    record.trial.summary.as_mut().unwrap().latency = Some(latency(6000.0));
+    let mut named = |transactions, service_us, stall_us| {
+        let summary = record.trial.summary.as_mut().unwrap();
+        summary.service = Some(latency(service_us));
+        summary.transactions = Some(transactions);
+        summary.longest_stall_us = stall_us;
+        let causes = explain(&record).unwrap().causes;
+        let causes = causes.into_iter().filter(|cause| matches!(cause.name, "free-clients" | "stalls"));
+        causes.map(|cause| (cause.name, cause.evidence)).collect::<Vec<_>>()
+    };
+    // Clients' time is 20 s.
+    let (wait, stall) =
+        ("waiting for a free client: 4.000 ms per transaction", "no transaction ended for up to 312.000 ms");
+    let evidence = |lines: &[&str]| lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>();
+    let busy = evidence(&[wait, "the clients had transactions for 50% of their time"]);
+    assert_eq!(named(5_000, 2000.0, None), [("free-clients", busy)]);
+    let idle = evidence(&[wait, "the clients had transactions for 10% of their time", stall]);
+    assert_eq!(named(1_000, 2000.0, Some(312_000)), [("stalls", idle)]);
+    // Less than half of the latency.
+    assert_eq!(named(1_000, 4000.0, None), []);
+}
+
+#[test]
 fn causes_are_ordered_and_worded_by_confidence() {
     let mut record = record(("IO", "DataFileRead"));
     record.waits[0].seen = 100;

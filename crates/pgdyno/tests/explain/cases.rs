@@ -49,6 +49,9 @@ pub(super) struct Amount {
 pub(super) const FOREIGN: &str = "foreign-cpu";
 pub(super) const OF_CPU: [&str; 6] = ["beside", "driver", "server-cpu", "cpu-steal", "round-trips", FOREIGN];
 
+/// What a disk that stands still for a moment adds to an open loop.
+const STALLS: &str = "stalls";
+
 const NOTHING: Case = Case {
     what: "",
     server: "18",
@@ -71,7 +74,7 @@ const SLOW_APPLY: Planted = Planted::ReplicaSql(
      alter table pgbench_history enable always trigger nap",
 );
 
-pub(super) const CASES: [Case; 29] = [
+pub(super) const CASES: [Case; 30] = [
     Case {
         what: "nothing: one client, lookups by key",
         campaign: "workload = ['select-only']\nclients = [1]",
@@ -283,6 +286,22 @@ pub(super) const CASES: [Case; 29] = [
         ..NOTHING
     },
     Case {
+        what: "100 lookups a second, all stopped by a lock for 0.4 of each 2 s",
+        campaign: "workload = ['stopped']\nclients = [4]\nrate = [100]\n[workloads.stopped]\nscripts = ['lookup.sql']\n\
+                   background = [{ workload = 'stop.sql', clients = 1 }]",
+        files: &[
+            ("lookup.sql", "select pg_advisory_xact_lock_shared(1);\n"),
+            (
+                "stop.sql",
+                "begin;\nselect pg_advisory_xact_lock(1);\nselect pg_sleep(0.4);\nend;\nselect pg_sleep(1.6);\n",
+            ),
+        ],
+        expected: Some(("stalls", 0.6, 1.0)),
+        // Four of the 40 transactions that are due wait for the lock themselves.
+        may_be_named: &["advisory-locks", "idle-transaction"],
+        ..NOTHING
+    },
+    Case {
         what: "an open loop of 20 transactions a second that sleep for 10 ms",
         campaign: "workload = ['nap']\nclients = [4]\nrate = [20]\n[workloads.nap]\nscripts = ['nap.sql']",
         files: &[("nap.sql", "select nap();\n")],
@@ -295,7 +314,7 @@ pub(super) const CASES: [Case; 29] = [
         ),
         expected: Some(("sleep", 0.3, 1.0)),
         // One of five samples shows a transaction.
-        may_be_named: &["round-trips"],
+        may_be_named: &[STALLS, "round-trips"],
         ..NOTHING
     },
     Case {
@@ -335,7 +354,7 @@ pub(super) const CASES: [Case; 29] = [
                    'standby.max_standby_streaming_delay' = '1s'",
         planted: Planted::Conflicts,
         expected: Some(("replay-conflicts", 0.4, 0.5)),
-        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        may_be_named: &[STALLS, "round-trips", "wal-flush", "server-cpu"],
         ..NOTHING
     },
     Case {
@@ -344,7 +363,7 @@ pub(super) const CASES: [Case; 29] = [
                    [settings.plain]\nautovacuum = false",
         planted: SLOW_APPLY,
         expected: Some(("replay-saturated", 0.9, 1.0)),
-        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        may_be_named: &[STALLS, "round-trips", "wal-flush", "server-cpu"],
         ..NOTHING
     },
     Case {
@@ -352,7 +371,7 @@ pub(super) const CASES: [Case; 29] = [
         campaign: "workload = ['simple-update']\nclients = [4]\nrate = [20]\ntopology = ['logical']\nsettings = ['plain']\n\
                    [settings.plain]\nautovacuum = false",
         planted: SLOW_APPLY,
-        may_be_named: &["round-trips", "wal-flush", "server-cpu"],
+        may_be_named: &[STALLS, "round-trips", "wal-flush", "server-cpu"],
         ..NOTHING
     },
     Case {

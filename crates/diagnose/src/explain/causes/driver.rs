@@ -2,7 +2,7 @@
 
 use super::super::budget::{Budget, Component};
 use super::super::case::Case;
-use super::cause::{Cause, MIN_DOMINANT_SHARE, evidence_of, percent};
+use super::cause::{Cause, MIN_DOMINANT_SHARE, evidence_of, ms, percent};
 use super::processors::{busy_share, machine_cpu_time};
 
 pub(super) fn driver(case: &Case, budget: &Budget) -> Option<Cause> {
@@ -54,16 +54,56 @@ pub(super) fn round_trips(case: &Case, budget: &Budget) -> Option<Cause> {
     Some(Cause::of_latency(budget, "round-trips", share, sentence, evidence, next))
 }
 
-pub(super) fn free_clients(_: &Case, budget: &Budget) -> Option<Cause> {
-    let share = budget.share_of(&[Component::FreeClient]);
-    if share < MIN_DOMINANT_SHARE {
-        return None;
-    }
+/// The busy share of the clients from which on a rate is more than they can keep up with. With a lower one, random arrivals alone
+/// make no transaction wait for a client for half of its latency: that share is at most the busy share, reached with one client and
+/// exponential service times (M/M/1).
+///
+/// Source: Kleinrock: Queueing Systems, volume 1 (1975), section 3.2.
+const MIN_BUSY_CLIENTS: f64 = MIN_DOMINANT_SHARE;
+
+pub(super) fn free_clients(case: &Case, budget: &Budget) -> Option<Cause> {
+    let wait = WaitForClient::new(case, budget).filter(|wait| wait.busy >= MIN_BUSY_CLIENTS)?;
     let sentence = format!(
         "the clients cannot keep up with the rate: {} of latency is waiting for a free client",
-        percent(share)
+        percent(wait.share)
     );
     let next = "use a lower rate, or more clients; the other components show what limits the clients";
-    let evidence = evidence_of(budget, &[Component::FreeClient]);
-    Some(Cause::of_latency(budget, "free-clients", share, sentence, evidence, next))
+    Some(Cause::of_latency(budget, "free-clients", wait.share, sentence, wait.evidence, next))
+}
+
+pub(super) fn stalls(case: &Case, budget: &Budget) -> Option<Cause> {
+    let wait = WaitForClient::new(case, budget).filter(|wait| wait.busy < MIN_BUSY_CLIENTS)?;
+    let sentence = format!(
+        "transactions pile up while all clients stand still now and then: {} of latency is waiting for a free client",
+        percent(wait.share)
+    );
+    let next = "look at throughput and waits over time for what stops all clients at once (a slow disk, a lock, a checkpoint); more clients \
+                do not help";
+    Some(Cause::of_latency(budget, "stalls", wait.share, sentence, wait.evidence, next))
+}
+
+/// Waiting for a free client, as most of the latency.
+struct WaitForClient {
+    share: f64,
+    /// Share of the clients' time in which they had a transaction.
+    busy: f64,
+    evidence: Vec<String>,
+}
+
+impl WaitForClient {
+    fn new(case: &Case, budget: &Budget) -> Option<Self> {
+        let wait_us = budget.us(Component::FreeClient);
+        let share = wait_us / budget.latency_us;
+        if share < MIN_DOMINANT_SHARE {
+            return None;
+        }
+        let service_us = budget.latency_us - wait_us;
+        let busy = service_us / (service_us + case.idle_clients_us(service_us));
+        let mut evidence = evidence_of(budget, &[Component::FreeClient]);
+        evidence.push(format!("the clients had transactions for {} of their time", percent(busy)));
+        if let Some(us) = case.summary.longest_stall_us {
+            evidence.push(format!("no transaction ended for up to {}", ms(us as f64)));
+        }
+        Some(Self { share, busy, evidence })
+    }
 }
