@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use host::usable_cpus;
 use model::message::{self, ClientDeath, ClockReading, Outcome, Reply, Request};
-use trace::{SessionFilter, Survey, TraceReader};
+use trace::{Selection, SessionFilter, Survey, TraceReader};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -49,10 +49,11 @@ pub(crate) fn run<W: Write + Send + 'static>(
             planned.sha256
         )));
     }
-    let sessions: SessionFilter = match &planned.sessions {
+    let filter: SessionFilter = match &planned.sessions {
         None => SessionFilter::default(),
         Some(text) => text.parse().map_err(|error| LoadError::Request(format!("sessions: {error}")))?,
     };
+    let sessions = Selection { filter, rate_scale: planned.rate_scale.factor() };
     let mut counter = Counter::new(&trace.summary().shapes);
     let survey = Survey::read(&trace, &sessions, &mut |statement| counter.add_call(statement))?;
     survey.check(&sessions)?;

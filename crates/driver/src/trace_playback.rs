@@ -2,11 +2,12 @@
 //! recorded of it.
 
 use std::cell::RefCell;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use model::factor::threads::default_threads;
-use trace::{Action, Call, Event, Outcome, SessionFilter, Survey, TraceError, TraceReader};
+use trace::{Action, Call, Event, Outcome, Selection, Survey, TraceError, TraceReader};
 use wire::ConnectParams;
 
 use crate::load::Engine;
@@ -29,8 +30,8 @@ pub struct TracePlayback {
     pub speed: f64,
     /// Whether statements wait only for the one before in their session.
     pub closed: bool,
-    /// The sessions to play.
-    pub sessions: SessionFilter,
+    /// The sessions to play, and how often.
+    pub sessions: Selection,
     /// Processors that the driver may use.
     pub cpus: u32,
 }
@@ -83,11 +84,17 @@ pub fn play_trace(
         engine: Engine::Auto,
     };
     let recorded: RefCell<HashMap<u64, Recorded>> = RefCell::default();
-    let mut cues = Cues { survey, playback, recorded: &recorded, chosen: HashSet::new(), tag: 0 };
-    let cues = trace.events().map_err(PlaybackError::Cues)?.filter_map(|event| match event {
-        Ok(event) => cues.cue(event).map(Ok),
-        Err(error) => Some(Err(error)),
-    });
+    let cues = Cues {
+        events: trace.events().map_err(PlaybackError::Cues)?,
+        survey,
+        playback,
+        recorded: &recorded,
+        copies: HashMap::new(),
+        sessions: 0,
+        due: BTreeMap::new(),
+        read_until_ns: 0,
+        cues: 0,
+    };
     play(&settings, cues, stop, &mut |event| {
         let known = match &event {
             PlaybackEvent::Played(played) => recorded.borrow_mut().remove(&played.tag),
@@ -97,54 +104,98 @@ pub fn play_trace(
     })
 }
 
-/// The cues of a trace.
-struct Cues<'a> {
+/// The cues of a trace, in the order of time.
+struct Cues<'a, E> {
+    events: E,
     survey: &'a Survey,
     playback: &'a TracePlayback,
     /// Statements that are handed out, by tag.
     recorded: &'a RefCell<HashMap<u64, Recorded>>,
-    /// Chosen sessions that have begun.
-    chosen: HashSet<u32>,
-    tag: u64,
+    /// Copies of the sessions that have begun.
+    copies: HashMap<u32, Vec<SessionCopy>>,
+    /// Number of the next copy.
+    sessions: u32,
+    /// Cues that are not handed out: with further copies of sessions, which are later than their first, those of about a second.
+    due: BTreeMap<(u64, u64), Cue>,
+    /// Time of the last event read: all cues to come are later.
+    read_until_ns: u64,
+    /// Number of cues, which keeps the order of those of the same time, and tags statements.
+    cues: u64,
 }
 
-impl Cues<'_> {
-    /// The cue of an event; none of sessions that are not chosen.
-    fn cue(&mut self, event: Event) -> Option<Cue> {
+/// A copy of a session.
+#[derive(Clone, Copy)]
+struct SessionCopy {
+    session: u32,
+    delay_ns: u64,
+}
+
+impl<E: Iterator<Item = Result<Event, TraceError>>> Iterator for Cues<'_, E> {
+    type Item = Result<Cue, TraceError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(cue) = self.due.first_entry().filter(|cue| cue.key().0 <= self.read_until_ns) {
+                return Some(Ok(cue.remove()));
+            }
+            match self.events.next() {
+                Some(Ok(event)) => self.add(event),
+                Some(Err(error)) => return Some(Err(error)),
+                None if self.due.is_empty() => return None,
+                None => self.read_until_ns = u64::MAX,
+            }
+        }
+    }
+}
+
+impl<E> Cues<'_, E> {
+    /// Adds the cues of an event, one for each copy of its session.
+    fn add(&mut self, event: Event) {
         let offset_us = event.at_us.saturating_sub(self.survey.first_us) as f64;
         let at_ns = (offset_us * 1e3 / self.playback.speed) as u64;
+        self.read_until_ns = at_ns;
         let session = event.session;
-        let action = match event.action {
+        match event.action {
             Action::Begin(identity) => {
-                if !self.playback.sessions.chooses(&identity) {
-                    return None;
+                let copies = self.playback.sessions.copies(session, &identity);
+                for copy in 0..copies {
+                    let delay_ns = self.playback.sessions.delay_us(session, copy) * 1_000;
+                    let copy = SessionCopy { session: self.sessions, delay_ns };
+                    self.sessions += 1;
+                    self.copies.entry(session).or_default().push(copy);
+                    self.push(at_ns, copy, CueAction::Begin { application: identity.application.clone() });
                 }
-                self.chosen.insert(session);
-                CueAction::Begin { application: identity.application }
             }
             Action::End => {
-                if !self.chosen.remove(&session) {
-                    return None;
+                for copy in self.copies.remove(&session).unwrap_or_default() {
+                    self.push(at_ns, copy, CueAction::End);
                 }
-                CueAction::End
             }
-            Action::Execute(_) if !self.chosen.contains(&session) => return None,
             Action::Execute(statement) => {
-                self.tag += 1;
-                let now = Recorded {
-                    shape: statement.shape,
-                    outcome: statement.outcome,
-                    duration_us: statement.duration_us,
-                };
-                self.recorded.borrow_mut().insert(self.tag, now);
+                let Some(copies) = self.copies.get(&session) else { return };
                 let prepared = match statement.call {
                     Call::Simple => None,
                     Call::Extended { name, parameters } => Some(Prepared { name, values: parameters }),
                 };
-                CueAction::Execute(Execution { tag: self.tag, text: statement.text, prepared })
+                for copy in copies.clone() {
+                    let tag = self.cues;
+                    let (text, prepared) = (Arc::clone(&statement.text), prepared.clone());
+                    let now = Recorded {
+                        shape: statement.shape,
+                        outcome: statement.outcome,
+                        duration_us: statement.duration_us,
+                    };
+                    self.recorded.borrow_mut().insert(tag, now);
+                    self.push(at_ns, copy, CueAction::Execute(Execution { tag, text, prepared }));
+                }
             }
-        };
-        Some(Cue { at_ns, session, action })
+        }
+    }
+
+    fn push(&mut self, at_ns: u64, copy: SessionCopy, action: CueAction) {
+        let cue = Cue { at_ns: at_ns + copy.delay_ns, session: copy.session, action };
+        self.due.insert((cue.at_ns, self.cues), cue);
+        self.cues += 1;
     }
 }
 

@@ -9,7 +9,7 @@ use serde::de::{self, Deserializer};
 
 use crate::dataset::DatasetSource;
 use crate::merit::Merit;
-use crate::units::{Rate, Span, Speed, Throughput};
+use crate::units::{Multiplier, Rate, Span, Throughput};
 use crate::value::{Spanned, SpecError, parse};
 use crate::workload::Workloads;
 
@@ -120,7 +120,10 @@ pub struct Workload {
     pub trace: Option<Spanned<String>>,
     /// How much faster than recorded a trace is played, such as `"2x"` (default `"1x"`).
     #[cfg_attr(test, schemars(with = "Option<String>", extend("pattern" = "^[0-9]+(\\.[0-9]+)?x?$")))]
-    pub speed: Option<Spanned<Speed>>,
+    pub speed: Option<Spanned<Multiplier>>,
+    /// How often each session of a trace is played, on average: of `"0.5x"` a random half, of `"3x"` each three times (default `"1x"`).
+    #[cfg_attr(test, schemars(with = "Option<String>", extend("pattern" = "^[0-9]+(\\.[0-9]+)?x?$")))]
+    pub rate_scale: Option<Spanned<Multiplier>>,
     /// Whether statements of a trace wait only for the one before in their session (default false: also for their time).
     pub closed: Option<Spanned<bool>>,
     /// Sessions of a trace to play: `user=NAME`, `database=NAME`, `application=NAME`, separated by commas (default: all).

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::units::Speed;
+use crate::units::Multiplier;
 
 /// What begins the name of a workload that is a trace without a table of its own: `replay:app.pgdt`.
 pub const PREFIX: &str = "replay:";
@@ -19,7 +19,10 @@ pub struct Trace {
     pub sha256: String,
     /// How much faster than recorded; without meaning if `closed`.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
-    pub speed: Speed,
+    pub speed: Multiplier,
+    /// How often each session is played, on average.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
+    pub rate_scale: Multiplier,
     /// Whether statements wait only for the one before in their session.
     pub closed: bool,
     /// The sessions that are played: `user=NAME,database=NAME,application=NAME`; none for all.

@@ -191,54 +191,54 @@ impl<'de> Deserialize<'de> for Rate {
     }
 }
 
-/// How much faster than recorded something is played: `2x`, `0.5x`.
+/// A multiple of what was recorded: `2x`, `0.5x`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Speed {
+pub struct Multiplier {
     /// Thousandths.
     milli: u64,
 }
 
-impl Speed {
+impl Multiplier {
     /// The factor.
     pub fn factor(self) -> f64 {
         self.milli as f64 / 1e3
     }
 }
 
-impl Default for Speed {
+impl Default for Multiplier {
     fn default() -> Self {
         Self { milli: 1000 }
     }
 }
 
-/// A text that is not a speed.
+/// A text that is not a multiple.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("expected a factor such as 2x or 0.5x, of at least 0.001x and at most 1000x")]
-pub struct ParseSpeedError;
+pub struct ParseMultiplierError;
 
-impl FromStr for Speed {
-    type Err = ParseSpeedError;
+impl FromStr for Multiplier {
+    type Err = ParseMultiplierError;
 
-    fn from_str(text: &str) -> Result<Self, ParseSpeedError> {
-        let factor: f64 = text.strip_suffix('x').unwrap_or(text).parse().map_err(|_| ParseSpeedError)?;
+    fn from_str(text: &str) -> Result<Self, ParseMultiplierError> {
+        let factor: f64 = text.strip_suffix('x').unwrap_or(text).parse().map_err(|_| ParseMultiplierError)?;
         let is_possible = (0.001..=1000.0).contains(&factor);
-        is_possible.then(|| Self { milli: (factor * 1e3).round() as u64 }).ok_or(ParseSpeedError)
+        is_possible.then(|| Self { milli: (factor * 1e3).round() as u64 }).ok_or(ParseMultiplierError)
     }
 }
 
-impl fmt::Display for Speed {
+impl fmt::Display for Multiplier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}x", self.factor())
     }
 }
 
-impl Serialize for Speed {
+impl Serialize for Multiplier {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Speed {
+impl<'de> Deserialize<'de> for Multiplier {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }

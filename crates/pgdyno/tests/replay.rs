@@ -5,7 +5,7 @@
 #[cfg(test)]
 mod support;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -278,4 +278,77 @@ fn a_slow_statement_delays_its_own_session_and_the_lag_says_so() {
     let ended = ["statement: select 2\"", "statement: select 1 from", "statement: select 3\""]
         .map(|text| log.find(text).unwrap());
     assert!(ended.is_sorted(), "{log}");
+}
+
+#[test]
+fn sessions_are_played_several_times_or_in_part_as_the_rate_scale_says() {
+    const SESSIONS: u64 = 40;
+    let application = Application::new();
+    let entry = |ms: u64, process: u64, text: &str| {
+        format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
+    };
+    // A session every 20 ms, with three statements in 0.2 s.
+    let mut entries: Vec<(u64, String)> = Vec::new();
+    for session in 1..=SESSIONS {
+        let from_ms = session * 20;
+        entries.push((from_ms, entry(from_ms, session, "connection authorized: user=a database=b")));
+        for statement in 1..=3 {
+            let at_ms = from_ms + statement * 50;
+            let text = format!("duration: 0.100 ms  statement: select 'planted', {session}, {statement}");
+            entries.push((at_ms, entry(at_ms, session, &text)));
+        }
+        let end = "disconnection: session time: 0:00:00.2 user=a database=b host=[local]";
+        entries.push((from_ms + 200, entry(from_ms + 200, session, end)));
+    }
+    entries.sort();
+    let log: String = entries.into_iter().map(|(_, line)| line).collect();
+    fs::write(application.path("app.log"), log).unwrap();
+    application.succeed(&["replay", "read", "app.log", "-o", "app.pgdt"]);
+    // The report, and how often the server executed each statement.
+    let mut seen = 0;
+    let mut play = |more: &[&str]| {
+        let args = [&["replay", "play", "app.pgdt", "--format", "json"], more].concat();
+        let report: Value = serde_json::from_str(&application.succeed(&args)).unwrap();
+        let log = fs::read_to_string(application.log("csv")).unwrap();
+        let mut order: HashMap<String, Vec<String>> = HashMap::new();
+        let mut executed: BTreeMap<String, u64> = BTreeMap::new();
+        for line in log[seen..].lines().filter(|line| line.contains("select 'planted'")) {
+            // The session is the sixth column of a csvlog; none before it has a comma.
+            let session = line.split(',').nth(5).unwrap().to_owned();
+            let statement = line.split("'planted', ").nth(1).unwrap();
+            let statement = statement.split('"').next().unwrap().to_owned();
+            *executed.entry(statement.clone()).or_default() += 1;
+            order.entry(session).or_default().push(statement);
+        }
+        seen = log.len();
+        // Each copy is a session of its own, and has the statements of one in their order.
+        for statements in order.values() {
+            let of = statements[0].split(',').next().unwrap();
+            let expected: Vec<String> = (1..=3).map(|number| format!("{of}, {number}")).collect();
+            assert_eq!(*statements, expected);
+        }
+        assert_eq!(report["sessions"]["connected"], order.len(), "{report:#}");
+        assert_eq!(report["sessions"]["chosen"], order.len(), "{report:#}");
+        assert_eq!(report["statements"]["as_recorded"], 3 * order.len(), "{report:#}");
+        (report, executed)
+    };
+    let (report, executed) = play(&["--rate-scale", "3x"]);
+    assert_eq!(executed.len() as u64, 3 * SESSIONS);
+    assert!(executed.values().all(|count| *count == 3), "{executed:?}");
+    assert_eq!(report["rate_scale"], 3.0);
+    // Copies come up to a second later.
+    let (recorded_s, played_s) =
+        (report["recorded_s"].as_f64().unwrap(), report["played_s"].as_f64().unwrap());
+    assert!((recorded_s + 0.5..recorded_s + 3.0).contains(&played_s), "{report:#}");
+
+    let (_, half) = play(&["--rate-scale", "0.5"]);
+    assert!((3 * SESSIONS / 4..3 * SESSIONS * 3 / 4).contains(&(half.len() as u64)), "{half:?}");
+    assert!(half.values().all(|count| *count == 1), "{half:?}");
+    let (_, again) = play(&["--rate-scale", "0.5", "--closed"]);
+    assert_eq!(half, again);
+    let (_, mixed) = play(&["--rate-scale", "1.5x", "--speed", "2x"]);
+    assert_eq!(mixed.len() as u64, 3 * SESSIONS);
+    for (statement, count) in &mixed {
+        assert_eq!(*count, 1 + half.get(statement).copied().unwrap_or_default(), "{statement}");
+    }
 }

@@ -6,7 +6,7 @@ mod report;
 use std::sync::atomic::AtomicBool;
 
 use driver::{PlaybackError, TracePlayback, play_trace};
-use trace::{SessionFilter, Survey, TraceReader};
+use trace::{Selection, Survey, TraceReader};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -24,8 +24,8 @@ pub struct PlayRequest {
     pub speed: f64,
     /// Whether statements wait only for the one before in their session.
     pub closed: bool,
-    /// The sessions to play.
-    pub sessions: SessionFilter,
+    /// The sessions to play, and how often.
+    pub sessions: Selection,
     /// Processors that the driver may use.
     pub cpus: u32,
 }
@@ -33,7 +33,7 @@ pub struct PlayRequest {
 /// Plays a trace, until its end or until `stop` is set.
 ///
 /// # Errors
-/// The trace can't be read, no session is chosen, sessions of several databases are, or the server can't be connected to.
+/// The trace can't be read, no session is selected, sessions of several databases are, or the server can't be connected to.
 pub fn play(
     trace: &TraceReader,
     request: &PlayRequest,

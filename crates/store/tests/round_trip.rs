@@ -629,6 +629,7 @@ fn what_became_of_the_statements_of_a_trace_is_kept() {
         file: "app.pgdt".to_owned(),
         sha256: "5".repeat(64),
         speed: "0.5x".parse().unwrap(),
+        rate_scale: "3x".parse().unwrap(),
         closed: false,
         sessions: Some("user=web".to_owned()),
     });

@@ -51,8 +51,10 @@ pub enum TraceError {
         /// What is wrong.
         reason: String,
     },
-    /// No session is chosen.
-    #[error("the trace has no such session; `pgdyno replay inspect` shows roles, databases and applications")]
+    /// No session is selected.
+    #[error(
+        "the trace has no such session, or a low rate scale selects none; `pgdyno replay inspect` shows roles, databases and applications"
+    )]
     NoSessions,
     /// Sessions of several databases can't go to one.
     #[error(

@@ -32,7 +32,7 @@ const OVERRIDE_KEYS: [&str; 3] = ["parameters", "script", "scripts"];
 /// Suffix of a level that names an SQL file.
 const SQL_FILE: &str = ".sql";
 /// Keys of the playing of a trace.
-const TRACE_KEYS: [&str; 3] = ["speed", "closed", "sessions"];
+const TRACE_KEYS: [&str; 4] = ["speed", "rate_scale", "closed", "sessions"];
 
 /// Workloads that a campaign can name in addition to pgbench's: those of its tables, the files that are levels
 /// themselves, and those bundled with pgdyno. Relative paths are relative to `directory`. Workloads in `known` are
@@ -289,6 +289,7 @@ impl TableReader<'_> {
             ("raw_read", table.raw_read.as_ref().map(Spanned::span)),
             ("phases", table.phases.as_ref().map(Spanned::span)),
             ("speed", table.speed.as_ref().map(Spanned::span)),
+            ("rate_scale", table.rate_scale.as_ref().map(Spanned::span)),
             ("closed", table.closed.as_ref().map(Spanned::span)),
             ("sessions", table.sessions.as_ref().map(Spanned::span)),
         ];
@@ -306,6 +307,7 @@ impl TableReader<'_> {
     fn read_scripts(&self, table: &Table) -> Result<Custom, WorkloadError> {
         let of_traces = [
             table.speed.as_ref().map(Spanned::span),
+            table.rate_scale.as_ref().map(Spanned::span),
             table.closed.as_ref().map(Spanned::span),
             table.sessions.as_ref().map(Spanned::span),
         ];

@@ -33,7 +33,9 @@ pub struct PlayReport {
     pub trace: String,
     /// How much faster than recorded it was to be; null in a closed loop.
     pub speed: Option<f64>,
-    /// Length of the chosen sessions when they were recorded, in seconds.
+    /// How often each recorded session was to be played, on average.
+    pub rate_scale: f64,
+    /// Length of the selected sessions when they were recorded, in seconds.
     pub recorded_s: f64,
     /// Length of the playback in seconds.
     pub played_s: f64,
@@ -61,13 +63,13 @@ pub struct PlayReport {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SessionCounts {
-    /// Chosen sessions.
+    /// Sessions to play, copies included.
     pub chosen: u64,
     /// Those that connected.
     pub connected: u64,
     /// Largest number at a time.
     pub peak: u32,
-    /// Largest number at a time when they were recorded.
+    /// Largest number at a time by the recorded times.
     pub recorded_peak: u32,
     /// Time to connect.
     pub connect: Option<LatencyFigures>,
@@ -243,6 +245,7 @@ impl Counter {
             schema: SCHEMA,
             trace: trace.sum(),
             speed: (!request.closed).then_some(request.speed),
+            rate_scale: request.sessions.rate_scale,
             recorded_s: survey.last_us.saturating_sub(survey.first_us) as f64 / 1e6,
             played_s: outcome.elapsed_ns as f64 / 1e9,
             is_stopped: outcome.stopped,

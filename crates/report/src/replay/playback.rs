@@ -53,10 +53,13 @@ fn facts(report: &PlayReport) -> Vec<String> {
     let count = |number: u64| grouped(&number.to_string());
     let statements = &report.statements;
     let sessions = &report.sessions;
-    let pace = match report.speed {
+    let mut pace = match report.speed {
         Some(speed) => format!("{speed} times the recorded speed"),
         None => "closed loop".to_owned(),
     };
+    if report.rate_scale != 1.0 {
+        pace += &format!(", {} times the sessions", report.rate_scale);
+    }
     let comparable = statements.as_recorded + statements.different;
     let share = match comparable {
         0 => String::new(),
@@ -69,7 +72,7 @@ fn facts(report: &PlayReport) -> Vec<String> {
             duration(report.recorded_s)
         ),
         format!(
-            "sessions      {} of {} connected, at most {} at a time ({} when recorded)",
+            "sessions      {} of {} connected, at most {} at a time ({} by the recorded times)",
             count(sessions.connected),
             count(sessions.chosen),
             sessions.peak,

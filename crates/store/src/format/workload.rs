@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::dataset;
 use model::merit::NamedFigure;
 use model::trace;
-use model::units::{Rate, Span, Speed};
+use model::units::{Multiplier, Rate, Span};
 use model::workload::{self, Workload};
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,10 @@ pub struct Trace {
     pub sha256: String,
     /// How much faster than recorded it was played.
     #[serde(default)]
-    pub speed: Speed,
+    pub speed: Multiplier,
+    /// How often each session was played, on average.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub rate_scale: Multiplier,
     /// Whether statements waited only for the one before in their session.
     #[serde(default, skip_serializing_if = "is_default")]
     pub closed: bool,
@@ -172,7 +175,7 @@ pub struct ScriptText {
     pub text: String,
 }
 
-mirrors!(Trace, trace::Trace { file, sha256, speed, closed, sessions });
+mirrors!(Trace, trace::Trace { file, sha256, speed, rate_scale, closed, sessions });
 mirrors!(OwnDatabase, dataset::OwnDatabase { name, kind, database, content, bytes });
 mirrors!(ScriptText, workload::ScriptText { name, text });
 mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });

@@ -22,7 +22,7 @@ impl TableReader<'_> {
             ("warmup", table.warmup.as_ref().map(Spanned::span)),
         ];
         if let Some((key, at)) = refused.into_iter().find_map(|(key, at)| Some((key, at?))) {
-            let help = "expected `speed`, `closed`, `sessions`, `dataset`, `setup` and keys of the data set, `writes`, `figure`, \
+            let help = "expected `speed`, `rate_scale`, `closed`, `sessions`, `dataset`, `setup` and keys of the data set, `writes`, `figure`, \
                         `duration` or `description`";
             return Err(self.wrong(at, format!("a workload that plays a trace has no `{key}`"), help));
         }
@@ -46,13 +46,15 @@ impl TableReader<'_> {
             Some(writes) => *writes.get_ref(),
             None => read.summary().shapes.iter().any(::trace::Shape::writes),
         };
-        let without_scripts = Table { speed: None, closed: None, sessions: None, ..table.clone() };
+        let without_scripts =
+            Table { speed: None, rate_scale: None, closed: None, sessions: None, ..table.clone() };
         let custom = Custom {
             writes,
             trace: Some(Trace {
                 file: file.get_ref().clone(),
                 sha256: read.sum(),
                 speed: table.speed.as_ref().map(|speed| *speed.get_ref()).unwrap_or_default(),
+                rate_scale: table.rate_scale.as_ref().map(|scale| *scale.get_ref()).unwrap_or_default(),
                 closed: table.closed.as_ref().is_some_and(|closed| *closed.get_ref()),
                 sessions: table.sessions.as_ref().map(|sessions| sessions.get_ref().clone()),
             }),

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use host::usable_cpus;
-use model::units::Speed;
+use model::units::Multiplier;
 use plaintext::table::Format;
 use replay::{PlayRequest, play};
 use report::replay::playback_text;
-use trace::{SessionFilter, TraceReader};
+use trace::{Selection, SessionFilter, TraceReader};
 
 use crate::connection::ConnectionArgs;
 use crate::exit::Exit;
@@ -27,6 +27,7 @@ use crate::output::{FormatArg, note, print, print_json, terminal};
     after_help = "Examples:\n  \
                         pgdyno replay play app.pgdt -d copy\n  \
                         pgdyno replay play app.pgdt --speed 2x --sessions user=web,database=app -d copy\n  \
+                        pgdyno replay play app.pgdt --rate-scale 3x -d copy\n  \
                         pgdyno replay play app.pgdt --closed -h db.example -d copy\n\n\
                         Exit codes: 0 played, whatever the outcomes; 1 error, or no session connected; 2 usage;\n\
                         5 some sessions could not connect or lost their connection; 130 interrupted."
@@ -38,7 +39,11 @@ pub(crate) struct PlayArgs {
 
     /// How much faster than recorded: 2x, 0.5x
     #[arg(long, value_name = "FACTOR", default_value = "1x", conflicts_with = "closed")]
-    speed: Speed,
+    speed: Multiplier,
+
+    /// Sessions, as a multiple of the recorded ones: of 3x each is played three times, of 0.5x a random half, the same each time
+    #[arg(long, value_name = "FACTOR", default_value = "1x")]
+    rate_scale: Multiplier,
 
     /// Begin each statement as soon as the one before in its session has ended, with no more sessions at a time than recorded
     #[arg(long)]
@@ -66,7 +71,10 @@ impl PlayArgs {
             connection: self.connection.resolve()?,
             speed: self.speed.factor(),
             closed: self.closed,
-            sessions: self.sessions.unwrap_or_default(),
+            sessions: Selection {
+                filter: self.sessions.unwrap_or_default(),
+                rate_scale: self.rate_scale.factor(),
+            },
             cpus: usable_cpus().unwrap_or(1),
         };
         let stop = interrupt::flag()?;
