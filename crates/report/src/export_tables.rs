@@ -4,6 +4,7 @@
 //! are created one by one from one trial at a time, so that no whole table is in memory.
 
 mod head;
+mod phase;
 mod reading;
 mod second;
 
@@ -21,6 +22,8 @@ pub enum Table {
     Trials,
     /// One row per cell of a run.
     Cells,
+    /// One row per phase of a trial.
+    Phases,
     /// One row per interval of the load.
     Intervals,
     /// One row per script of an interval.
@@ -81,10 +84,11 @@ pub type OnRow<'e, E> = &'e mut dyn FnMut(&[Value<'_>]) -> Result<(), E>;
 
 impl Table {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Runs,
         Self::Trials,
         Self::Cells,
+        Self::Phases,
         Self::Intervals,
         Self::Scripts,
         Self::Series,
@@ -99,6 +103,7 @@ impl Table {
             Self::Runs => "runs",
             Self::Trials => "trials",
             Self::Cells => "cells",
+            Self::Phases => "phases",
             Self::Intervals => "intervals",
             Self::Scripts => "scripts",
             Self::Series => "series",
@@ -114,6 +119,9 @@ impl Table {
             Self::Runs => "Executions of campaigns, and imports",
             Self::Trials => "Trials: levels of all factors, figures of the measured window, validity",
             Self::Cells => "Cells of a run: figures of their usable trials",
+            Self::Phases => {
+                "Phases of trials whose workload has several: figures of their measured windows, validity"
+            }
             Self::Intervals => {
                 "Each second of the load: throughput and latency of the measured workload, and the driver"
             }
@@ -133,6 +141,7 @@ impl Table {
             Self::Runs => columns(head::runs()),
             Self::Trials => columns(head::trials()),
             Self::Cells => columns(head::cells()),
+            Self::Phases => columns(phase::phases()),
             Self::Intervals => columns(second::intervals()),
             Self::Scripts => columns(second::scripts()),
             Self::Series => columns(reading::series()),
@@ -150,6 +159,7 @@ impl Table {
         match self {
             Self::Runs | Self::Cells => Ok(()),
             Self::Trials => rows(&head::trials(), [record], on_row),
+            Self::Phases => rows(&phase::phases(), phase::all_phases(record), on_row),
             Self::Intervals => rows(&second::intervals(), second::all_intervals(record), on_row),
             Self::Scripts => rows(&second::scripts(), second::all_scripts(record), on_row),
             Self::Series => rows(&reading::series(), reading::all_readings(record), on_row),

@@ -13,6 +13,7 @@ use analysis::overview::read;
 use analysis::select::{RunSelection, Selector};
 use bundles::{Bundles, cell, record};
 use plaintext::table::Format;
+use report::export_tables::{Table, Value};
 use report::show::show_phase;
 use report::tables;
 
@@ -90,4 +91,51 @@ fn tables_show_what_each_phase_did_and_which_rates_were_missed() {
     assert_eq!(error, format!("trial {id} has no phase \"lode\"; it has load, read, overload"));
     let several = show_phase(&reader, &Selector::default(), &RunSelection::Latest, "load").unwrap_err();
     assert!(several.to_string().starts_with("10 trials are selected"), "{several}");
+}
+
+#[test]
+fn exported_phases_have_their_own_figures_and_findings() {
+    let bundles = bundles();
+    let trial = bundles.store.trials().unwrap().remove(0);
+    let record = bundles.store.load(&trial.id).unwrap();
+    let names: Vec<&str> = Table::Phases.columns().iter().map(|column| column.name).collect();
+    let mut rows: Vec<Vec<String>> = Vec::new();
+    let mut add = |row: &[Value<'_>]| -> Result<(), ()> {
+        let shown = [
+            "phase",
+            "position",
+            "judged",
+            "clients",
+            "tps",
+            "worst_second_tps",
+            "longest_stall_us",
+            "findings",
+        ];
+        let value = |name: &&str| match &row[names.iter().position(|column| column == name).unwrap()] {
+            Value::Null => String::new(),
+            Value::Integer(value) => value.to_string(),
+            Value::Real(value) => value.to_string(),
+            Value::Text(text) => text.to_string(),
+            Value::Time(time) => time.to_string(),
+        };
+        rows.push(shown.iter().map(value).collect());
+        Ok(())
+    };
+    Table::Phases.rows_of_trial(&record, &mut add).unwrap();
+    let missed = "[{\"gate\":\"background-rate\",\"status\":\"valid\",\"evidence\":\"SLA missed: inserts ran 12.30 of 20 \
+                  transactions per second, and 77 that were due (38%) never began\"}]";
+    assert_eq!(
+        rows,
+        [
+            ["load", "1", "false", "1", "100", "900", "20000", "[]"],
+            ["read", "2", "true", "4", "1000", "900", "20000", "[]"],
+            ["overload", "3", "false", "4", "1000", "0", "2510000", missed],
+        ]
+    );
+    // A trial without phases has no rows.
+    let mut plain = Bundles::new();
+    plain.write(self::record(cell("17", 4), 1000.0));
+    let trial = plain.store.trials().unwrap().remove(0);
+    let record = plain.store.load(&trial.id).unwrap();
+    Table::Phases.rows_of_trial(&record, &mut |_| Err("a row")).unwrap();
 }

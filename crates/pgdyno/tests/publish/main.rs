@@ -4,6 +4,8 @@
 #[path = "../../../analysis/tests/fixture/bundles.rs"]
 mod bundles;
 mod grafana;
+#[path = "../../../analysis/tests/fixture/phases.rs"]
+mod phases;
 
 use std::collections::BTreeMap;
 use std::process::{Command, Output, Stdio};
@@ -141,10 +143,10 @@ fn trials_published_repeatedly_are_stored_once() {
         assert!(fixture.publish(&[]).ends_with("0 trials published, 4 already present\n"));
         assert_eq!(fixture.counts(), counts);
 
-        fixture.bundles.write(record(cell("17", 8), 700.0));
+        fixture.bundles.write(phases::with_phases(record(phases::ingest(cell("17", 8)), 700.0), 100.0));
         fixture.publish(&[]);
         let more = fixture.counts();
-        assert_eq!((more["trials"], more["cells"]), (5, 2));
+        assert_eq!((more["trials"], more["cells"], more["phases"]), (5, 3, 3));
         assert_eq!(more, fixture.expected(), "{major}");
         assert!(fixture.publish(&["--dry-run"]).starts_with("0 of 5 trials would be copied"));
     }
@@ -293,10 +295,12 @@ fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
             ))
             .unwrap();
     }
+    fixture.client().execute("DROP TABLE pgdyno.phases").unwrap();
     fixture.publish(&[]);
     assert_eq!(rows(), before);
     let version: i32 = fixture.client().query_one("SELECT version FROM pgdyno.pgdyno_schema").unwrap();
-    assert_eq!(version, 3);
+    assert_eq!(version, 4);
+    assert_eq!(fixture.counts()["phases"], 0, "trials that were published before have no rows in it");
 }
 
 #[test]
@@ -325,8 +329,8 @@ fn unsuitable_targets_are_reported_and_left_unchanged() {
     fixture.publish(&[]);
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
     let before = fixture.counts();
-    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 3");
-    client.execute("UPDATE pgdyno.pgdyno_schema SET version = 3; SET application_name = 'pgdyno'").unwrap();
+    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 4");
+    client.execute("UPDATE pgdyno.pgdyno_schema SET version = 4; SET application_name = 'pgdyno'").unwrap();
     refused(&mut fixture.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
     assert_eq!(fixture.counts(), before);
 }

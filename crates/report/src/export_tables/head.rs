@@ -127,10 +127,10 @@ fn service(record: &&TrialRecord, of: fn(&Latency) -> Option<f64>) -> Value<'sta
 
 /// A finding as JSON.
 #[derive(Serialize)]
-struct FindingJson<'r> {
-    gate: &'r str,
-    status: &'static str,
-    evidence: &'r str,
+pub(super) struct FindingJson<'r> {
+    pub(super) gate: &'r str,
+    pub(super) status: &'static str,
+    pub(super) evidence: &'r str,
 }
 
 fn finding_json(finding: &Finding) -> FindingJson<'_> {

@@ -11,11 +11,18 @@ use crate::export_tables::{Column, Kind, Table, Value};
 
 /// Version of the tables that this release creates. A change to a table raises it and adds a step to
 /// [`Schema::create_or_upgrade`], which upgrades the version before.
-pub(super) const VERSION: u32 = 3;
+pub(super) const VERSION: u32 = 4;
 
 /// Tables with several rows for each trial.
-pub(super) const TABLES_PER_TRIAL: [Table; 6] =
-    [Table::Intervals, Table::Scripts, Table::Series, Table::Waits, Table::Events, Table::Statements];
+pub(super) const TABLES_PER_TRIAL: [Table; 7] = [
+    Table::Phases,
+    Table::Intervals,
+    Table::Scripts,
+    Table::Series,
+    Table::Waits,
+    Table::Events,
+    Table::Statements,
+];
 
 /// Columns that version 2 added.
 const ADDED_IN_2: [&str; 6] =
@@ -112,6 +119,10 @@ impl Schema {
             }
             if from < 3 {
                 session.execute(&self.upgrade_to_3())?;
+            }
+            if from < 4 {
+                // Trials that were published before have no rows in it.
+                session.execute(&self.create(Table::Phases))?;
             }
         }
         if from < VERSION {
@@ -222,7 +233,7 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
             Table::Intervals | Table::Scripts | Table::Events => &["trial", "\"time\""],
             Table::Series => &["trial, metric, \"of\"", "metric, \"time\""],
             Table::Waits => &["trial, session", "\"time\""],
-            Table::Statements => &["trial"],
+            Table::Phases | Table::Statements => &["trial"],
         };
         let indexes: String =
             indexes.iter().map(|columns| format!("CREATE INDEX ON {name} ({columns});\n")).collect();
