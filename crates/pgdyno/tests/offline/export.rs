@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 use crate::bundles::{Bundles, cell, record, ten_minutes, with_validity};
+use crate::phases::{ingest, with_phases};
 use base64::Engine as _;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
@@ -27,8 +28,8 @@ fn export(bundles: &Bundles, args: &[&str]) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// A trial of ten minutes with latencies in the first second and every other kind of data, and two short ones, one of
-/// them invalid.
+/// A trial of ten minutes with latencies in the first second and every other kind of data, and two short ones, one with
+/// phases and one that is invalid.
 fn bundles() -> (Bundles, Vec<TrialRecord>) {
     let mut bundles = Bundles::new();
     let mut long = ten_minutes();
@@ -54,8 +55,8 @@ fn bundles() -> (Bundles, Vec<TrialRecord>) {
     long.trial.run.tags = vec!["night".to_owned()];
     let mut records = vec![
         long,
-        record(cell("17", 8), 500.5),
-        with_validity(record(cell("17", 8), 9e9), Status::Invalid, "x"),
+        with_phases(record(ingest(cell("17", 8)), 500.5), 100.0),
+        with_validity(record(ingest(cell("17", 8)), 9e9), Status::Invalid, "x"),
     ];
     for record in &mut records {
         record.trial.id = bundles.write(record.clone());

@@ -18,6 +18,8 @@ mod golden;
 mod history;
 mod init;
 mod markdown;
+#[path = "../../../analysis/tests/fixture/phases.rs"]
+mod phases;
 mod power;
 mod process_limits;
 mod schema;
