@@ -77,8 +77,8 @@ pub(super) fn stalls(case: &Case, budget: &Budget) -> Option<Cause> {
         "transactions pile up while all clients stand still now and then: {} of latency is waiting for a free client",
         percent(wait.share)
     );
-    let next = "look at throughput and waits over time for what stops all clients at once (a slow disk, a lock, a checkpoint); more clients \
-                do not help";
+    let next = "look at throughput and waits over time for what stops all clients at once: a slow disk, a lock, a checkpoint, or a slow \
+                statement where there are few clients";
     Some(Cause::of_latency(budget, "stalls", wait.share, sentence, wait.evidence, next))
 }
 
