@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::iter;
 use std::sync::atomic::AtomicBool;
 
 use model::factor::threads::default_threads;
@@ -91,9 +91,8 @@ pub fn play_trace(
         recorded: &recorded,
         copies: HashMap::new(),
         sessions: 0,
-        due: BTreeMap::new(),
+        due: DueCues::default(),
         read_until_ns: 0,
-        cues: 0,
     };
     play(&settings, cues, stop, &mut |event| {
         let known = match &event {
@@ -115,12 +114,26 @@ struct Cues<'a, E> {
     copies: HashMap<u32, Vec<SessionCopy>>,
     /// Number of the next copy.
     sessions: u32,
-    /// Cues that are not handed out: with further copies of sessions, which are later than their first, those of about a second.
-    due: BTreeMap<(u64, u64), Cue>,
-    /// Time of the last event read: all cues to come are later.
+    due: DueCues,
+    /// Time of the last event read: no cue to come is earlier.
     read_until_ns: u64,
-    /// Number of cues, which keeps the order of those of the same time, and tags statements.
-    cues: u64,
+}
+
+/// Cues that are not handed out: with further copies of sessions, which are later than their first, those of about a second.
+#[derive(Default)]
+struct DueCues {
+    /// By time, and by their order within it.
+    cues: BTreeMap<(u64, u64), Cue>,
+    /// Number of cues so far, which orders those of the same time and tags statements.
+    count: u64,
+}
+
+impl DueCues {
+    fn push(&mut self, at_ns: u64, copy: SessionCopy, action: CueAction) {
+        let cue = Cue { at_ns: at_ns + copy.delay_ns, session: copy.session, action };
+        self.cues.insert((cue.at_ns, self.count), cue);
+        self.count += 1;
+    }
 }
 
 /// A copy of a session.
@@ -135,13 +148,13 @@ impl<E: Iterator<Item = Result<Event, TraceError>>> Iterator for Cues<'_, E> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(cue) = self.due.first_entry().filter(|cue| cue.key().0 <= self.read_until_ns) {
+            if let Some(cue) = self.due.cues.first_entry().filter(|cue| cue.key().0 <= self.read_until_ns) {
                 return Some(Ok(cue.remove()));
             }
             match self.events.next() {
                 Some(Ok(event)) => self.add(event),
                 Some(Err(error)) => return Some(Err(error)),
-                None if self.due.is_empty() => return None,
+                None if self.due.cues.is_empty() => return None,
                 None => self.read_until_ns = u64::MAX,
             }
         }
@@ -163,12 +176,16 @@ impl<E> Cues<'_, E> {
                     let copy = SessionCopy { session: self.sessions, delay_ns };
                     self.sessions += 1;
                     self.copies.entry(session).or_default().push(copy);
-                    self.push(at_ns, copy, CueAction::Begin { application: identity.application.clone() });
+                    self.due.push(
+                        at_ns,
+                        copy,
+                        CueAction::Begin { application: identity.application.clone() },
+                    );
                 }
             }
             Action::End => {
                 for copy in self.copies.remove(&session).unwrap_or_default() {
-                    self.push(at_ns, copy, CueAction::End);
+                    self.due.push(at_ns, copy, CueAction::End);
                 }
             }
             Action::Execute(statement) => {
@@ -177,25 +194,19 @@ impl<E> Cues<'_, E> {
                     Call::Simple => None,
                     Call::Extended { name, parameters } => Some(Prepared { name, values: parameters }),
                 };
-                for copy in copies.clone() {
-                    let tag = self.cues;
-                    let (text, prepared) = (Arc::clone(&statement.text), prepared.clone());
+                let calls = iter::repeat_n((statement.text, prepared), copies.len());
+                for (copy, (text, prepared)) in copies.iter().zip(calls) {
+                    let tag = self.due.count;
                     let now = Recorded {
                         shape: statement.shape,
                         outcome: statement.outcome,
                         duration_us: statement.duration_us,
                     };
                     self.recorded.borrow_mut().insert(tag, now);
-                    self.push(at_ns, copy, CueAction::Execute(Execution { tag, text, prepared }));
+                    self.due.push(at_ns, *copy, CueAction::Execute(Execution { tag, text, prepared }));
                 }
             }
         }
-    }
-
-    fn push(&mut self, at_ns: u64, copy: SessionCopy, action: CueAction) {
-        let cue = Cue { at_ns: at_ns + copy.delay_ns, session: copy.session, action };
-        self.due.insert((cue.at_ns, self.cues), cue);
-        self.cues += 1;
     }
 }
 
