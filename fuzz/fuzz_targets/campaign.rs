@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use model::plan::Plan;
+use model::plan::{Basis, Plan};
 use runner::campaign_file::{CampaignFile, CampaignFileError, overrides};
 
 #[path = "../../crates/pgdyno/src/snippet.rs"]
@@ -15,7 +15,7 @@ mod snippet;
 fn plan(text: &str) -> Option<Plan> {
     // No workload of its own: the directory does not exist.
     let path = Path::new("/nonexistent/campaign.toml");
-    match CampaignFile::parse(path, text.to_owned(), Some(1)) {
+    match CampaignFile::parse(path, text.to_owned(), Some(Basis { seed: 1, processors: Some(2) })) {
         Ok(campaign) => Some(campaign.plan),
         Err(CampaignFileError::Invalid { path, text, error }) => {
             let at = error.at.clone().unwrap_or_default();

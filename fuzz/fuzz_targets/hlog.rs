@@ -14,7 +14,7 @@ fuzz_target!(|log: &[u8]| {
         let is_file = sample.with_file("latency.hlog", log, |store| {
             let Ok(record) = store.load(TRIAL) else { return };
             for interval in &record.intervals {
-                for values in [store::hlog::latencies(interval), store::hlog::service_times(interval)]
+                for values in [store::hlog::latencies(interval), store::hlog::window_service_times(interval)]
                     .into_iter()
                     .flatten()
                 {

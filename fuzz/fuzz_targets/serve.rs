@@ -28,7 +28,7 @@ impl Default for Serve {
     fn default() -> Self {
         let sample = SampleStore::default();
         let address = "127.0.0.1:7432".parse().expect("an address");
-        let router = |token| site(sample.store.clone(), Guard::new(address, token)).expect("a page");
+        let router = |token| site(sample.store.clone(), None, Guard::new(address, token)).expect("a page");
         let token = Token::new(TOKEN).expect("a token");
         let runtime = Builder::new_current_thread().enable_time().max_blocking_threads(1).build();
         let (open, guarded) = (router(None), router(Some(token)));
