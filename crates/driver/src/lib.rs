@@ -58,8 +58,8 @@ pub use load::{Engine, ErrorPolicy, Group, Load, LogOptions, OnError, Think, Ver
 pub use merged_load::MergedLoad;
 pub use observer::{DriverMessage, EngineUsed, Level, Observer, Outcome};
 pub use playback::{
-    Cue, CueAction, Execution, Playback, PlaybackError, PlaybackEvent, PlaybackOutcome, Played, PlayedEnd,
-    Prepared, play,
+    Awaited, Cue, CueAction, Execution, Hold, Playback, PlaybackError, PlaybackEvent, PlaybackOutcome,
+    Played, PlayedEnd, Prepared, play,
 };
 pub use process::{Process, ProcessEvent, tail};
 pub use record::{

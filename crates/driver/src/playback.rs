@@ -7,6 +7,7 @@
 
 mod link;
 mod player;
+mod progress;
 mod session;
 
 use std::collections::HashMap;
@@ -27,6 +28,7 @@ use crate::limits;
 use crate::load::Engine;
 use crate::observer::EngineUsed;
 use player::Worker;
+use progress::Progress;
 
 /// Memory for statements that are handed out and not executed yet.
 const AHEAD_BYTES: usize = 64 << 20;
@@ -88,6 +90,17 @@ pub struct Execution {
     pub text: Arc<str>,
     /// The prepared statement; None: by the simple protocol.
     pub prepared: Option<Prepared>,
+    /// Statements of other sessions that have to have ended before, handed out earlier. Those of sessions that have ended have.
+    pub after: Vec<Awaited>,
+}
+
+/// A statement of another session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Awaited {
+    /// The session.
+    pub session: u32,
+    /// Its number among the session's statements, from 0.
+    pub number: u64,
 }
 
 /// An execution of a prepared statement.
@@ -108,8 +121,11 @@ pub struct Played {
     pub session: u32,
     /// When it was to begin; in a closed loop, when it could.
     pub intended_ns: u64,
-    /// When its session could execute it: was connected, and had the response to the statement before.
+    /// When its session could execute it: was connected, had the response to the statement before, and what it depends on
+    /// had ended.
     pub ready_ns: u64,
+    /// Whether it waited for a statement of another session.
+    pub hold: Hold,
     /// When it was sent.
     pub begun_ns: u64,
     /// When its response was complete.
@@ -120,6 +136,18 @@ pub struct Played {
     pub commits: u64,
     /// How it ended.
     pub end: PlayedEnd,
+}
+
+/// Whether a statement that was due waited for a statement of another session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Hold {
+    /// It did not.
+    #[default]
+    None,
+    /// It waited until that had ended.
+    Released,
+    /// It waited, and began without it: that may itself wait for a lock of this session.
+    Expired,
 }
 
 /// How a statement ended.
@@ -233,6 +261,9 @@ pub fn play<E>(
 /// The threads of a playback.
 struct Stage {
     players: Vec<PlayerHandle>,
+    progress: Arc<Progress>,
+    /// The threads of the open sessions.
+    threads: HashMap<u32, usize>,
     reports: Receiver<Report>,
     origin_ns: u64,
     /// Sizes of the statements that are handed out, by tag.
@@ -247,6 +278,8 @@ struct Stage {
 struct PlayerHandle {
     orders: Sender<Order>,
     waker: Waker,
+    /// Its open sessions, by the cues.
+    sessions: u32,
     /// Cues that are not handed out yet: each time costs a system call.
     batch: Vec<Cue>,
 }
@@ -280,9 +313,14 @@ impl Stage {
         limits::raise_file_limit(playback.sessions, threads)?;
         let server = Arc::new(Server::resolve(&playback.connection, |_| 0)?);
         let (sender, reports) = channel();
-        let origin_ns = clock::now_ns() + LEAD_NS;
+        // A closed loop begins at once.
+        let origin_ns = clock::now_ns() + if playback.closed { 0 } else { LEAD_NS };
+        let wakers: Vec<Waker> = (0..threads).map(|_| Waker::new()).collect::<Result<_, _>>()?;
+        let progress = Arc::new(Progress::new(wakers.clone()));
         let mut stage = Self {
             players: Vec::new(),
+            progress: Arc::clone(&progress),
+            threads: HashMap::new(),
             reports,
             origin_ns,
             ahead: HashMap::new(),
@@ -292,10 +330,11 @@ impl Stage {
             engine: None,
             is_stopped: false,
         };
-        for thread in 0..threads {
+        for (thread, waker) in wakers.into_iter().enumerate() {
             let (orders, received) = channel();
-            let waker = Waker::new()?;
             let worker = Worker {
+                thread,
+                progress: Arc::clone(&progress),
                 server: Arc::clone(&server),
                 sessions: playback.sessions.div_ceil(threads).max(1) as usize,
                 closed: playback.closed,
@@ -306,7 +345,7 @@ impl Stage {
                 waker: waker.clone(),
             };
             spawn(thread, worker, sender.clone())?;
-            stage.players.push(PlayerHandle { orders, waker, batch: Vec::new() });
+            stage.players.push(PlayerHandle { orders, waker, sessions: 0, batch: Vec::new() });
         }
         Ok(stage)
     }
@@ -338,13 +377,34 @@ impl Stage {
             self.ahead_bytes += size;
             self.ahead.insert(execution.tag, size);
         }
-        let number = cue.session as usize % self.players.len();
+        let number = self.thread_of(&cue);
         let player = &mut self.players[number];
         player.batch.push(cue);
         if player.batch.len() >= BATCH {
             player.flush();
         }
         Ok(false)
+    }
+
+    /// The thread that a cue is for: a session's is that with the fewest open sessions at its beginning. So no thread ever has
+    /// more than its part of the recorded peak, which its connections suffice for.
+    fn thread_of(&mut self, cue: &Cue) -> usize {
+        match cue.action {
+            CueAction::Begin { .. } => {
+                let fewest = self.players.iter_mut().enumerate().min_by_key(|(_, player)| player.sessions);
+                let Some((number, player)) = fewest else { return 0 };
+                player.sessions += 1;
+                self.threads.insert(cue.session, number);
+                self.progress.begin(cue.session);
+                number
+            }
+            CueAction::Execute(_) => self.threads.get(&cue.session).copied().unwrap_or(0),
+            CueAction::End => {
+                let number = self.threads.remove(&cue.session).unwrap_or(0);
+                self.players[number].sessions = self.players[number].sessions.saturating_sub(1);
+                number
+            }
+        }
     }
 
     /// Waits until all threads have ended.
@@ -418,7 +478,7 @@ fn no_report() -> LoadError {
 }
 
 /// Starts a thread, which reports a failure even if it panics.
-fn spawn(thread: u32, worker: Worker, reports: Sender<Report>) -> Result<(), LoadError> {
+fn spawn(thread: usize, worker: Worker, reports: Sender<Report>) -> Result<(), LoadError> {
     let body = move || {
         let error = match catch_unwind(AssertUnwindSafe(|| worker.run())) {
             Ok(Ok(())) => return,

@@ -2,18 +2,20 @@
 //! recorded of it.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::iter;
 use std::sync::atomic::AtomicBool;
 
 use model::factor::threads::default_threads;
-use trace::{Action, Call, Event, Outcome, Selection, Survey, TraceError, TraceReader};
+use trace::{
+    Action, Call, Event, MAX_DEPENDENCY_US, Outcome, Selection, StatementRef, Survey, TraceError, TraceReader,
+};
 use wire::ConnectParams;
 
 use crate::load::Engine;
 use crate::playback::{
-    Cue, CueAction, Execution, Playback, PlaybackError, PlaybackEvent, PlaybackOutcome, PlayedEnd, Prepared,
-    play,
+    Awaited, Cue, CueAction, Execution, Playback, PlaybackError, PlaybackEvent, PlaybackOutcome, PlayedEnd,
+    Prepared, play,
 };
 
 /// Most sessions at a time.
@@ -90,6 +92,8 @@ pub fn play_trace(
         playback,
         recorded: &recorded,
         copies: HashMap::new(),
+        first_copies: HashMap::new(),
+        over: VecDeque::new(),
         sessions: 0,
         due: DueCues::default(),
         read_until_ns: 0,
@@ -112,6 +116,10 @@ struct Cues<'a, E> {
     recorded: &'a RefCell<HashMap<u64, Recorded>>,
     /// Copies of the sessions that have begun.
     copies: HashMap<u32, Vec<SessionCopy>>,
+    /// The first copies of sessions, also of ended ones as long as others may wait for them.
+    first_copies: HashMap<u32, u32>,
+    /// Ended sessions among them, with the times of their ends.
+    over: VecDeque<(i64, u32)>,
     /// Number of the next copy.
     sessions: u32,
     due: DueCues,
@@ -175,6 +183,7 @@ impl<E> Cues<'_, E> {
                     let delay_ns = self.playback.sessions.delay_us(session, copy) * 1_000;
                     let copy = SessionCopy { session: self.sessions, delay_ns };
                     self.sessions += 1;
+                    self.first_copies.entry(session).or_insert(copy.session);
                     self.copies.entry(session).or_default().push(copy);
                     self.due.push(
                         at_ns,
@@ -187,6 +196,11 @@ impl<E> Cues<'_, E> {
                 for copy in self.copies.remove(&session).unwrap_or_default() {
                     self.due.push(at_ns, copy, CueAction::End);
                 }
+                self.over.push_back((event.at_us, session));
+                let is_past = |(ended_us, _): &mut (i64, u32)| event.at_us - *ended_us > MAX_DEPENDENCY_US;
+                while let Some((_, past)) = self.over.pop_front_if(is_past) {
+                    self.first_copies.remove(&past);
+                }
             }
             Action::Execute(statement) => {
                 let Some(copies) = self.copies.get(&session) else { return };
@@ -194,8 +208,15 @@ impl<E> Cues<'_, E> {
                     Call::Simple => None,
                     Call::Extended { name, parameters } => Some(Prepared { name, values: parameters }),
                 };
+                // Further copies are later, each by another time: they keep no order between sessions.
+                let awaited = |on: &StatementRef| {
+                    let session = *self.first_copies.get(&on.session)?;
+                    Some(Awaited { session, number: on.number })
+                };
+                let mut after = statement.after.iter().filter_map(awaited).collect();
                 let calls = iter::repeat_n((statement.text, prepared), copies.len());
                 for (copy, (text, prepared)) in copies.iter().zip(calls) {
+                    let after = std::mem::take(&mut after);
                     let tag = self.due.count;
                     let now = Recorded {
                         shape: statement.shape,
@@ -203,7 +224,7 @@ impl<E> Cues<'_, E> {
                         duration_us: statement.duration_us,
                     };
                     self.recorded.borrow_mut().insert(tag, now);
-                    self.due.push(at_ns, *copy, CueAction::Execute(Execution { tag, text, prepared }));
+                    self.due.push(at_ns, *copy, CueAction::Execute(Execution { tag, text, prepared, after }));
                 }
             }
         }

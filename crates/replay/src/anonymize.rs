@@ -55,6 +55,7 @@ pub fn anonymize(trace: &TraceReader, key: &Key, to: &Path) -> Result<u64, Repla
         shapes: anonymizer.shapes.into_vec(),
         sessions: summary.sessions,
         statements: summary.statements,
+        dependent: summary.dependent,
         left_out: summary.left_out.iter().map(pathless).collect(),
         problems: summary.problems.iter().map(pathless).collect(),
     })?)
@@ -87,7 +88,7 @@ impl Anonymizer<'_> {
             return (Arc::clone(text), *shape);
         }
         let replacement: Arc<str> = statement(self.key, text).into();
-        let (shape, _) = self.shapes.of(&replacement);
+        let shape = self.shapes.of(&replacement).number;
         if self.remembered.len() >= MAX_REMEMBERED {
             self.remembered.clear();
         }

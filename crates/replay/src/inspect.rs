@@ -52,6 +52,8 @@ pub struct Inspection {
     pub shortest_us: Option<u64>,
     /// Transaction blocks: statements that began one.
     pub blocks: u64,
+    /// Statements that depend on commits of other sessions.
+    pub dependent: u64,
     /// Failed statements by SQLSTATE; empty if the log does not have it.
     pub failures: BTreeMap<String, u64>,
     /// Sessions by role, database and application.
@@ -364,6 +366,7 @@ impl Counter {
             with_duration: self.with_duration,
             shortest_us: self.shortest_us,
             blocks: self.blocks,
+            dependent: summary.dependent,
             failures: self.failures,
             names: Names {
                 users: counts(self.users),

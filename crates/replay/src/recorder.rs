@@ -1,5 +1,7 @@
 //! From logs to a trace.
 
+mod dependencies;
+mod keys;
 mod sessions;
 #[cfg(test)]
 mod tests;
@@ -135,7 +137,8 @@ impl Recorder {
     }
 
     fn finish(mut self, logs: &[PathBuf]) -> Result<Recorded, ReplayError> {
-        let Finished { writer, left_out, sessions, statements } = self.sessions.finish(&mut self.shapes)?;
+        let Finished { writer, left_out, sessions, statements, dependent } =
+            self.sessions.finish(&mut self.shapes)?;
         if statements == 0 {
             let files = logs.iter().map(|log| log.display().to_string()).collect::<Vec<_>>().join(", ");
             return Err(ReplayError::NoStatements {
@@ -149,6 +152,7 @@ impl Recorder {
             shapes: self.shapes.into_vec(),
             sessions,
             statements,
+            dependent,
             left_out: left_out.iter().map(|(reason, tally)| missing(reason.as_str(), tally)).collect(),
             problems: self.problems.iter().map(|(problem, tally)| missing(problem.as_str(), tally)).collect(),
         };

@@ -27,16 +27,27 @@ pub(crate) struct Shapes {
     by_words: HashMap<u64, u32>,
 }
 
+/// What a statement has in common with others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct StatementShape {
+    /// The number of its shape.
+    pub(crate) number: u32,
+    /// The hash of its words without literals and white space.
+    pub(crate) words: u64,
+    /// Whether its data are not in a log: of `COPY … FROM STDIN`.
+    pub(crate) is_copy_in: bool,
+}
+
 impl Shapes {
-    /// The number of a statement's shape, and whether its data are not in a log: of `COPY … FROM STDIN`.
-    pub(crate) fn of(&mut self, statement: &str) -> (u32, bool) {
+    /// The shape of a statement.
+    pub(crate) fn of(&mut self, statement: &str) -> StatementShape {
         let words = sql::shape(statement);
         let hash = hash(&words);
         let number = match self.by_words.get(&hash) {
             Some(number) => *number,
             None => self.add(statement, &words, hash),
         };
-        (number, is_copy_in(&words))
+        StatementShape { number, words: hash, is_copy_in: is_copy_in(&words) }
     }
 
     /// The shapes, by number.
@@ -115,18 +126,18 @@ mod tests {
     #[test]
     fn statements_that_differ_in_values_have_one_shape() {
         let mut shapes = Shapes::default();
-        let first = shapes.of("select * from t where a = 1 and b in (1, 2)").0;
+        let first = shapes.of("select * from t where a = 1 and b in (1, 2)").number;
         for same in [
             "SELECT *  FROM t WHERE a = 2 AND b IN (3,4);",
             "select * from t where a = 1 and b in (1, 2, 3, 4)",
             "select * from t where a = $1 and b in ($2, $3) -- by parameters",
         ] {
-            assert_eq!(shapes.of(same).0, first, "{same}");
+            assert_eq!(shapes.of(same).number, first, "{same}");
         }
         for other in
             ["select * from t where a = 1", "select * from u where a = 1 and b in (1, 2)", "begin", "commit"]
         {
-            assert_ne!(shapes.of(other).0, first, "{other}");
+            assert_ne!(shapes.of(other).number, first, "{other}");
         }
         let shapes = shapes.into_vec();
         assert_eq!(shapes.len(), 5);
@@ -137,10 +148,10 @@ mod tests {
     #[test]
     fn what_is_no_sql_has_the_shape_of_its_words() {
         let mut shapes = Shapes::default();
-        let first = shapes.of("selct 1").0;
-        assert_eq!(shapes.of("selct   2"), (first, false));
+        let first = shapes.of("selct 1").number;
+        assert_eq!(shapes.of("selct   2").number, first);
         let long = format!("select '{}'", "x".repeat(MAX_PARSED_BYTES));
-        assert_ne!(shapes.of(&long).0, first);
+        assert_ne!(shapes.of(&long).number, first);
         let shapes = shapes.into_vec();
         assert_eq!((shapes[0].text.as_str(), shapes[0].is_parsed), ("selct ?", false));
         assert_eq!((shapes[1].text.as_str(), shapes[1].is_parsed), ("select ?", false));
@@ -156,7 +167,7 @@ mod tests {
             ("COPY t FROM '/tmp/ from stdin'", false),
             ("select ' from stdin'", false),
         ] {
-            assert_eq!(shapes.of(statement).1, is_copy, "{statement}");
+            assert_eq!(shapes.of(statement).is_copy_in, is_copy, "{statement}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};
+use crate::statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement, StatementRef};
 use crate::summary::{Missing, Shape, Source, Summary};
 
 /// Version of the format.
@@ -56,6 +56,9 @@ pub(super) struct Line<'a> {
     /// Whether the outcome is not known.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     u: bool,
+    /// Statements of other sessions on whose commits it depends: session, and number among its statements.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    w: Vec<(u32, u64)>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -92,6 +95,7 @@ pub(super) fn event_line(event: &Event, text: Option<u32>) -> Line<'_> {
             line.x = text;
             line.q = Some(statement.shape);
             line.d = statement.duration_us;
+            line.w = statement.after.iter().map(|on| (on.session, on.number)).collect();
             if let Call::Extended { name, parameters } = &statement.call {
                 line.n = Some(Cow::Borrowed(name));
                 line.p = parameters.iter().map(borrowed).collect();
@@ -148,7 +152,9 @@ impl Texts {
                 Some(state) => Outcome::Failure(Some(SqlState::parse(&state)?)),
             };
             let text = Arc::clone(self.0.get(line.x? as usize)?);
-            Action::Execute(Statement { shape: line.q?, text, call, duration_us: line.d, outcome })
+            let after =
+                line.w.into_iter().map(|(session, number)| StatementRef { session, number }).collect();
+            Action::Execute(Statement { shape: line.q?, text, call, duration_us: line.d, outcome, after })
         };
         Some(Some(Event { at_us, session, action }))
     }
@@ -161,6 +167,9 @@ pub(super) struct Footer {
     pub(super) runs: Vec<u64>,
     sessions: u32,
     statements: u64,
+    /// Statements with `w`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    dependent: u64,
     #[serde(default)]
     anonymized: bool,
     sources: Vec<SourceLine>,
@@ -187,6 +196,10 @@ struct ShapeLine {
     parsed: bool,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 fn yes() -> bool {
     true
 }
@@ -209,6 +222,7 @@ impl Footer {
             runs,
             sessions: summary.sessions,
             statements: summary.statements,
+            dependent: summary.dependent,
             anonymized: summary.is_anonymized,
             sources: summary
                 .sources
@@ -265,6 +279,7 @@ impl Footer {
             shapes: shapes?,
             sessions: self.sessions,
             statements: self.statements,
+            dependent: self.dependent,
             left_out: self.left_out.into_iter().map(missing).collect(),
             problems: self.problems.into_iter().map(missing).collect(),
         };

@@ -20,7 +20,9 @@ pub use filter::{FilterError, SessionFilter};
 pub use format::VERSION;
 pub use reader::{Events, TraceReader};
 pub use selection::Selection;
-pub use statement::{Action, Call, Event, Identity, Outcome, SqlState, Statement};
+pub use statement::{
+    Action, Call, Event, Identity, MAX_DEPENDENCY_US, Outcome, SqlState, Statement, StatementRef,
+};
 pub use summary::{Missing, Shape, Source, Summary};
 pub use survey::Survey;
 pub use writer::{TraceWriter, directory_of};

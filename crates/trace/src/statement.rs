@@ -49,6 +49,21 @@ pub struct Statement {
     pub duration_us: Option<u64>,
     /// How it ended.
     pub outcome: Outcome,
+    /// Statements of other sessions that had ended before, on whose commits it depends; not in order.
+    pub after: Vec<StatementRef>,
+}
+
+/// Longest recorded time from the end of a statement to the start of one that depends on it, in microseconds: what is later
+/// by more than that when it is played has lost its order anyway.
+pub const MAX_DEPENDENCY_US: i64 = 60_000_000;
+
+/// A statement of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StatementRef {
+    /// The session.
+    pub session: u32,
+    /// Its number among the statements of the session, from 0.
+    pub number: u64,
 }
 
 /// How a statement was sent.
@@ -118,6 +133,6 @@ impl Event {
                 parameters.iter().map(value).sum()
             }
         };
-        base + statement.text.len() + parameters
+        base + statement.text.len() + parameters + statement.after.len() * size_of::<StatementRef>()
     }
 }

@@ -13,6 +13,8 @@ pub struct Summary {
     pub sessions: u32,
     /// Number of executed statements.
     pub statements: u64,
+    /// Number of those that depend on commits of other sessions.
+    pub dependent: u64,
     /// What of the logs is not in it.
     pub left_out: Vec<Missing>,
     /// What of the logs could not be read.

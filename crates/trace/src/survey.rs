@@ -16,6 +16,8 @@ pub struct Survey {
     pub last_us: i64,
     /// Number of sessions to play, copies included.
     pub sessions: u64,
+    /// Number of their statements.
+    pub statements: u64,
     /// Largest number of them at a time, by the recorded times.
     pub peak_sessions: u32,
     /// Selected sessions by database; empty if unknown.
@@ -54,9 +56,17 @@ impl Survey {
                     let database = identity.database.as_deref().unwrap_or_default();
                     *survey.databases.entry(database.to_owned()).or_default() += 1;
                 }
-                _ if !open.contains_key(&event.session) => continue,
-                Action::End => now_open -= open.remove(&event.session).unwrap_or_default(),
-                Action::Execute(statement) => on_statement(statement),
+                Action::End => match open.remove(&event.session) {
+                    Some(copies) => now_open -= copies,
+                    None => continue,
+                },
+                Action::Execute(statement) => match open.get(&event.session) {
+                    Some(copies) => {
+                        survey.statements += u64::from(*copies);
+                        on_statement(statement);
+                    }
+                    None => continue,
+                },
             }
             survey.last_us = event.at_us;
         }

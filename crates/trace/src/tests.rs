@@ -15,11 +15,9 @@ fn statement(at_us: i64, session: u32, text: &str) -> Event {
         _ => Outcome::Success,
     };
     let duration_us = (at_us % 3 != 0).then_some(at_us as u64);
-    Event {
-        at_us,
-        session,
-        action: Action::Execute(Statement { shape: session, text: text.into(), call, duration_us, outcome }),
-    }
+    let after = (0..at_us as u64 % 3).map(|number| StatementRef { session: 1 - session, number }).collect();
+    let statement = Statement { shape: session, text: text.into(), call, duration_us, outcome, after };
+    Event { at_us, session, action: Action::Execute(statement) }
 }
 
 fn summary(statements: u64) -> Summary {
@@ -37,6 +35,7 @@ fn summary(statements: u64) -> Summary {
         shapes: vec![Shape { fingerprint: u64::MAX, text: "select $1".into(), is_parsed: true }],
         sessions: 2,
         statements,
+        dependent: statements / 2,
         left_out: vec![missing("copy-in")],
         problems: vec![missing("not-utf8")],
     }

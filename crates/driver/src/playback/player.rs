@@ -8,8 +8,9 @@ use rustix::io::Errno;
 use wire::{CopyKind, Event as WireEvent, Response, encode};
 
 use super::link::Opening;
+use super::progress::Progress;
 use super::session::{Running, Session, State, Step};
-use super::{Cue, CueAction, Execution, Order, PlaybackEvent, Played, PlayedEnd, Report};
+use super::{Cue, CueAction, Execution, Hold, Order, PlaybackEvent, Played, PlayedEnd, Report};
 use crate::clock;
 use crate::connect::Server;
 use crate::error::LoadError;
@@ -21,6 +22,8 @@ use crate::timers::Timers;
 
 /// Pause before connecting again.
 const REDIAL_INTERVAL_NS: u64 = 5_000_000;
+/// Longest wait of a statement for one of another session, which may itself wait for a lock of the waiting session.
+const MAX_HOLD_NS: u64 = 10_000_000_000;
 /// Time that running statements have after a stop.
 const STOP_TIMEOUT_NS: u64 = 5_000_000_000;
 /// SQLSTATE of an error without one.
@@ -28,6 +31,9 @@ const NO_SQLSTATE: &str = "XX000";
 
 /// The inputs of a thread.
 pub(super) struct Worker {
+    /// Its number.
+    pub(super) thread: usize,
+    pub(super) progress: Arc<Progress>,
     pub(super) server: Arc<Server>,
     /// Most sessions at a time.
     pub(super) sessions: usize,
@@ -74,7 +80,7 @@ impl Worker {
             slots: vec![None; count],
             free: (0..count).rev().collect(),
             without_slot: VecDeque::new(),
-            redials: Timers::new(count),
+            timers: Timers::new(count),
             timer_ns: 0,
             peak_sessions: 0,
             is_finishing: false,
@@ -105,8 +111,8 @@ struct Player<I> {
     free: Vec<usize>,
     /// Sessions that wait for a connection's place, in order.
     without_slot: VecDeque<u32>,
-    /// Of connections: when to try again.
-    redials: Timers,
+    /// Of connections: when to try to connect again, or to wait for another session no longer.
+    timers: Timers,
     /// Time for which the timer is set.
     timer_ns: u64,
     peak_sessions: u32,
@@ -122,9 +128,9 @@ impl<I: Io> Player<I> {
             self.take_orders()?;
             let now_ns = clock::now_ns();
             self.apply_due(now_ns)?;
-            while let Some(slot) = self.redials.pop_due(now_ns) {
+            while let Some(slot) = self.timers.pop_due(now_ns) {
                 if let Some(session) = self.slots[slot] {
-                    self.dial(session)?;
+                    self.timed_out(session)?;
                 }
             }
             if self.is_finishing && self.upcoming.is_empty() {
@@ -133,13 +139,16 @@ impl<I: Io> Player<I> {
                     return Ok(());
                 }
             }
+            if self.resume_released()? {
+                continue;
+            }
             let stop_ns = self.stopped_ns.map_or(u64::MAX, |at_ns| at_ns + STOP_TIMEOUT_NS);
             if now_ns >= stop_ns {
                 self.abandon();
                 return Ok(());
             }
             let next_ns = self.upcoming.front().map_or(u64::MAX, |cue| self.due_ns(cue));
-            let next_ns = next_ns.min(stop_ns).min(self.redials.next_ns().unwrap_or(u64::MAX));
+            let next_ns = next_ns.min(stop_ns).min(self.timers.next_ns().unwrap_or(u64::MAX));
             if next_ns != self.timer_ns {
                 self.io.set_timer(next_ns)?;
                 self.timer_ns = next_ns;
@@ -203,6 +212,38 @@ impl<I: Io> Player<I> {
         Ok(())
     }
 
+    /// Connects again, or begins the next statement without what it depends on.
+    fn timed_out(&mut self, number: u32) -> Result<(), LoadError> {
+        let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
+        if !matches!(session.state, State::Held) {
+            return self.dial(number);
+        }
+        if let Some((_, Step::Execute(next))) = session.queue.front_mut() {
+            next.after.clear();
+        }
+        session.hold = Hold::Expired;
+        session.state = State::Idle;
+        session.ready_ns = clock::now_ns();
+        self.advance(number)
+    }
+
+    /// Goes on with the sessions that waited for statements of others. Returns whether there were any.
+    fn resume_released(&mut self) -> Result<bool, LoadError> {
+        let released = self.worker.progress.take_released(self.worker.thread);
+        for number in &released {
+            let Some(session) = self.sessions.get_mut(number) else { continue };
+            if matches!(session.state, State::Held) {
+                session.state = State::Idle;
+                session.ready_ns = clock::now_ns();
+                if let Some(slot) = session.slot {
+                    self.timers.cancel(slot);
+                }
+                self.advance(*number)?;
+            }
+        }
+        Ok(!released.is_empty())
+    }
+
     fn enqueue(&mut self, number: u32, intended_ns: u64, step: Step) -> Result<(), LoadError> {
         match self.sessions.get_mut(&number) {
             Some(session) => {
@@ -257,7 +298,7 @@ impl<I: Io> Player<I> {
             Opening::TryLater => {
                 self.io.close(slot);
                 session.state = State::Waiting;
-                self.redials.set(slot, clock::now_ns() + REDIAL_INTERVAL_NS);
+                self.timers.set(slot, clock::now_ns() + REDIAL_INTERVAL_NS);
                 Ok(())
             }
             Opening::Failed(reason) => self.broken(number, reason),
@@ -283,11 +324,22 @@ impl<I: Io> Player<I> {
                     let Some((intended_ns, step)) = session.queue.pop_front() else { return Ok(()) };
                     match step {
                         Step::Execute(execution) => self.not_executed(number, intended_ns, &execution),
-                        Step::End => drop(self.sessions.remove(&number)),
+                        Step::End => drop(self.remove(number)),
                     }
                     continue;
                 }
                 _ => return Ok(()),
+            }
+            let progress = &self.worker.progress;
+            if let Some((_, Step::Execute(next))) = session.queue.front()
+                && !next.after.iter().all(|on| progress.is_ended(*on, number, self.worker.thread))
+            {
+                session.state = State::Held;
+                session.hold = Hold::Released;
+                if let Some(slot) = session.slot {
+                    self.timers.set(slot, clock::now_ns() + MAX_HOLD_NS);
+                }
+                return Ok(());
             }
             let Some((intended_ns, step)) = session.queue.pop_front() else { return Ok(()) };
             let execution = match step {
@@ -305,8 +357,9 @@ impl<I: Io> Player<I> {
             let parses = session.write(&execution, &mut message);
             let begun_ns = clock::now_ns();
             let sent = session.link.send(slot, &mut self.io, |out| out.extend_from_slice(&message))?;
+            let hold = std::mem::take(&mut session.hold);
             session.state =
-                State::Executing(Running::new(execution, intended_ns, ready_ns, begun_ns, parses));
+                State::Executing(Running::new(execution, intended_ns, ready_ns, begun_ns, hold, parses));
             return match sent {
                 Ok(()) => Ok(()),
                 Err(reason) => self.broken(number, reason),
@@ -450,16 +503,21 @@ impl<I: Io> Player<I> {
 
     /// Ends an idle session.
     fn end(&mut self, number: u32) -> Result<(), LoadError> {
-        let Some(mut session) = self.sessions.remove(&number) else { return Ok(()) };
+        let Some(mut session) = self.remove(number) else { return Ok(()) };
         let Some(slot) = session.slot else { return Ok(()) };
         // The connection is closed at once: if that fails, it is lost, which is as good.
         let _ = session.link.send(slot, &mut self.io, encode::terminate)?;
         self.release(slot)
     }
 
+    fn remove(&mut self, number: u32) -> Option<Session> {
+        self.worker.progress.end(number, self.worker.thread);
+        self.sessions.remove(&number)
+    }
+
     fn release(&mut self, slot: usize) -> Result<(), LoadError> {
         self.io.close(slot);
-        self.redials.cancel(slot);
+        self.timers.cancel(slot);
         self.slots[slot] = None;
         self.free.push(slot);
         self.fill_slots()
@@ -516,17 +574,19 @@ impl<I: Io> Player<I> {
 
     fn not_executed(&self, number: u32, intended_ns: u64, execution: &Execution) {
         let now_ns = clock::now_ns();
-        let running = Running::new(execution.clone(), intended_ns, now_ns, now_ns, false);
+        let running = Running::new(execution.clone(), intended_ns, now_ns, now_ns, Hold::None, false);
         self.played(number, &running, now_ns, Counts::default(), PlayedEnd::NotExecuted);
     }
 
     fn played(&self, session: u32, running: &Running, ended_ns: u64, counts: Counts, end: PlayedEnd) {
+        self.worker.progress.advance(session, self.worker.thread);
         let after_start = |at_ns: u64| at_ns.saturating_sub(self.worker.origin_ns);
         self.report(PlaybackEvent::Played(Played {
             tag: running.execution.tag,
             session,
             intended_ns: after_start(running.intended_ns),
             ready_ns: after_start(running.ready_ns),
+            hold: running.hold,
             begun_ns: after_start(running.begun_ns),
             ended_ns: after_start(ended_ns),
             rows: counts.rows,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use wire::encode::{self, Bind};
 
 use super::link::Link;
-use super::{Execution, Prepared};
+use super::{Execution, Hold, Prepared};
 
 /// A session that has begun and not ended.
 pub(super) struct Session {
@@ -21,6 +21,8 @@ pub(super) struct Session {
     pub(super) ready_ns: u64,
     /// What it is to do, with the times.
     pub(super) queue: VecDeque<(u64, Step)>,
+    /// Whether its next statement waited for one of another session.
+    pub(super) hold: Hold,
     prepared: HashMap<Arc<str>, Arc<str>>,
 }
 
@@ -30,6 +32,8 @@ pub(super) enum State {
     Waiting,
     Connecting,
     Idle,
+    /// Waits for a statement of another session, before its next.
+    Held,
     Executing(Running),
     /// Its connection is lost: nothing more is executed.
     Broken,
@@ -41,6 +45,7 @@ pub(super) struct Running {
     pub(super) intended_ns: u64,
     pub(super) ready_ns: u64,
     pub(super) begun_ns: u64,
+    pub(super) hold: Hold,
     /// Whether it prepares its statement.
     parses: bool,
 }
@@ -61,6 +66,7 @@ impl Session {
             dialled_ns: 0,
             ready_ns: 0,
             queue: VecDeque::new(),
+            hold: Hold::None,
             prepared: HashMap::new(),
         }
     }
@@ -116,9 +122,10 @@ impl Running {
         intended_ns: u64,
         ready_ns: u64,
         begun_ns: u64,
+        hold: Hold,
         parses: bool,
     ) -> Self {
-        Self { execution, intended_ns, ready_ns, begun_ns, parses }
+        Self { execution, intended_ns, ready_ns, begun_ns, hold, parses }
     }
 }
 
@@ -145,14 +152,14 @@ mod tests {
 
     fn execution(name: &str, text: &str) -> Execution {
         let prepared = Prepared { name: name.into(), values: vec![Some("7".into()), None] };
-        Execution { tag: 0, text: text.into(), prepared: Some(prepared) }
+        Execution { tag: 0, text: text.into(), prepared: Some(prepared), after: Vec::new() }
     }
 
     /// The types of the messages that execute a statement.
     fn messages(session: &mut Session, execution: &Execution, fails: bool) -> String {
         let mut out = Vec::new();
         let parses = session.write(execution, &mut out);
-        session.ended(&Running::new(execution.clone(), 0, 0, 0, parses), fails);
+        session.ended(&Running::new(execution.clone(), 0, 0, 0, Hold::None, parses), fails);
         let (mut types, mut rest) = (String::new(), out.as_slice());
         while let [kind, a, b, c, d, ..] = rest {
             types.push(char::from(*kind));
@@ -164,7 +171,7 @@ mod tests {
     #[test]
     fn statements_are_prepared_when_they_must_be() {
         let mut session = Session::new(None);
-        let simple = |text: &str| Execution { tag: 0, text: text.into(), prepared: None };
+        let simple = |text: &str| Execution { tag: 0, text: text.into(), prepared: None, after: Vec::new() };
         for (execution, fails, expected) in [
             (execution("", "select $1, $2"), false, "PBDES"),
             (execution("", "select $1, $2"), false, "PBDES"),

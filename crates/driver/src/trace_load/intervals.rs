@@ -187,6 +187,7 @@ mod tests {
             session: 0,
             intended_ns,
             ready_ns: intended_ns,
+            hold: crate::playback::Hold::None,
             begun_ns,
             ended_ns,
             rows: 0,

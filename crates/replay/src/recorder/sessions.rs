@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pglog::{Entry, Message, SessionKey, Severity, Step, parse_parameters};
-use trace::{Action, Call, Event, Identity, Outcome, SqlState, Statement, TraceWriter};
+use trace::{Action, Call, Event, Identity, Outcome, SqlState, Statement, StatementRef, TraceWriter};
 
+use super::dependencies::{Dependencies, Execution, Transaction};
 use crate::error::ReplayError;
 use crate::left_out::{LeftOut, LeftOutTally};
 use crate::shapes::Shapes;
@@ -35,7 +36,10 @@ pub(super) struct Sessions {
     start_us: Option<i64>,
     /// Names of roles, databases and applications, each once.
     names: HashMap<String, Arc<str>>,
+    dependencies: Dependencies,
     pub(super) statements: u64,
+    /// Statements that depend on commits of other sessions.
+    dependent: u64,
     pub(super) left_out: LeftOutTally,
 }
 
@@ -46,6 +50,7 @@ pub(super) struct Finished {
     /// Number of sessions that did something.
     pub(super) sessions: u32,
     pub(super) statements: u64,
+    pub(super) dependent: u64,
 }
 
 /// An open session.
@@ -62,6 +67,9 @@ struct Session {
     seen_us: i64,
     steps: Option<Steps>,
     pending: Option<Pending>,
+    /// Statements that are in the trace.
+    executed: u64,
+    transaction: Transaction,
 }
 
 /// The steps before an Execute message.
@@ -92,7 +100,9 @@ impl Sessions {
             begun: 0,
             start_us: None,
             names: HashMap::new(),
+            dependencies: Dependencies::default(),
             statements: 0,
+            dependent: 0,
             left_out: LeftOutTally::default(),
         }
     }
@@ -149,8 +159,8 @@ impl Sessions {
         for key in keys {
             self.settle(key, Outcome::Unknown, None, shapes)?;
         }
-        let Self { writer, left_out, begun: sessions, statements, .. } = self;
-        Ok(Finished { writer, left_out, sessions, statements })
+        let Self { writer, left_out, begun: sessions, statements, dependent, .. } = self;
+        Ok(Finished { writer, left_out, sessions, statements, dependent })
     }
 
     fn step(
@@ -309,8 +319,8 @@ impl Sessions {
         ended: Ended,
         shapes: &mut Shapes,
     ) -> Result<Option<LeftOut>, ReplayError> {
-        let (shape, is_copy_in) = shapes.of(&text);
-        if is_copy_in {
+        let shape = shapes.of(&text);
+        if shape.is_copy_in {
             return Ok(Some(LeftOut::CopyIn));
         }
         let session = self.begin(key, ended.start_us)?;
@@ -318,9 +328,19 @@ impl Sessions {
         let at_us = ended.start_us.max(session.last_us);
         session.last_us = at_us;
         let Some(number) = session.number else { return Ok(None) };
+        let Ended { start_us, duration_us, outcome } = ended;
+        let at = StatementRef { session: number, number: session.executed };
+        session.executed += 1;
+        let mut transaction = std::mem::take(&mut session.transaction);
+        let execution =
+            Execution { text: &text, words: shape.words, call: &call, outcome, start_us, duration_us, at };
+        let after = self.dependencies.add(&execution, &mut transaction);
+        if let Some(session) = self.open.get_mut(&key) {
+            session.transaction = transaction;
+        }
         self.statements += 1;
-        let Ended { duration_us, outcome, .. } = ended;
-        let statement = Statement { shape, text, call, duration_us, outcome };
+        self.dependent += u64::from(!after.is_empty());
+        let statement = Statement { shape: shape.number, text, call, duration_us, outcome, after };
         self.writer.push(Event { at_us, session: number, action: Action::Execute(statement) })?;
         Ok(None)
     }

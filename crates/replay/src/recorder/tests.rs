@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
@@ -266,4 +267,126 @@ fn a_log_without_statements_says_what_to_log() {
         error.contains("1 durations without their statement; log with") && error.contains("a.log:2"),
         "{error}"
     );
+}
+
+/// The statements that depend on others, with these.
+fn dependencies(lines: &[(u32, u32, &str)]) -> Vec<(String, Vec<String>)> {
+    let run = record_text(&log(lines)).unwrap();
+    let mut texts: HashMap<(u32, u64), String> = HashMap::new();
+    let mut counts: HashMap<u32, u64> = HashMap::new();
+    let mut found = Vec::new();
+    for event in &run.events {
+        let Action::Execute(statement) = &event.action else { continue };
+        let number = counts.entry(event.session).or_default();
+        texts.insert((event.session, *number), format!("{}: {}", event.session, statement.text));
+        *number += 1;
+        if !statement.after.is_empty() {
+            let on = statement.after.iter().map(|on| texts[&(on.session, on.number)].clone());
+            found.push((statement.text.to_string(), on.collect()));
+        }
+    }
+    assert_eq!(run.recorded.summary.dependent, found.len() as u64);
+    found
+}
+
+/// A statement of a millisecond, as the log has it at its end.
+macro_rules! did {
+    ($at_ms:expr, $session:expr, $text:expr) => {
+        ($at_ms, $session, concat!("duration: 1.000 ms  statement: ", $text))
+    };
+}
+
+#[test]
+fn writes_depend_on_the_commits_of_the_rows_that_they_name() {
+    let found = dependencies(&[
+        did!(10, 1, "begin"),
+        did!(20, 1, "insert into orders (id, status) values (4711, 'new')"),
+        did!(30, 1, "commit"),
+        // Another relation refers to it, a change, and a change of that.
+        did!(40, 2, "insert into items (order_id, product) values (4711, 3)"),
+        did!(50, 3, "update orders set status = 'paid' where id = 4711"),
+        did!(60, 4, "update orders set status = 'sent' where id = 4711"),
+        did!(70, 3, "delete from orders where id = 4711"),
+        did!(80, 2, "insert into orders (id, status) values (4711, 'new')"),
+        // Reading depends on no row.
+        did!(90, 5, "select * from orders where id = 4711"),
+        (100, 5, "ERROR|duplicate key"),
+        (100, 5, "STATEMENT|insert into orders (id, status) values (4711, 'new')"),
+        did!(110, 6, "create table other (id int)"),
+        did!(120, 7, "select * from orders, other"),
+    ]);
+    let commit = "0: commit".to_owned();
+    let texts = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    assert_eq!(
+        found,
+        [
+            ("insert into items (order_id, product) values (4711, 3)".to_owned(), vec![commit.clone()]),
+            ("update orders set status = 'paid' where id = 4711".to_owned(), {
+                let mut all = vec![commit.clone()];
+                all.extend(texts(&["1: insert into items (order_id, product) values (4711, 3)"]));
+                all
+            }),
+            (
+                "update orders set status = 'sent' where id = 4711".to_owned(),
+                texts(&[
+                    "0: commit",
+                    "1: insert into items (order_id, product) values (4711, 3)",
+                    "2: update orders set status = 'paid' where id = 4711",
+                ])
+            ),
+            (
+                "delete from orders where id = 4711".to_owned(),
+                texts(&[
+                    "0: commit",
+                    "1: insert into items (order_id, product) values (4711, 3)",
+                    "3: update orders set status = 'sent' where id = 4711",
+                ])
+            ),
+            (
+                "insert into orders (id, status) values (4711, 'new')".to_owned(),
+                texts(&["2: delete from orders where id = 4711"])
+            ),
+            (
+                "insert into orders (id, status) values (4711, 'new')".to_owned(),
+                texts(&[
+                    "1: insert into orders (id, status) values (4711, 'new')",
+                    "1: insert into items (order_id, product) values (4711, 3)",
+                    "2: delete from orders where id = 4711",
+                ])
+            ),
+            ("select * from orders, other".to_owned(), texts(&["5: create table other (id int)"])),
+        ]
+    );
+}
+
+#[test]
+fn what_names_no_row_is_depended_on_by_nothing() {
+    let found = dependencies(&[
+        // Not committed, failed, of an unknown end, and only just ended.
+        did!(10, 1, "begin"),
+        did!(20, 1, "insert into t values (1111)"),
+        did!(30, 1, "rollback"),
+        did!(40, 2, "update t set a = 1 where id = 1111"),
+        (50, 3, "ERROR|division by zero"),
+        (50, 3, "STATEMENT|insert into t values (2222)"),
+        did!(60, 2, "update t set a = 1 where id = 2222"),
+        (70, 3, "statement: insert into t values (3333)"),
+        did!(80, 2, "update t set a = 1 where id = 3333"),
+        did!(90, 4, "insert into t values (4444)"),
+        did!(91, 2, "update t set a = 1 where id = 4444"),
+        // The session's own, and small numbers of other columns.
+        did!(100, 5, "insert into u (id) values (5555), (7)"),
+        did!(110, 5, "update u set a = 1 where id = 5555"),
+        did!(120, 6, "update v set a = 1 where id = 7"),
+        // After the first write of a transaction, which holds locks.
+        did!(130, 6, "begin"),
+        did!(140, 6, "insert into w (a) values (8888)"),
+        did!(150, 6, "update u set a = 1 where id = 5555"),
+        did!(160, 6, "commit"),
+    ]);
+    assert_eq!(found, []);
+    // What is inserted again without an error is no key.
+    let lines: Vec<(u32, u32, &str)> =
+        (1..20).map(|n| did!(n * 10, n, "insert into t (status) values ('waiting')")).collect();
+    assert_eq!(dependencies(&lines), []);
 }

@@ -87,9 +87,10 @@ fn facts(inspection: &Inspection) -> Vec<String> {
             count(inspection.peak_rate)
         ),
         format!(
-            "              {} by the extended protocol; {} begin a transaction block",
+            "              {} by the extended protocol; {} begin a transaction block; {} depend on commits of other sessions",
             count(inspection.extended),
-            count(inspection.blocks)
+            count(inspection.blocks),
+            count(inspection.dependent)
         ),
     ];
     let failed: u64 = inspection.failures.values().sum();
