@@ -3,17 +3,18 @@
 use std::time::Duration;
 
 use driver::{Arrivals, Intended, Load, Rate, Record};
-use serde::{Serialize, Serializer};
+use replay::{StepKind, step_verdict};
+use serde::Serialize;
 
 use crate::error::RunError;
-use crate::figures::{counted, grouped, ms, percent};
+use crate::figures::{counted, grouped};
+use crate::highest::{Point, StepEnd, as_text, contradictions, find_highest};
 use crate::interrupt::Interrupt;
 use crate::interval_log::IntervalLog;
 use crate::live::Live;
 use crate::measure::{Measurement, measure};
 use crate::objective::{Objective, Window};
 use crate::plan::SearchPlan;
-use crate::search::{self, Next};
 
 /// A search that has ended.
 #[derive(Clone, Debug, Serialize)]
@@ -52,54 +53,20 @@ pub(crate) struct Step {
     pub(crate) ended_early: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum StepKind {
-    /// Without a schedule: the clients' capacity.
-    Closed,
-    Try,
-    /// The longer run at the end, which confirms the rate.
-    Confirm,
-}
-
 /// Length of the confirmation, in steps.
 const CONFIRM_LENGTH: u32 = 3;
 
 /// Divisor of a step's length for the closed loop.
 const CLOSED_LENGTH_DIVISOR: u32 = 2;
 
-/// Factor for the next rate to confirm if the one that was found does not hold for longer.
-const CONFIRM_RATE_FACTOR: f64 = 0.95;
-const MAX_CONFIRMATIONS: u32 = 3;
-
 /// Share of the arrivals that may never begin.
 const MAX_NEVER_STARTED: f64 = 0.01;
-
-impl StepKind {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            Self::Closed => "closed loop",
-            Self::Try => "try",
-            Self::Confirm => "confirm",
-        }
-    }
-}
 
 impl Step {
     /// The outcome in a few words.
     pub(crate) fn verdict(&self) -> String {
-        match (self.holds, &self.reason) {
-            (None, _) => String::new(),
-            (Some(true), _) => "holds".to_owned(),
-            (Some(false), None) => "fails".to_owned(),
-            (Some(false), Some(reason)) if self.ended_early => format!("fails: {reason}, ended early"),
-            (Some(false), Some(reason)) => format!("fails: {reason}"),
-        }
+        step_verdict(self.holds, self.reason.as_deref(), self.ended_early)
     }
-}
-
-fn as_text<S: Serializer>(objectives: &[Objective], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(objectives.iter().map(ToString::to_string))
 }
 
 /// A search with its last load and measurement.
@@ -121,91 +88,33 @@ pub(crate) fn find_max(
     mut log: Option<&mut IntervalLog>,
 ) -> Result<SearchOutcome, RunError> {
     let mut finder = Finder { load, plan, interrupt, live, steps: Vec::new() };
-    let mut last = finder.run(StepKind::Closed, None, log.as_deref_mut())?;
-    last.1.check_began(&last.0, interrupt)?;
-    let mut found = None;
-    let capacity = finder.steps.last().map_or(0.0, |step| step.tps);
-    let mut search = search::Search::new(capacity);
-    if capacity > 0.0 && !interrupt.is_requested() {
-        while let Next::Try(rate) = search.next() {
-            last = finder.run(StepKind::Try, Some(rate), log.as_deref_mut())?;
-            if interrupt.is_requested() {
-                break;
-            }
-            search.record(rate, finder.last_held());
+    let (highest, (load, measurement)) = find_highest(f64::INFINITY, &mut |kind, rate| {
+        let (load, measurement) = finder.run(kind, rate, log.as_deref_mut())?;
+        if kind == StepKind::Closed {
+            measurement.check_began(&load, interrupt)?;
         }
-        if let Next::Found(rate) = search.next() {
-            found = Some(rate);
-        }
-    }
-    let mut confirmed = false;
-    if let Some(rate) = &mut found {
-        for attempt in 0..MAX_CONFIRMATIONS {
-            if attempt > 0 {
-                *rate *= CONFIRM_RATE_FACTOR;
+        let end = match finder.steps.last() {
+            Some(step) if !interrupt.is_requested() => {
+                StepEnd::Ended { capacity: step.tps, holds: step.holds == Some(true) }
             }
-            last = finder.run(StepKind::Confirm, Some(*rate), log.as_deref_mut())?;
-            if interrupt.is_requested() {
-                break;
-            }
-            confirmed = finder.last_held();
-            search.record(*rate, confirmed);
-            if confirmed {
-                break;
-            }
-        }
-    }
-    let (load, measurement) = last;
-    let (low, high) = search.interval();
-    let at_most_found = |low: f64| found.map_or(low, |found| low.min(found));
+            _ => StepEnd::Interrupted,
+        };
+        Ok::<_, RunError>((end, (load, measurement)))
+    })?;
+    let steps = finder.steps.iter();
+    let points: Vec<_> =
+        steps.map(|step| Point { at: step.rate_per_s, values: &step.values, holds: step.holds }).collect();
+    let contradictions = contradictions(&points, &plan.objectives, &|rate| format!("{}/s", grouped(rate)));
     let search = Search {
         objectives: plan.objectives.clone(),
-        rate_per_s: found,
-        low_per_s: low.map(at_most_found),
-        high_per_s: high,
-        contradictions: contradictions(&finder.steps, &plan.objectives),
-        confirmed,
+        rate_per_s: highest.value,
+        low_per_s: highest.low,
+        high_per_s: highest.high,
+        contradictions,
+        confirmed: highest.confirmed,
         steps: finder.steps,
     };
     Ok(SearchOutcome { search, load, measurement })
-}
-
-/// Steps that contradict each other: for each objective the most different ones, and outcomes.
-fn contradictions(steps: &[Step], objectives: &[Objective]) -> Vec<String> {
-    // All pairs of a step and one of at least its rate.
-    let pairs = || {
-        let of_lower = |lower: &'_ Step| lower.rate_per_s;
-        steps.iter().flat_map(move |lower| {
-            let higher = steps.iter().filter(move |higher| {
-                of_lower(lower).zip(higher.rate_per_s).is_some_and(|(low, high)| low <= high)
-            });
-            higher.map(move |higher| (lower, higher))
-        })
-    };
-    let mut found = Vec::new();
-    for (number, objective) in objectives.iter().enumerate() {
-        let values = pairs().filter_map(|(lower, higher)| {
-            let values = (*lower.values.get(number)?)?..(*higher.values.get(number)?)?;
-            let contradicts =
-                objective.is_contradiction(values.start, values.end) && lower.rate_per_s < higher.rate_per_s;
-            contradicts.then_some((values, lower.rate_per_s?, higher.rate_per_s?))
-        });
-        let most = values.max_by(|(a, ..), (b, ..)| (a.start / a.end).total_cmp(&(b.start / b.end)));
-        if let Some((values, low, high)) = most {
-            let (name, low, high) = (objective.figure_name(), grouped(low), grouped(high));
-            let (slow, fast) = (ms(values.start * 1e3), ms(values.end * 1e3));
-            found.push(format!("{name} was {slow} ms at {low}/s, and {fast} ms at {high}/s"));
-        }
-    }
-    let outcomes = pairs().filter(|(lower, higher)| lower.holds == Some(false) && higher.holds == Some(true));
-    let outcomes = outcomes.filter_map(|(lower, higher)| Some((lower.rate_per_s?, higher.rate_per_s?)));
-    if let Some((low, high)) = outcomes.max_by(|(a, b), (c, d)| (b / a).total_cmp(&(d / c))) {
-        found.push(match low == high {
-            true => format!("{}/s failed in one run and held in another", grouped(low)),
-            false => format!("{}/s failed, and {}/s held", grouped(low), grouped(high)),
-        });
-    }
-    found
 }
 
 struct Finder<'a, 'view> {
@@ -257,10 +166,6 @@ impl Finder<'_, '_> {
         Ok((load, measurement))
     }
 
-    fn last_held(&self) -> bool {
-        self.steps.last().is_some_and(|step| step.holds == Some(true))
-    }
-
     fn evaluate(&self, kind: StepKind, rate: Option<f64>, measurement: &Measurement) -> Step {
         let mut window = measurement.window.as_ref().and_then(Window::from_record);
         // A step that was ended early has failed because of what had ended until then.
@@ -292,14 +197,7 @@ impl Finder<'_, '_> {
         let reason = if measurement.outcome.aborted > 0 {
             Some(format!("{} aborted", counted(u64::from(measurement.outcome.aborted), "client")))
         } else if let Some((objective, evaluation)) = violated {
-            let value = evaluation.and_then(|evaluation| evaluation.value);
-            Some(match value {
-                None => "nothing succeeded".to_owned(),
-                Some(share) if objective.is_share() => {
-                    format!("{} {}", objective.figure_name(), percent(share))
-                }
-                Some(us) => format!("{} {} ms", objective.figure_name(), ms(us * 1e3)),
-            })
+            Some(objective.violation(evaluation.and_then(|evaluation| evaluation.value)))
         } else if never as f64 > MAX_NEVER_STARTED * (ended + never) as f64
             && never > u64::from(self.load.clients())
         {

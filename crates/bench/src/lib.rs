@@ -1,7 +1,7 @@
 //! `pgdyno bench`: one load, or a search for the highest rate, against a running server.
 //!
 //! Data flow: a [`Request`] from the command line → [`Plan`], checked and complete → [`run`]: setup, the load
-//! (`measure`) or a search (`find_max`), teardown → [`Report`], which serializes to JSON and which [`text`] prints for
+//! (`measure`) or a search (`find_max`, whose steps `highest` chooses), teardown → [`Report`], which serializes to JSON and which [`text`] prints for
 //! people. While a load runs, a [`LiveView`] shows its state.
 
 mod arrivals;
@@ -10,6 +10,8 @@ mod error;
 mod error_rules;
 mod figures;
 mod find_max;
+mod find_max_speed;
+mod highest;
 mod interrupt;
 mod interval_log;
 mod live;
@@ -30,6 +32,7 @@ mod threads_probe;
 mod warnings;
 
 pub use error::{PlanError, RunError};
+pub use find_max_speed::{SpeedRequest, find_max_speed};
 pub use interrupt::Interrupt;
 pub use live::LiveView;
 pub use objective::{Objective, ObjectiveError};

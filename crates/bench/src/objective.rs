@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use driver::{Intended, Record};
 use hdrhistogram::Histogram;
+use replay::Responses;
 
+use crate::figures::{ms, percent};
 use crate::quantity;
 
 /// A bound on a figure of a load.
@@ -38,10 +40,13 @@ pub(crate) struct Evaluation {
 const ARRIVALS_MARGIN: f64 = 1.1;
 
 impl Objective {
-    /// What a search requires of errors if its objectives don't: a rate at which transactions fail is not one that the
-    /// server keeps up with.
-    pub(crate) fn of_errors() -> Self {
-        Self { figure: Figure::Errors, limit: 0.001, text: "errors < 0.1%".to_owned() }
+    /// The objectives of a search, with one for errors if there is none: a rate at which transactions fail is not one that
+    /// the server keeps up with.
+    pub(crate) fn with_errors(mut objectives: Vec<Self>) -> Vec<Self> {
+        if !objectives.iter().any(Self::is_share) {
+            objectives.push(Self { figure: Figure::Errors, limit: 0.001, text: "errors < 0.1%".to_owned() });
+        }
+        objectives
     }
 
     /// The figure of a load, and whether it holds.
@@ -72,6 +77,15 @@ impl Objective {
             Figure::Mean => window.mean_ns * window.latency.len() as f64 > self.limit * expected,
             Figure::Max => window.max_ns as f64 >= self.limit,
             Figure::Errors => (window.failed + window.skipped) as f64 > self.limit * expected + 1.0,
+        }
+    }
+
+    /// In what it is not met: `p99 12.3 ms`.
+    pub(crate) fn violation(&self, value: Option<f64>) -> String {
+        match value {
+            None => "nothing succeeded".to_owned(),
+            Some(share) if self.is_share() => format!("{} {}", self.figure_name(), percent(share)),
+            Some(us) => format!("{} {} ms", self.figure_name(), ms(us * 1e3)),
         }
     }
 
@@ -116,6 +130,18 @@ impl Window {
             failed,
             skipped,
         })
+    }
+
+    /// The statements of a trace that have ended.
+    pub(crate) fn from_responses(responses: &Responses) -> Self {
+        let count = responses.latency.len();
+        Self {
+            latency: responses.latency.clone(),
+            mean_ns: if count == 0 { 0.0 } else { responses.total_ns as f64 / count as f64 },
+            max_ns: if count == 0 { 0 } else { responses.latency.max() },
+            failed: responses.wrong,
+            skipped: 0,
+        }
     }
 
     /// The same with the latencies of all that were to start in it, whenever they ended.

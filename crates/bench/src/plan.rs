@@ -114,7 +114,7 @@ impl Plan {
             load,
             search: searches.then(|| SearchPlan {
                 spacing: random_spacing(&request.schedule),
-                objectives: objectives(request.schedule.objectives),
+                objectives: Objective::with_errors(request.schedule.objectives),
                 step: request.duration.unwrap_or(DEFAULT_STEP),
             }),
             setup,
@@ -129,14 +129,6 @@ impl Plan {
             other_threads: request.other_threads,
         })
     }
-}
-
-/// The objectives of a search, with one for errors.
-fn objectives(mut requested: Vec<Objective>) -> Vec<Objective> {
-    if !requested.iter().any(Objective::is_share) {
-        requested.push(Objective::of_errors());
-    }
-    requested
 }
 
 /// Variables with the values that are known before the load.

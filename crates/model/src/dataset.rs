@@ -4,6 +4,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+/// Connection limit that identifies databases that pgdyno creates on servers that it does not own: the only attribute for
+/// this that `CREATE DATABASE` itself can set, so that a database is identified from its first moment, even if pgdyno is
+/// killed. "pgdy" in ASCII.
+pub const CONNECTION_LIMIT_MARK: i32 = 0x7067_6479;
+
 /// A database of the user's own, identified by its content. Two are equal if all of this is, wherever their files are.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -238,13 +238,15 @@ fn a_played_trace_does_what_was_recorded_in_the_same_order() {
     }
 }
 
+/// An entry of a stderr log, some time after its start.
+fn entry(ms: u64, process: u64, text: &str) -> String {
+    format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
+}
+
 #[test]
 fn a_slow_statement_delays_its_own_session_and_the_lag_says_so() {
     let application = Application::new();
     // When it was recorded, the first statement took a millisecond.
-    let entry = |ms: u64, process: u32, text: &str| {
-        format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
-    };
     let log: String = [
         entry(0, 1, "connection authorized: user=a database=b"),
         entry(1, 2, "connection authorized: user=a database=b"),
@@ -284,9 +286,6 @@ fn a_slow_statement_delays_its_own_session_and_the_lag_says_so() {
 fn sessions_are_played_several_times_or_in_part_as_the_rate_scale_says() {
     const SESSIONS: u64 = 40;
     let application = Application::new();
-    let entry = |ms: u64, process: u64, text: &str| {
-        format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
-    };
     // A session every 20 ms, with three statements in 0.2 s.
     let mut entries: Vec<(u64, String)> = Vec::new();
     for session in 1..=SESSIONS {
@@ -351,4 +350,204 @@ fn sessions_are_played_several_times_or_in_part_as_the_rate_scale_says() {
     for (statement, count) in &mixed {
         assert_eq!(*count, 1 + half.get(statement).copied().unwrap_or_default(), "{statement}");
     }
+}
+
+/// Makes the trace `NAME.pgdt` of one session with these statements, one every `period_ms`.
+fn make_trace(application: &Application, name: &str, period_ms: u64, statements: &[String]) -> String {
+    let mut log = entry(0, 1, "connection authorized: user=a database=b");
+    for (number, statement) in (1..).zip(statements) {
+        log += &entry(number * period_ms, 1, &format!("duration: 0.001 ms  statement: {statement}"));
+    }
+    let (log_file, trace) = (format!("{name}.log"), format!("{name}.pgdt"));
+    fs::write(application.path(&log_file), log).unwrap();
+    application.succeed(&["replay", "read", &log_file, "-o", &trace]);
+    trace
+}
+
+#[test]
+fn the_highest_speed_is_what_the_server_can_keep_up_with() {
+    let application = Application::new();
+    // A statement of 10 ms every 50 ms: five times as fast, the next begins when the one before ends.
+    let statements = vec!["select pg_sleep(0.010)".to_owned(); 50];
+    let trace = make_trace(&application, "sleep", 50, &statements);
+    let search = |objective: &str| {
+        let output =
+            application.pgdyno(&["replay", "play", &trace, "--format", "json", "--find-max", objective]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        (output.status.code(), report)
+    };
+    let (code, report) = search("p90 < 25ms");
+    assert!(matches!(code, Some(0 | 5)), "{report:#}");
+    let found = &report["find_max"];
+    let speed = found["speed"].as_f64().unwrap();
+    assert!((1.0..5.6).contains(&speed), "{report:#}");
+    // On a busy machine a sleep takes longer than its 10 ms: at the speed found, statements follow each other closely.
+    let busy = speed * report["latency"]["mean_us"].as_f64().unwrap() / 50_000.0;
+    assert!((0.75..1.12).contains(&busy), "{busy} {report:#}");
+    assert_eq!(found["objectives"], serde_json::json!(["p90 < 25ms", "errors < 0.1%"]));
+    let steps = found["steps"].as_array().unwrap();
+    assert_eq!((&steps[0]["kind"], &steps[0]["speed"]), (&"closed".into(), &Value::Null));
+    // What can't be met any more is not played to its end: of 50 statements at this speed, none but the first is in time.
+    let too_fast = |step: &&Value| step["speed"].as_f64().is_some_and(|speed| speed > 6.5);
+    let fails = |step: &Value| step["reason"].as_str().is_some_and(|reason| reason.starts_with("p90 "));
+    assert!(steps.iter().filter(too_fast).all(fails), "{report:#}");
+    let failed = |step: &&Value| step["holds"] == false;
+    assert!(steps.iter().filter(failed).all(fails) && steps.iter().any(|step| step["holds"] == false));
+    // The others' latency includes the time for which they waited for the one before.
+    assert!(report["intended_latency"]["mean_us"].as_f64() >= report["latency"]["mean_us"].as_f64());
+
+    let (code, report) = search("max < 5ms");
+    assert_eq!((code, &report["find_max"]["speed"]), (Some(1), &Value::Null), "{report:#}");
+    let text = application.pgdyno(&["replay", "play", &trace, "--find-max", "max < 5ms"]);
+    let text = String::from_utf8(text.stdout).unwrap();
+    assert!(text.contains("no speed found that meets max < 5ms and errors < 0.1%"), "{text}");
+}
+
+#[test]
+fn each_playback_begins_with_a_copy_of_the_template() {
+    let application = Application::new();
+    let run_sql = |database: &str, sql: &str| {
+        fs::write(application.path("run.sql"), sql).unwrap();
+        application.succeed(&["bench", "run.sql", "-c", "1", "-t", "1", "-M", "simple", "-d", database]);
+    };
+    run_sql("postgres", "create database shop;\n");
+    run_sql("shop", "create table once (id int primary key);\ninsert into once values (0);\n");
+    let statements: Vec<String> = (1..=20).map(|id| format!("insert into once values ({id})")).collect();
+    let trace = make_trace(&application, "insert", 10, &statements);
+
+    // Otherwise the second playback of a search would find the rows of the first.
+    let output = application.pgdyno(&["replay", "play", &trace, "--find-max", "p90 < 1s"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("--template"), "{message}");
+
+    let play = |more: &[&str]| -> Value {
+        let mut args = vec!["replay", "play", &trace, "--template", "shop", "--format", "json"];
+        args.extend(more);
+        serde_json::from_str(&application.succeed(&args)).unwrap()
+    };
+    for _ in 0..2 {
+        let report = play(&[]);
+        assert_eq!(report["statements"]["as_recorded"], 20, "{report:#}");
+    }
+    let found = play(&["--find-max", "errors < 1%", "--find-max", "max < 10s"]);
+    // These hold at any speed: the search ends where a higher one makes no difference.
+    assert!(found["find_max"]["speed"].as_f64().is_some_and(|speed| speed > 1.0), "{found:#}");
+    assert_eq!(found["find_max"]["high"], Value::Null, "{found:#}");
+    assert_eq!(found["statements"]["as_recorded"], 20, "{found:#}");
+    let databases = |expected: &str| {
+        // Fails unless it is true.
+        let check =
+            "select 1 / (count(*) = {expected})::int from pg_database where datname like 'pgdyno_replay%';\n";
+        run_sql("postgres", &check.replace("{expected}", expected));
+    };
+    databases("0");
+    run_sql("shop", "select 1 / (count(*) = 1)::int from once;\n");
+
+    // A killed playback leaves its copy, which the next one drops.
+    let slow = make_trace(&application, "slow", 10, &["select pg_sleep(60)".to_owned()]);
+    let mut killed = application.spawn(&["replay", "play", &slow, "--template", "shop"]);
+    let log = application.path("logs/server.csv");
+    while !fs::read_to_string(&log).unwrap().contains("database=pgdyno_replay_") {
+        assert!(killed.try_wait().unwrap().is_none());
+    }
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+    run_sql(
+        "postgres",
+        "select pg_terminate_backend(pid) from pg_stat_activity where query like '%pg_sleep(60)%' and pid <> pg_backend_pid();\n",
+    );
+    databases("1");
+    play(&[]);
+    databases("0");
+
+    let output = application.pgdyno(&["replay", "play", &trace, "--template", "nothing"]);
+    let message = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("cannot copy the database \"nothing\""), "{message}");
+}
+
+#[test]
+fn a_write_waits_for_the_commit_of_the_row_that_it_names() {
+    let application = Application::new();
+    let run_sql = |sql: &str| {
+        fs::write(application.path("run.sql"), sql).unwrap();
+        application.succeed(&["bench", "run.sql", "-c", "1", "-t", "1", "-M", "simple"]);
+    };
+    run_sql(
+        "create table orders (id int primary key, status text);\n\
+         create table items (id int primary key, order_id int references orders);\n",
+    );
+    // Transactions that insert an order took 3 ms when they were recorded, and now half a second. Other sessions use the order.
+    let statement = |at_ms: u64, process: u64, text: &str| {
+        (at_ms, entry(at_ms, process, &format!("duration: 1.000 ms  statement: {text}")))
+    };
+    let mut entries = Vec::new();
+    for order in 0..5 {
+        let (id, at_ms, process) = (4711 + order, 100 * order, 10 * order);
+        for session in 1..=4 {
+            let authorized = "connection authorized: user=a database=b";
+            entries.push((at_ms, entry(at_ms, process + session, authorized)));
+        }
+        entries.extend([
+            statement(at_ms + 10, process + 1, "begin"),
+            statement(
+                at_ms + 12,
+                process + 1,
+                &format!("insert into orders (id, status) values ({id}, 'new')"),
+            ),
+            statement(at_ms + 14, process + 1, "select pg_sleep(0.5)"),
+            statement(at_ms + 16, process + 1, "commit"),
+            statement(
+                at_ms + 30,
+                process + 2,
+                &format!("insert into items (id, order_id) values ({order}, {id})"),
+            ),
+            statement(at_ms + 35, process + 3, &format!("update orders set status = 'sent' where id = {id}")),
+            statement(at_ms + 40, process + 4, &format!("select count(*) from orders where id = {id}")),
+            statement(
+                at_ms + 45,
+                process + 4,
+                &format!("insert into orders (id, status) values ({}, 'new')", 100 + order),
+            ),
+        ]);
+    }
+    entries.sort();
+    let log: String = entries.into_iter().map(|(_, line)| line).collect();
+    fs::write(application.path("app.log"), log).unwrap();
+    let read = application.succeed(&["replay", "read", "app.log", "-o", "app.pgdt", "--format", "json"]);
+    let read: Value = serde_json::from_str(&read).unwrap();
+    assert_eq!(read["dependent"], 10, "{read:#}");
+    for more in [&[][..], &["--closed"], &["--speed", "10x"]] {
+        run_sql("truncate orders, items;\n");
+        let seen = fs::read_to_string(application.log("csv")).unwrap().len();
+        let args = [&["replay", "play", "app.pgdt", "--format", "json"], more].concat();
+        let report: Value = serde_json::from_str(&application.succeed(&args)).unwrap();
+        let statements = &report["statements"];
+        assert_eq!(statements["as_recorded"], 40, "{more:?} {report:#}");
+        assert_eq!((&statements["held"], &statements["overtaking"]), (&10.into(), &0.into()), "{report:#}");
+        // What waits delays neither those who read nor those who insert other rows: they end before the first order is committed.
+        let log = fs::read_to_string(application.log("csv")).unwrap();
+        let at = |text: &str| log[seen..].find(text).unwrap();
+        assert!(at("values (100, 'new')") < at("statement: commit"), "{more:?}");
+        assert!(at("select count(*) from orders where id = 4711") < at("statement: commit"), "{more:?}");
+        // All orders are sent: each was updated after it was there.
+        run_sql("select 1 / (count(*) = 5)::int from orders where status = 'sent';\n");
+    }
+
+    // Sessions that are not played are not waited for.
+    run_sql("truncate orders, items;\ninsert into orders select 4711 + n from generate_series(0, 4) n;\n");
+    fs::write(
+        application.path("filtered.log"),
+        fs::read_to_string(application.path("app.log"))
+            .unwrap()
+            .replace("[1] LOG:  connection authorized: user=a", "[1] LOG:  connection authorized: user=b"),
+    )
+    .unwrap();
+    application.succeed(&["replay", "read", "filtered.log", "-o", "filtered.pgdt"]);
+    let args = ["replay", "play", "filtered.pgdt", "--format", "json", "--sessions", "user=b"];
+    let report: Value = serde_json::from_str(&application.succeed(&args)).unwrap();
+    assert_eq!(report["sessions"]["connected"], 1, "{report:#}");
+    let args = ["replay", "play", "app.pgdt", "--format", "json", "--sessions", "user=nobody"];
+    assert_eq!(application.pgdyno(&args).status.code(), Some(1));
 }

@@ -23,6 +23,17 @@ pub enum ReplayError {
     /// The server can't be connected to.
     #[error("{0}")]
     Connect(Box<wire::blocking::SessionError>),
+    /// A database can't be copied.
+    #[error(
+        "cannot copy the database \"{template}\": {source}; it must exist and have no sessions, and the role must have the \
+         attribute CREATEDB and own it"
+    )]
+    Copy {
+        /// The database.
+        template: String,
+        /// The cause.
+        source: Box<wire::blocking::SessionError>,
+    },
     /// The driver can't play it.
     #[error(transparent)]
     Driver(#[from] driver::LoadError),

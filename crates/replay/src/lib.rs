@@ -23,6 +23,7 @@ pub use error::ReplayError;
 pub use inspect::{Inspection, Log, Missing, Moment, NameCount, Names, Period, StatementFigures, inspect};
 pub use left_out::{LeftOut, LeftOutTally};
 pub use play::{
-    Difference, LatencyFigures, PlayReport, PlayRequest, Schedule, SessionCounts, StatementCounts, play,
+    DatabaseCopy, Difference, LatencyFigures, PlayReport, PlayRequest, Responses, Schedule, SessionCounts,
+    SpeedSearch, SpeedStep, StatementCounts, StepKind, play, play_judged, step_verdict,
 };
 pub use recorder::{Progress, Recorded, record};

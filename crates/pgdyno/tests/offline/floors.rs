@@ -64,7 +64,7 @@ const FLOORS: [(&str, u8, &[&str]); 26] = [
             "replay",
         ],
     ),
-    ("bench", 3, &["model", "script", "stats", "wire", "plaintext", "driver", "store"]),
+    ("bench", 3, &["model", "script", "stats", "trace", "wire", "plaintext", "driver", "replay", "store"]),
     ("pgbench", 3, &["model", "script", "wire", "driver"]),
     (
         "pgdyno",

@@ -3,7 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use host::{Cache, NoProgress, ServerUser};
 use serde_json::Value;
@@ -75,11 +75,20 @@ impl Application {
 
     /// Runs pgdyno with the connection to the server.
     pub(crate) fn pgdyno(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Starts pgdyno with the connection to the server.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.args(args).current_dir(self.directory.path());
         command.env("PGHOST", self.path("socket")).env("PGUSER", USER).env("PGDATABASE", DATABASE);
         command.env("PGDYNO_QUEUE", self.directory.path()).env_remove("PGPORT");
-        command.output().unwrap()
+        command
     }
 
     pub(crate) fn succeed(&self, args: &[&str]) -> String {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use driver::{PlaybackEvent, PlaybackOutcome, Played, PlayedEnd, Recorded};
+use driver::{Hold, PlaybackEvent, PlaybackOutcome, Played, PlayedEnd, Recorded};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -53,10 +53,99 @@ pub struct PlayReport {
     pub schedule: Option<Schedule>,
     /// Latency of statements, from sending them to their complete response.
     pub latency: Option<LatencyFigures>,
+    /// Latency from their intended starts of the statements that ended as recorded, by which `--find-max` judges; null in a closed
+    /// loop.
+    pub intended_latency: Option<LatencyFigures>,
     /// The durations that the server logged when the same statements were recorded.
     pub recorded_duration: Option<LatencyFigures>,
     /// Statements that did not end as recorded, the most frequent first.
     pub differences: Vec<Difference>,
+    /// The search of `--find-max`, whose last step the other figures are of; null without.
+    pub find_max: Option<SpeedSearch>,
+}
+
+/// A search for the highest speed that meets objectives.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpeedSearch {
+    /// The objectives, such as `p99 < 10ms`.
+    pub objectives: Vec<String>,
+    /// The highest speed that meets them, as a multiple of the recorded one; null if none does.
+    pub speed: Option<f64>,
+    /// Up to this speed, all steps held; null if there is none.
+    pub low: Option<f64>,
+    /// From this speed on, all steps failed; null if there is none.
+    pub high: Option<f64>,
+    /// Whether a further playback at `speed` also met them.
+    pub confirmed: bool,
+    /// Steps that contradict each other.
+    pub contradictions: Vec<String>,
+    /// The playbacks, in their order.
+    pub steps: Vec<SpeedStep>,
+}
+
+/// A playback of a search.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SpeedStep {
+    /// Its kind.
+    pub kind: StepKind,
+    /// Its speed; null in a closed loop.
+    pub speed: Option<f64>,
+    /// Its length in seconds.
+    pub played_s: f64,
+    /// Executed statements per second.
+    pub statements_per_s: f64,
+    /// The value of each objective's figure: microseconds, for errors a share; null without any statement.
+    pub values: Vec<Option<f64>>,
+    /// Whether all objectives were met; null in a closed loop, where they do not apply.
+    pub holds: Option<bool>,
+    /// Reason why they were not.
+    pub reason: Option<String>,
+    /// Whether it ended early because an objective could not be met any more.
+    pub ended_early: bool,
+}
+
+/// Kind of a step of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub enum StepKind {
+    /// Without a schedule: the capacity.
+    Closed,
+    /// One rate or speed.
+    Try,
+    /// A further run at the end, which confirms what was found.
+    Confirm,
+}
+
+impl StepKind {
+    /// Its name in tables.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Closed => "closed loop",
+            Self::Try => "try",
+            Self::Confirm => "confirm",
+        }
+    }
+}
+
+impl SpeedStep {
+    /// The outcome in a few words.
+    pub fn verdict(&self) -> String {
+        step_verdict(self.holds, self.reason.as_deref(), self.ended_early)
+    }
+}
+
+/// The outcome of a step of a search in a few words: whether it held, and why not.
+pub fn step_verdict(holds: Option<bool>, reason: Option<&str>, ended_early: bool) -> String {
+    match (holds, reason) {
+        (None, _) => String::new(),
+        (Some(true), _) => "holds".to_owned(),
+        (Some(false), None) => "fails".to_owned(),
+        (Some(false), Some(reason)) if ended_early => format!("fails: {reason}, ended early"),
+        (Some(false), Some(reason)) => format!("fails: {reason}"),
+    }
 }
 
 /// Sessions of a playback.
@@ -97,6 +186,10 @@ pub struct StatementCounts {
     pub not_executed: u64,
     /// Rows received.
     pub rows: u64,
+    /// Those that waited for the commit of another session, on which they depend.
+    pub held: u64,
+    /// Those of them that began without it after 10 seconds.
+    pub overtaking: u64,
 }
 
 /// How statements kept the schedule.
@@ -141,6 +234,17 @@ pub struct Difference {
     pub count: u64,
 }
 
+/// What objectives of a playback are judged by.
+#[derive(Clone, Debug)]
+pub struct Responses {
+    /// Latency from their intended starts of statements that ended as recorded, as far as that is known, in nanoseconds.
+    pub latency: Histogram<u64>,
+    /// Sum of these latencies, in nanoseconds.
+    pub total_ns: u64,
+    /// Statements that ended otherwise than recorded, or were not executed.
+    pub wrong: u64,
+}
+
 /// Sums up a playback.
 pub(super) struct Counter {
     shapes: Vec<(String, String)>,
@@ -153,6 +257,7 @@ pub(super) struct Counter {
     lag: Histogram<u64>,
     driver_lag: Histogram<u64>,
     latency: Histogram<u64>,
+    responses: Responses,
     recorded_duration: Histogram<u64>,
     connect: Histogram<u64>,
 }
@@ -175,9 +280,14 @@ impl Counter {
             lag: histogram()?,
             driver_lag: histogram()?,
             latency: histogram()?,
+            responses: Responses { latency: histogram()?, total_ns: 0, wrong: 0 },
             recorded_duration: histogram()?,
             connect: histogram()?,
         })
+    }
+
+    pub(super) fn responses(&self) -> &Responses {
+        &self.responses
     }
 
     pub(super) fn add(&mut self, event: &PlaybackEvent, recorded: Option<Recorded>) {
@@ -200,16 +310,26 @@ impl Counter {
     fn add_statement(&mut self, played: &Played, recorded: Option<Recorded>) {
         if played.end == PlayedEnd::NotExecuted {
             self.statements.not_executed += 1;
+            self.responses.wrong += 1;
             return;
         }
         self.statements.executed += 1;
         self.statements.rows += played.rows;
         self.statements.failed += u64::from(matches!(played.end, PlayedEnd::Failure(_)));
         self.waited += u64::from(played.ready_ns > played.intended_ns);
+        self.statements.held += u64::from(played.hold != Hold::None);
+        self.statements.overtaking += u64::from(played.hold == Hold::Expired);
         self.lag.saturating_record(played.begun_ns.saturating_sub(played.intended_ns));
         let could_ns = played.intended_ns.max(played.ready_ns);
         self.driver_lag.saturating_record(played.begun_ns.saturating_sub(could_ns));
         self.latency.saturating_record(played.ended_ns.saturating_sub(played.begun_ns));
+        if recorded.is_some_and(|recorded| recorded.is_met_by(&played.end) == Some(false)) {
+            self.responses.wrong += 1;
+        } else {
+            let response_ns = played.ended_ns.saturating_sub(played.intended_ns);
+            self.responses.latency.saturating_record(response_ns);
+            self.responses.total_ns = self.responses.total_ns.saturating_add(response_ns);
+        }
         let Some(recorded) = recorded else { return };
         if let Some(duration_us) = recorded.duration_us {
             self.recorded_duration.saturating_record(duration_us.saturating_mul(1000));
@@ -231,7 +351,7 @@ impl Counter {
         request: &PlayRequest,
         survey: &Survey,
         outcome: &PlaybackOutcome,
-    ) -> PlayReport {
+    ) -> (PlayReport, Responses) {
         let difference = |((shape, recorded, played), count): ((u32, String, String), u64)| {
             let (fingerprint, text) = self.shapes.get(shape as usize).cloned().unwrap_or_default();
             Difference { fingerprint, text, recorded, played, count }
@@ -241,7 +361,7 @@ impl Counter {
         differences.truncate(MAX_DIFFERENCES);
         let schedule =
             Schedule { lag: figures(&self.lag), driver_lag: figures(&self.driver_lag), waited: self.waited };
-        PlayReport {
+        let report = PlayReport {
             schema: SCHEMA,
             trace: trace.sum(),
             speed: (!request.closed).then_some(request.speed),
@@ -263,9 +383,12 @@ impl Counter {
             statements: self.statements,
             schedule: (!request.closed).then_some(schedule),
             latency: figures(&self.latency),
+            intended_latency: figures(&self.responses.latency).filter(|_| !request.closed),
             recorded_duration: figures(&self.recorded_duration),
             differences,
-        }
+            find_max: None,
+        };
+        (report, self.responses)
     }
 }
 

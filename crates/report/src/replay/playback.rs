@@ -1,6 +1,6 @@
 //! What became of a trace that was played, as text.
 
-use ::replay::{LatencyFigures, PlayReport};
+use ::replay::{LatencyFigures, PlayReport, SpeedSearch, SpeedStep};
 use plaintext::figures::{duration, grouped};
 use plaintext::table::{Format, Table};
 
@@ -29,6 +29,14 @@ fn page(report: &PlayReport, format: Format, terminal: Option<Terminal>) -> Stri
         _ => table.render(format),
     };
     let mut out = String::new();
+    if let Some(search) = &report.find_max {
+        out += &shown(&steps(search));
+        out += "\n";
+        for line in found(search) {
+            out += &if is_markdown { format!("{line}  \n") } else { wrapped(&line, terminal) };
+        }
+        out += if search.speed.is_some() { "\nThe last playback:\n" } else { "\n" };
+    }
     for line in facts(report) {
         out += &if is_markdown { format!("{line}  \n") } else { wrapped(&line, terminal) };
     }
@@ -104,15 +112,78 @@ fn facts(report: &PlayReport) -> Vec<String> {
             count(statements.executed)
         ));
     }
+    if statements.held > 0 {
+        facts.push(format!(
+            "order         {} statements waited for the commit of another session",
+            count(statements.held)
+        ));
+    }
     facts
+}
+
+/// The playbacks of a search.
+fn steps(search: &SpeedSearch) -> Table {
+    let figures = search.objectives.iter().map(|objective| {
+        let name = objective.split(['<', ' ']).next().unwrap_or_default();
+        if is_share(objective) { format!("#{name}") } else { format!("#{name} ms") }
+    });
+    let heads = ["step", "#speed", "#statements/s"].map(str::to_owned).into_iter();
+    let mut table = Table::new(heads.chain(figures).chain([String::new()]));
+    for step in &search.steps {
+        let values = search.objectives.iter().zip(&step.values).map(|(objective, value)| match value {
+            None => "–".to_owned(),
+            Some(share) if is_share(objective) => format!("{:.2} %", share * 100.0),
+            Some(us) => format!("{:.3}", us / 1e3),
+        });
+        let first = [
+            step.kind.as_str().to_owned(),
+            step.speed.map_or("–".to_owned(), multiple),
+            grouped(&format!("{:.0}", step.statements_per_s)),
+        ];
+        table.push(first.into_iter().chain(values).chain([SpeedStep::verdict(step)]).collect());
+    }
+    table
+}
+
+fn is_share(objective: &str) -> bool {
+    objective.starts_with("errors")
+}
+
+/// What a search found, and what speaks against it.
+fn found(search: &SpeedSearch) -> Vec<String> {
+    let objectives = search.objectives.join(" and ");
+    let mut lines = vec![match search.speed {
+        None => format!("no speed found that meets {objectives}"),
+        Some(speed) => {
+            let between = match (search.low, search.high) {
+                (Some(low), Some(high)) => format!(" (between {} and {})", multiple(low), multiple(high)),
+                (None, Some(high)) => format!(" (below {})", multiple(high)),
+                (Some(low), None) => format!(" (at least {})", multiple(low)),
+                (None, None) => String::new(),
+            };
+            let confirmed = if search.confirmed { "confirmed" } else { "not confirmed" };
+            format!(
+                "highest speed with {objectives}: {}{between}, {confirmed} by a further playback",
+                multiple(speed)
+            )
+        }
+    }];
+    let contradiction = |text: &String| format!("steps contradict each other: {text}");
+    lines.extend(search.contradictions.iter().map(contradiction));
+    lines
+}
+
+fn multiple(speed: f64) -> String {
+    format!("{speed:.2}x")
 }
 
 /// Distributions, in milliseconds.
 fn times(report: &PlayReport) -> Table {
     let mut table = Table::new(["ms", "#mean", "#p50", "#p99", "#max"]);
     let schedule = report.schedule.as_ref();
-    let rows: [(&str, Option<LatencyFigures>); 5] = [
+    let rows: [(&str, Option<LatencyFigures>); 6] = [
         ("latency of statements", report.latency),
+        ("  from their intended start", report.intended_latency),
         ("duration when recorded", report.recorded_duration),
         ("start after its time", schedule.and_then(|schedule| schedule.lag)),
         ("  of it by the driver", schedule.and_then(|schedule| schedule.driver_lag)),
@@ -148,6 +219,12 @@ fn warnings(report: &PlayReport) -> Vec<String> {
         warnings.push(format!(
             "{} statements were not executed",
             grouped(&report.statements.not_executed.to_string())
+        ));
+    }
+    if report.statements.overtaking > 0 {
+        warnings.push(format!(
+            "{} statements began before the commits of other sessions that they depend on, which took longer than 10 s",
+            grouped(&report.statements.overtaking.to_string())
         ));
     }
     let p99_us = |figures: Option<LatencyFigures>| figures.map_or(0.0, |figures| figures.p99_us);

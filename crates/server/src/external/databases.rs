@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use model::dataset::DatasetSource;
+use model::dataset::{CONNECTION_LIMIT_MARK, DatasetSource};
 use model::version::Major;
 use serde::{Deserialize, Serialize};
 use wire::blocking::Session;
@@ -21,9 +21,6 @@ use host::Progress;
 
 /// Version of the template format; templates of older ones are recreated.
 const FORMAT: u32 = 1;
-/// Connection limit that identifies pgdyno's databases: the only attribute for this that `CREATE DATABASE` itself can
-/// set, so that a database is identified from its first moment, even if pgdyno is killed. "pgdy" in ASCII.
-const CONNECTION_LIMIT_MARK: i32 = 0x7067_6479;
 /// SQLSTATEs of statements on databases: object_in_use, duplicate_database, unique_violation.
 const OBJECT_IN_USE: &str = "55006";
 const DUPLICATE_DATABASE: &str = "42P04";
