@@ -276,7 +276,7 @@ fn a_slow_statement_delays_its_own_session_and_the_lag_says_so() {
     assert!(figure("/latency/max_us") >= 800_000.0, "{report:#}");
     assert!(figure("/recorded_duration/max_us") < 1_100.0, "{report:#}");
     // Entries are written when statements end.
-    let log = fs::read_to_string(application.log("csv")).unwrap();
+    let log = application.log_until(|log| log.contains("statement: select 3\""));
     let ended = ["statement: select 2\"", "statement: select 1 from", "statement: select 3\""]
         .map(|text| log.find(text).unwrap());
     assert!(ended.is_sorted(), "{log}");
@@ -308,7 +308,8 @@ fn sessions_are_played_several_times_or_in_part_as_the_rate_scale_says() {
     let mut play = |more: &[&str]| {
         let args = [&["replay", "play", "app.pgdt", "--format", "json"], more].concat();
         let report: Value = serde_json::from_str(&application.succeed(&args)).unwrap();
-        let log = fs::read_to_string(application.log("csv")).unwrap();
+        let executed = report["statements"]["executed"].as_u64().unwrap() as usize;
+        let log = application.log_until(|log| log[seen..].matches("select 'planted', ").count() >= executed);
         let mut order: HashMap<String, Vec<String>> = HashMap::new();
         let mut executed: BTreeMap<String, u64> = BTreeMap::new();
         for line in log[seen..].lines().filter(|line| line.contains("select 'planted'")) {
@@ -447,8 +448,11 @@ fn each_playback_begins_with_a_copy_of_the_template() {
     // A killed playback leaves its copy, which the next one drops.
     let slow = make_trace(&application, "slow", 10, &["select pg_sleep(60)".to_owned()]);
     let mut killed = application.spawn(&["replay", "play", &slow, "--template", "shop"]);
-    let log = application.path("logs/server.csv");
-    while !fs::read_to_string(&log).unwrap().contains("database=pgdyno_replay_") {
+    let sleeping =
+        "select 1 / (count(*) = 1)::int from pg_stat_activity where query = 'select pg_sleep(60)';\n";
+    fs::write(application.path("sleeping.sql"), sleeping).unwrap();
+    let is_sleeping = ["bench", "sleeping.sql", "-c", "1", "-t", "1", "-M", "simple"];
+    while !application.pgdyno(&is_sleeping).status.success() {
         assert!(killed.try_wait().unwrap().is_none());
     }
     killed.kill().unwrap();
@@ -527,7 +531,7 @@ fn a_write_waits_for_the_commit_of_the_row_that_it_names() {
         assert_eq!(statements["as_recorded"], 40, "{more:?} {report:#}");
         assert_eq!((&statements["held"], &statements["overtaking"]), (&10.into(), &0.into()), "{report:#}");
         // What waits delays neither those who read nor those who insert other rows: they end before the first order is committed.
-        let log = fs::read_to_string(application.log("csv")).unwrap();
+        let log = application.log_until(|log| log[seen..].matches("duration: ").count() >= 40);
         let at = |text: &str| log[seen..].find(text).unwrap();
         assert!(at("values (100, 'new')") < at("statement: commit"), "{more:?}");
         assert!(at("select count(*) from orders where id = 4711") < at("statement: commit"), "{more:?}");

@@ -4,6 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use host::{Cache, NoProgress, ServerUser};
 use serde_json::Value;
@@ -71,6 +73,19 @@ impl Application {
 
     pub(crate) fn log(&self, extension: &str) -> String {
         self.path(&format!("logs/server.{extension}")).to_str().unwrap().to_owned()
+    }
+
+    /// The csvlog, once it is complete: the server's collector writes it a moment later.
+    pub(crate) fn log_until(&self, is_complete: impl Fn(&str) -> bool) -> String {
+        let end = Instant::now() + super::TIMEOUT;
+        loop {
+            let log = fs::read_to_string(self.log("csv")).unwrap();
+            if is_complete(&log) {
+                return log;
+            }
+            assert!(Instant::now() < end, "{log}");
+            thread::sleep(Duration::from_millis(20));
+        }
     }
 
     /// Runs pgdyno with the connection to the server.
