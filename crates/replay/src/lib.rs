@@ -2,11 +2,12 @@
 //! The trace itself is the crate `trace`.
 //!
 //! ```text
-//! logs ─ pglog ─ recorder ─┬─ sessions   the statements of each session, from its entries
-//!                          ├─ shapes     statements that differ in their values only (libpg_query)
-//!                          └─ trace      a file in the order of time ─┬─ inspect     figures
-//!                                                                     ├─ anonymize   the same without data
-//!                                                                     └─ play        against a server, by the driver
+//! logs ─ pglog ─ recorder ─┬─ sessions      the statements of each session, from its entries
+//!                          ├─ dependencies  what writes depend on
+//!                          ├─ shapes        statements that differ in their values only (libpg_query)
+//!                          └─ trace         a file in the order of time ─┬─ inspect     figures
+//!                                                                        ├─ anonymize   the same without data
+//!                                                                        └─ play        against a server, by the driver
 //! ```
 
 mod anonymize;

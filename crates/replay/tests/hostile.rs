@@ -69,3 +69,44 @@ fn whatever_a_whole_trace_has_nothing_panics() {
     }
     assert!(whole > 10 && refused > 10, "{whole} {refused}");
 }
+
+#[test]
+fn whatever_statements_a_log_has_what_they_depend_on_is_found_or_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let record_log = |statements: &[String]| {
+        let line = |(at_ms, statement): (usize, &String)| {
+            let statement = statement.replace('\n', "\n\t");
+            format!(
+                "2026-01-02 03:04:{:02}.{:03} UTC [{}] LOG:  duration: 0.100 ms  statement: {statement}\n",
+                at_ms / 1000 % 60,
+                at_ms % 1000,
+                at_ms % 7
+            )
+        };
+        fs::write(path("log"), (100..).step_by(10).zip(statements).map(line).collect::<String>()).unwrap();
+        record(&[path("log")], &[], None, &path("a.pgdt"), &mut |_| {}).map(|recorded| recorded.summary)
+    };
+    let statements = [
+        "insert into t (a, b) values (4711, 'it''s'), (-5, E'\\\\'), (default, null::int)",
+        "update only t as x set a = 1 where x.a = 4711 and (b, a) = (1, 2) and c in ('a', $1) and true",
+        "with d as (delete from t where a = 4711 returning *) insert into u select * from d",
+        "select * from t where a = '4711'::text for no key update",
+        "begin; insert into t values (4711); commit",
+        "merge into t using u on t.a = u.a when matched then delete",
+    ];
+    let mut mutator = mutate::Mutator::new(13);
+    for _ in 0..300 {
+        let mutated: Vec<String> =
+            statements.iter().map(|statement| mutator.text(statement).replace('\0', " ")).collect();
+        // Not every log has statements.
+        drop(record_log(&mutated));
+    }
+    // Deep and long ones.
+    let nested = format!("update t set a = 1 where {}a = 4711{}", "(".repeat(5_000), ")".repeat(5_000));
+    let conjunction = format!("delete from t where {}", vec!["a = 4711"; 3_000].join(" and "));
+    let list = format!("delete from t where a in ({})", vec!["4711"; 5_000].join(", "));
+    let rows = format!("insert into t values {}", vec!["(4711, 'x')"; 3_000].join(", "));
+    let summary = record_log(&[rows, nested, conjunction, list]).unwrap();
+    assert_eq!(summary.statements, 4);
+}
