@@ -20,6 +20,10 @@ const ROWS: usize = 25_000;
 const DROPPED: usize = 8;
 /// Statements that a cost setting gives another plan.
 const COSTLY: usize = 2;
+/// Statements that a statistics target gives another plan.
+const MISESTIMATED: usize = 1;
+/// Statements that read a row by its primary key.
+const BY_KEY: usize = 29;
 /// All statements of the load, the two of a transaction block not counted.
 const SHAPES: usize = 50;
 /// Clients of the recorded load, and transactions of each.
@@ -30,7 +34,7 @@ const PRIMES: [usize; 5] = [7919, 7927, 7933, 7937, 7949];
 /// A value that must not be in a bundle.
 const PRIVATE: &str = "private-value";
 
-/// Two tables with an index on each column, and two that are written.
+/// Two tables with an index on each column, one with a skewed column, and two that are written.
 fn data() -> String {
     let mut sql = String::new();
     for table in 0..2 {
@@ -42,6 +46,13 @@ fn data() -> String {
             let _ = writeln!(sql, "CREATE INDEX t{table}_v{column} ON t{table} (v{column});");
         }
     }
+    // Half of the rows have the same kind, the others one of their own: a sample of few rows has only some 300 kinds.
+    sql.push_str("CREATE TABLE events (id int PRIMARY KEY, kind int);\n");
+    let _ = writeln!(
+        sql,
+        "INSERT INTO events SELECT id, CASE WHEN id % 2 = 0 THEN 0 ELSE id END FROM generate_series(1, {ROWS}) id;"
+    );
+    sql.push_str("CREATE INDEX events_kind ON events (kind);\n");
     sql.push_str("CREATE TABLE notes (id int, a0 text, a1 text, a2 text, a3 text, a4 text, a5 text);\n");
     sql.push_str("CREATE TABLE counters (id int PRIMARY KEY, c0 int, c1 int, c2 int, c3 int);\n");
     sql.push_str("INSERT INTO counters SELECT id, 0, 0, 0, 0 FROM generate_series(1, 100) id;\nANALYZE;\n");
@@ -51,11 +62,12 @@ fn data() -> String {
 /// A transaction of 50 statements, four of them in a block.
 fn mix() -> String {
     let mut mix = format!(
-        "\\set id random(1, {ROWS})\n\\set x random(0, {})\n\\set counter random(1, 100)\n",
-        ROWS - 1
+        "\\set id random(1, {ROWS})\n\\set x random(0, {})\n\\set rare 2 * random(1, {}) - 1\n\\set counter random(1, 100)\n",
+        ROWS - 1,
+        ROWS / 2
     );
     // First, so that new sessions know the tables afterwards.
-    for shape in 0..30 {
+    for shape in 0..BY_KEY {
         let (table, column) = (shape % 2, shape / 2 % 5);
         let _ = match shape / 10 {
             0 => writeln!(mix, "select v{column} from t{table} where id = :id;"),
@@ -69,6 +81,7 @@ fn mix() -> String {
     for table in 0..COSTLY {
         let _ = writeln!(mix, "select sum(id) from t{table} where v4 between :x and :x + 19;");
     }
+    mix.push_str("select id from events where kind = :rare order by id limit 1;\n");
     // What uses a CPU for long does not delay what follows.
     mix.push_str("\\sleep 20 ms\n");
     for shape in 0..6 {
@@ -142,7 +155,12 @@ fn bench() -> Bench {
         data()
     );
     fs::write(bench.path().join("shop.sql"), dump).unwrap();
-    let drop: String = (0..DROPPED).map(|of| format!("drop index t{}_v{};\n", of % 2, of / 2)).collect();
+    let mut drop: String = (0..DROPPED).map(|of| format!("drop index t{}_v{};\n", of % 2, of / 2)).collect();
+    // The largest target of a table's columns is that of its sample.
+    drop.push_str(
+        "alter table events alter column id set statistics 1, alter column kind set statistics 1;\n",
+    );
+    drop.push_str("analyze events;\n");
     fs::write(bench.path().join("drop.sql"), drop).unwrap();
     bench
 }
@@ -157,7 +175,7 @@ fn compared(bench: &Bench, a: &str, b: &str) -> Value {
 
 /// The baseline.
 const APP: &str = "workload=app,settings=default";
-/// The side without indexes, where rows at random cost more.
+/// The side without indexes, where rows at random cost more, and with a sample of few rows.
 const PLANTED: &str = "workload=dropped,settings=costly";
 
 /// The changed statements with the first change of their plans.
@@ -227,7 +245,14 @@ fn alone_statements_with_another_plan_are_named_with_the_changed_node_and_no_oth
             ),
         )
     });
-    let expected: BTreeSet<(String, String)> = dropped.chain(costly).collect();
+    // By the primary key, it expects to find one of many rows soon.
+    let misestimated = (
+        "select id from events where kind = $1 order by id limit $2".to_owned(),
+        "Sort by id > Index Scan using events_kind on events → Index Scan using events_pkey on events"
+            .to_owned(),
+    );
+    let expected: BTreeSet<(String, String)> = dropped.chain(costly).chain([misestimated]).collect();
+    assert_eq!(expected.len(), DROPPED + COSTLY + MISESTIMATED);
     let with_plans = planted["statements"].as_array().unwrap().iter();
     let with_plans = with_plans.filter(|statement| statement["plan_changes"] != serde_json::json!([]));
     assert_eq!(with_plans.count(), expected.len(), "{shown}");
