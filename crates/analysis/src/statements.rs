@@ -1,7 +1,9 @@
 //! The statements of a trace on two sides: which got slower or faster, how much of the whole change each is, which fail now,
 //! and how their plans differ.
 
+mod over_time;
 mod plan;
+mod waits;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +15,9 @@ use store::{Part, StoreReader};
 
 use crate::judgement::is_usable;
 
+pub use over_time::{OverTime, over_time};
 pub use plan::{PlanChange, plan_lines};
+pub use waits::{WaitShare, wait_shares};
 
 /// The share of false discoveries among the statements that are called changed.
 pub const FALSE_DISCOVERY_RATE: f64 = 0.01;
@@ -68,6 +72,12 @@ pub struct StatementRow {
     pub verdict: Verdict,
     /// Time of all executions, in microseconds a trial.
     pub total_us: [f64; 2],
+    /// Executions over the recorded time; `None` in bundles of before.
+    pub over_time: [Option<OverTime>; 2],
+    /// What its sessions waited for, the most frequent first; `None` if unknown.
+    pub waits: [Option<Vec<WaitShare>>; 2],
+    /// Why there are no waits.
+    pub without_waits: [Option<String>; 2],
     /// The plan that most trials have.
     pub plans: [Option<PlanNode>; 2],
     /// Why there is no plan.
@@ -299,6 +309,11 @@ fn row(fingerprint: &str, sides: &[Vec<Index<'_>>; 2], margin: f64) -> Statement
         p_benjamini_hochberg: None,
         verdict: Verdict::Insufficient,
         total_us: [0, 1].map(|side| totals_ns[side] as f64 / 1e3 / sides[side].len().max(1) as f64),
+        over_time: of.each_ref().map(|trials| over_time(trials.iter().copied())),
+        waits: of.each_ref().map(|trials| wait_shares(trials.iter().copied())),
+        without_waits: of
+            .each_ref()
+            .map(|trials| trials.iter().find_map(|statement| statement.without_waits.clone())),
         plan_changes: match &plans {
             [Some(a), Some(b)] => plan::changes(a, b),
             _ => Vec::new(),

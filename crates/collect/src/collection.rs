@@ -12,6 +12,7 @@ use std::fmt::Display;
 use std::sync::PoisonError;
 use std::sync::atomic::AtomicBool;
 
+use model::message::SessionSamples;
 use model::topology;
 use model::waits::Waits;
 
@@ -109,6 +110,13 @@ impl<'a> Collection<'a> {
         latest.first().is_some_and(|first| first.at_us == second_us).then_some(latest)
     }
 
+    /// The sessions of a trace in the samples since the last call; none if sessions are not sampled.
+    pub fn take_session_samples(&self) -> Option<SessionSamples> {
+        let mut samples = self.context.session_samples.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = samples.as_mut()?;
+        Some(SessionSamples { until_us: samples.until_us, sessions: std::mem::take(&mut samples.sessions) })
+    }
+
     /// Takes the last readings after the load and returns all results. `interrupt` cuts slow collectors short.
     pub fn finish(self, interrupt: &AtomicBool) -> Collected {
         self.context.clock.end();
@@ -147,6 +155,7 @@ mod tests {
             profile: None,
             connect,
             load: LoadSessions { database: "tested".to_owned(), application_name: None, background: None },
+            plays_trace: false,
             data_directory: None,
             driver: Some(std::process::id()),
             postmaster: None,

@@ -176,6 +176,10 @@ pub enum PlaybackEvent {
     Played(Played),
     /// A session connected, after this time in nanoseconds.
     Connected {
+        /// The session.
+        session: u32,
+        /// Process id of its backend.
+        pid: i32,
         /// From its first attempt to its session.
         took_ns: u64,
     },

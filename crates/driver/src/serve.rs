@@ -95,7 +95,8 @@ fn run_load<W: Write + Send + 'static>(
         | Request::Resume
         | Request::Pause
         | Request::ReadClock { .. }
-        | Request::Start { .. } => {
+        | Request::Start { .. }
+        | Request::Sampled(_) => {
             return Err(LoadError::Request("something else was requested before a load".to_owned()));
         }
     };
@@ -138,6 +139,8 @@ fn handle_requests<W: Write>(mut requests: Lines<impl BufRead>, replies: &Replie
             Ok(Request::Stop) => stopper.stop(),
             Ok(Request::Resume) => stopper.resume(),
             Ok(Request::Pause) => stopper.pause(),
+            // Of traces.
+            Ok(Request::Sampled(_)) => {}
             Ok(Request::Run(_)) => {
                 let problem = "a second load was requested while the first runs".to_owned();
                 return stopper.abandon(LoadError::Request(problem));

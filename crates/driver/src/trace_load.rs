@@ -3,16 +3,18 @@
 mod counter;
 mod intervals;
 mod plans;
+mod waits;
 
 use std::io::{BufRead, Lines, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use host::usable_cpus;
-use model::message::{self, ClientDeath, ClockReading, Outcome, Reply, Request};
+use model::message::{self, ClientDeath, ClockReading, Interval, Outcome, Reply, Request, SessionSamples};
 use trace::{Selection, SessionFilter, Survey, TraceReader};
 use wire::ConnectParams;
 use wire::blocking::Session;
@@ -27,9 +29,12 @@ use crate::requests::next_request;
 use crate::trace_playback::{Recorded, TracePlayback, play_trace};
 use counter::{Call, Counter};
 use intervals::Intervals;
+use waits::Waits;
 
 /// Sessions whose loss is reported.
 const MAX_DEATHS: u64 = 20;
+/// Time for which the last samples are waited for.
+const SAMPLES_LIMIT: Duration = Duration::from_secs(2);
 
 /// Plays the trace at this path as the load says, and reports it.
 pub(crate) fn run<W: Write + Send + 'static>(
@@ -57,6 +62,7 @@ pub(crate) fn run<W: Write + Send + 'static>(
     let mut counter = Counter::new(&trace.summary().shapes);
     let survey = Survey::read(&trace, &sessions, &mut |statement| counter.add_call(statement))?;
     survey.check(&sessions)?;
+    counter.set_period(survey.last_us.saturating_sub(survey.first_us).max(0).unsigned_abs());
     let playback = TracePlayback {
         connection: connect_params(&load.connection)
             .map_err(|error| LoadError::Invalid(error.to_string()))?,
@@ -72,13 +78,17 @@ pub(crate) fn run<W: Write + Send + 'static>(
 
     let stop = Arc::new(StopFlags::default());
     let of_requests = Arc::clone(&stop);
+    let (samples, sampled) = mpsc::channel();
     thread::Builder::new()
         .name("requests".to_owned())
-        .spawn(move || of_requests.follow(requests))
+        .spawn(move || of_requests.follow(requests, &samples))
         .map_err(LoadError::Thread)?;
     let mut observer = Observer {
         replies,
         counter,
+        waits: Waits::default(),
+        sampled,
+        unanswered: 0,
         intervals: Intervals::new(planned.file.clone(), !planned.closed)?,
         stop: &stop,
         origin_ns: 0,
@@ -134,10 +144,12 @@ struct StopFlags {
 
 impl StopFlags {
     /// Follows the requests until the runner closes them.
-    fn follow(&self, mut requests: Lines<impl BufRead>) {
+    fn follow(&self, mut requests: Lines<impl BufRead>, samples: &Sender<Option<SessionSamples>>) {
         loop {
             match next_request(&mut requests) {
                 Ok(Request::Stop) => self.stop.store(true, Ordering::Relaxed),
+                // Nobody takes them if the playback has failed.
+                Ok(Request::Sampled(sampled)) => drop(samples.send(sampled)),
                 // A trace has neither slices nor parts.
                 Ok(_) => {}
                 Err(_) => {
@@ -153,6 +165,11 @@ impl StopFlags {
 struct Observer<'a, W> {
     replies: &'a Replies<W>,
     counter: Counter,
+    waits: Waits,
+    /// The runner's answers to the intervals.
+    sampled: Receiver<Option<SessionSamples>>,
+    /// Intervals without an answer.
+    unanswered: u64,
     intervals: Intervals,
     stop: &'a StopFlags,
     origin_ns: u64,
@@ -185,7 +202,10 @@ impl<W: Write> Observer<'_, W> {
                 return send(self.replies, &Reply::Started { at, late_us: 0 });
             }
             PlaybackEvent::Idle => {}
-            PlaybackEvent::Connected { .. } => self.connected += 1,
+            PlaybackEvent::Connected { session, pid, .. } => {
+                self.connected += 1;
+                self.waits.add_session(*session, *pid);
+            }
             PlaybackEvent::Broken { session, reason } => {
                 self.broken += 1;
                 if self.broken <= MAX_DEATHS {
@@ -203,6 +223,9 @@ impl<W: Write> Observer<'_, W> {
             PlaybackEvent::Played(played) => {
                 let is_failed = self.counter.add(played, recorded)?;
                 self.intervals.add(played, is_failed)?;
+                if let Some(recorded) = recorded {
+                    self.waits.add(played, recorded.shape);
+                }
             }
         }
         let now_ns = clock::now_ns();
@@ -210,9 +233,33 @@ impl<W: Write> Observer<'_, W> {
             self.stop.stop.store(true, Ordering::Relaxed);
         }
         while let Some(interval) = self.intervals.pop_until(now_ns.saturating_sub(self.origin_ns))? {
-            send(self.replies, &Reply::Interval(interval))?;
+            self.report(interval)?;
+        }
+        while let Ok(samples) = self.sampled.try_recv() {
+            self.add_samples(samples);
         }
         Ok(())
+    }
+
+    fn report(&mut self, interval: Interval) -> Result<(), LoadError> {
+        self.unanswered += 1;
+        send(self.replies, &Reply::Interval(interval))
+    }
+
+    fn add_samples(&mut self, samples: Option<SessionSamples>) {
+        self.unanswered = self.unanswered.saturating_sub(1);
+        self.waits.add_samples(samples, |shape, wait| self.counter.add_wait(shape, wait));
+    }
+
+    /// Waits for the samples of the last intervals.
+    fn add_last_samples(&mut self) {
+        let until = Instant::now() + SAMPLES_LIMIT;
+        while self.unanswered > 0 {
+            let left = until.saturating_duration_since(Instant::now());
+            let Ok(samples) = self.sampled.recv_timeout(left) else { break };
+            self.add_samples(samples);
+        }
+        self.counter.set_waits(self.waits.missing());
     }
 
     /// Reports the rest; returns the last reply.
@@ -224,8 +271,9 @@ impl<W: Write> Observer<'_, W> {
             return Err(LoadError::RunnerExited);
         }
         for interval in self.intervals.finish(played.elapsed_ns)? {
-            send(self.replies, &Reply::Interval(interval))?;
+            self.report(interval)?;
         }
+        self.add_last_samples();
         // One to check, one for the plans; the start-up of each is a commit.
         let connections = self.connected + 2;
         for statement in plans::with_plans(self.counter.finish()?, connection) {

@@ -43,6 +43,8 @@ pub struct TracePlayback {
 pub struct Recorded {
     /// Its shape, by number.
     pub shape: u32,
+    /// When it began, in microseconds after the first event of the selected sessions.
+    pub at_us: u64,
     /// How it ended.
     pub outcome: Outcome,
     /// Its duration, if known.
@@ -172,8 +174,8 @@ impl<E: Iterator<Item = Result<Event, TraceError>>> Iterator for Cues<'_, E> {
 impl<E> Cues<'_, E> {
     /// Adds the cues of an event, one for each copy of its session.
     fn add(&mut self, event: Event) {
-        let offset_us = event.at_us.saturating_sub(self.survey.first_us) as f64;
-        let at_ns = (offset_us * 1e3 / self.playback.speed) as u64;
+        let offset_us = event.at_us.saturating_sub(self.survey.first_us).max(0).unsigned_abs();
+        let at_ns = (offset_us as f64 * 1e3 / self.playback.speed) as u64;
         self.read_until_ns = at_ns;
         let session = event.session;
         match event.action {
@@ -220,6 +222,7 @@ impl<E> Cues<'_, E> {
                     let tag = self.due.count;
                     let now = Recorded {
                         shape: statement.shape,
+                        at_us: offset_us,
                         outcome: statement.outcome,
                         duration_us: statement.duration_us,
                     };
@@ -251,7 +254,7 @@ mod tests {
             (Outcome::Unknown, PlayedEnd::Success, None),
             (Outcome::Success, PlayedEnd::NotExecuted, None),
         ] {
-            let recorded = Recorded { shape: 0, outcome, duration_us: None };
+            let recorded = Recorded { shape: 0, at_us: 0, outcome, duration_us: None };
             assert_eq!(recorded.is_met_by(&played), expected, "{outcome:?} {played:?}");
         }
     }

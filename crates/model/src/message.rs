@@ -3,7 +3,8 @@
 //! The runner writes a [`Request::Run`], then at most one [`Request::Stop`]; end of file on the driver's standard input
 //! means that the runner has exited, and the driver ends at once. The driver replies with [`Reply`]s: `Hello`,
 //! `Connected`, `Started`, then an `Interval` at the end of each second and `ClientDied` as they happen, and at the end
-//! exactly one of `Finished` or `Failed`. Of a trace, a `Statement` for each of its shapes precedes `Finished`.
+//! exactly one of `Finished` or `Failed`. Of a trace, a `Statement` for each of its shapes precedes `Finished`; the runner
+//! answers each `Interval` of it with a [`Request::Sampled`].
 //!
 //! A load in slices ([`Load::slices`]) begins no transaction before its first [`Request::Resume`], which begins a slice.
 //! [`Request::Pause`] ends it; once the transactions in flight have ended, the driver replies `Paused`, and does nothing
@@ -26,7 +27,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 13;
+pub const VERSION: u32 = 14;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -52,6 +53,29 @@ pub enum Request {
         /// The instant, by the driver's `CLOCK_MONOTONIC`, in microseconds.
         at_us: i64,
     },
+    /// The sessions that executed a statement of a trace when they were sampled, since the last of these requests; none if
+    /// sessions are not sampled.
+    Sampled(Option<SessionSamples>),
+}
+
+/// Samples of sessions, each as often as it was sampled.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSamples {
+    /// Time of the last sample, in microseconds after the load's start: later ones are in later requests.
+    pub until_us: i64,
+    /// The sessions that executed a statement, in the order of time.
+    pub sessions: Vec<SessionSample>,
+}
+
+/// A session that executed a statement when it was sampled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SessionSample {
+    /// Process id of its backend.
+    pub pid: i32,
+    /// Start of its statement, in microseconds after the load's start.
+    pub started_us: i64,
+    /// What it waited for, as `IO:DataFileRead`; [`CPU`](crate::waits::CPU) if it did not wait.
+    pub wait: String,
 }
 
 /// A load: connection, workload, clients and duration. Clients, threads and rate are those of the whole load, also if the

@@ -50,6 +50,13 @@ pub struct PlayedStatement {
     pub total_ns: u64,
     /// Their distribution in nanoseconds: HdrHistogram V2, deflated, base64; empty without any.
     pub latency_ns: String,
+    /// Its executions over the trace's recorded time; none in bundles of before.
+    pub over_time: Option<OverTime>,
+    /// Samples of the sessions that executed it, by what they waited for: `CPU`, or a wait event as `IO:DataFileRead`; none if sessions
+    /// were not sampled.
+    pub waits: Option<BTreeMap<String, u64>>,
+    /// Why there are no waits.
+    pub without_waits: Option<String>,
     /// Its plan after the load; none if the server showed none.
     pub plan: Option<PlanNode>,
     /// Why there is no plan: an SQLSTATE, or words.
@@ -62,6 +69,32 @@ impl PlayedStatement {
         let succeeded = self.calls.saturating_sub(self.failures.values().sum());
         (succeeded > 0 && self.total_ns > 0).then(|| self.total_ns as f64 / succeeded as f64 / 1e3)
     }
+}
+
+/// Slices of the recorded time of a trace, from the first event of the sessions that are played to their last.
+pub const SLICES: u32 = 100;
+
+/// Executions over the recorded time of a trace, in [`SLICES`] equal slices. An execution is in the slice of its recorded start, whenever
+/// it was played, so that the slices of all trials have the same statements.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OverTime {
+    /// Length of a slice of recorded time, in microseconds.
+    pub slice_us: u64,
+    /// Slices with executions, in the order of time.
+    pub slices: Vec<Slice>,
+}
+
+/// Executions in a slice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Slice {
+    /// Its number, from 0.
+    pub number: u32,
+    /// Executions, failed ones included.
+    pub calls: u64,
+    /// Failed ones.
+    pub failures: u64,
+    /// Sum of the times of successful executions, in nanoseconds.
+    pub total_ns: u64,
 }
 
 /// A node of a plan, without costs and literals.

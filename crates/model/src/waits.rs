@@ -45,10 +45,13 @@ impl Waits {
                 (event_type, Some(event))
             }
             (_, Some(event_type), None) => (event_type, None),
-            (_, None, _) => ("CPU", None),
+            (_, None, _) => (CPU, None),
         }
     }
 }
+
+/// Name of the activity of a session that is active and does not wait.
+pub const CPU: &str = "CPU";
 
 /// States in which a session works for its client.
 ///

@@ -345,3 +345,141 @@ fn a_trace_needs_the_data_that_it_begins_with() {
     let evidence = &trials[0].validity.findings[0].evidence;
     assert!(evidence.contains("but a trial of this workload ends after 1 s"), "{evidence}");
 }
+
+/// Recorded time of a trace with planted waits, in milliseconds.
+const PERIOD_MS: u64 = 5_000;
+
+/// Their normal forms, by what they do.
+const SLEEPING: &str = "select pg_sleep($1)";
+const BUSY: &str = "select count(*) from generate_series($1, $2)";
+const HOLDING: &str = "select pg_advisory_xact_lock($1), pg_sleep($2)";
+const WAITING: &str = "select pg_sleep($1) from (select pg_advisory_xact_lock($2) offset $3) held";
+
+/// Statements by what they wait for, each of a session of its own, with its start and duration in the log in milliseconds. No period is
+/// a divisor of the sampler's, which would then find it always in the same state.
+fn planted_waits() -> Vec<(u32, u64, u64, String)> {
+    let every = |step: usize| (0..PERIOD_MS - 200).step_by(step);
+    let is_late = |at: u64| at >= PERIOD_MS / 2;
+    let mut all = Vec::new();
+    all.extend(every(13).map(|at| {
+        let sleep_ms = if is_late(at) { 9 } else { 2 };
+        (1, at, sleep_ms, format!("select pg_sleep(0.00{sleep_ms})"))
+    }));
+    all.extend(every(17).map(|at| (2, at, 5, "select count(*) from generate_series(1, 50000)".to_owned())));
+    // When all are connected.
+    for at in every(230).skip(1) {
+        all.push((3, at, 100, "select pg_advisory_xact_lock(7), pg_sleep(0.1)".to_owned()));
+        // It waits for the other for 80 ms, and sleeps as long.
+        let waiting = "select pg_sleep(0.08) from (select pg_advisory_xact_lock(7) offset 0) held";
+        all.push((4, at + 20, 160, waiting.to_owned()));
+    }
+    all
+}
+
+/// A log with these statements.
+fn log(statements: &[(u32, u64, u64, String)]) -> String {
+    let mut entries: Vec<(u64, u32, String)> =
+        (1..=4).map(|process| (0, process, "connection authorized: user=a database=b".to_owned())).collect();
+    entries.extend(statements.iter().map(|(process, at, took, text)| {
+        (at + took, *process, format!("duration: {took}.000 ms  statement: {text}"))
+    }));
+    entries.extend((1..=4).map(|process| {
+        (PERIOD_MS, process, "disconnection: session time: 0:00:05 user=a database=b host=[local]".to_owned())
+    }));
+    entries.sort_by_key(|entry| entry.0);
+    let line = |(ms, process, text): &(u64, u32, String)| {
+        format!("2026-01-02 03:04:{:02}.{:03} UTC [{process}] LOG:  {text}\n", ms / 1000, ms % 1000)
+    };
+    entries.iter().map(line).collect()
+}
+
+#[test]
+fn alone_statements_have_their_own_waits_and_times_and_not_those_of_others() {
+    let bench = Bench::new(
+        "name = 'waits'\n[factors]\nserver = ['13', '18']\nworkload = ['app', 'fast']\n[run]\nrepeats = 1\n\
+         [workloads.app]\ntrace = 'app.pgdt'\nwrites = false\n\
+         [workloads.fast]\ntrace = 'app.pgdt'\nspeed = '2x'\nwrites = false\n",
+    );
+    let planted = planted_waits();
+    fs::write(bench.path().join("app.log"), log(&planted)).unwrap();
+    let output = bench.pgdyno(&["replay", "read", "app.log", "-o", "app.pgdt"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 4);
+    for trial in &trials {
+        let record = bench.store().load(&trial.id).unwrap();
+        let context = format!("{}: {:?} {:#?}", trial.cell, record.events, record.played);
+        let [sleeping, busy, holding, waiting] = [SLEEPING, BUSY, HOLDING, WAITING]
+            .map(|text| record.played.iter().find(|one| one.text == text).unwrap());
+        let is_fast = trial.cell.workload.known().unwrap().name() == "fast";
+        let share = |of: &model::trace::PlayedStatement, wait: &str| {
+            let waits = of.waits.as_ref().unwrap();
+            let all: u64 = waits.values().sum();
+            // At 20 samples a second, of sessions that are busy for a third of the time and more.
+            assert!(all >= if is_fast { 10 } else { 25 }, "{}: {context}", of.text);
+            waits.get(wait).copied().unwrap_or(0) as f64 / all as f64
+        };
+        for (of, expected) in [(sleeping, "Timeout:PgSleep"), (busy, "CPU"), (holding, "Timeout:PgSleep")] {
+            // Of twice the speed, it has to wait, too, and at any speed if it begins late.
+            if is_fast && of == holding {
+                continue;
+            }
+            assert!(share(of, expected) >= 0.85, "{}: {context}", of.text);
+            assert!(of == holding || share(of, "Lock:advisory") == 0.0, "{}: {context}", of.text);
+        }
+        assert_eq!(share(busy, "Timeout:PgSleep"), 0.0, "{context}");
+        // At the recorded speed, it waits for the lock half of the time.
+        if !is_fast {
+            for wait in ["Lock:advisory", "Timeout:PgSleep"] {
+                let part = share(waiting, wait);
+                assert!((0.3..=0.7).contains(&part), "{wait} {part}: {context}");
+            }
+        }
+        // By recorded time, at any speed.
+        for statement in [sleeping, busy, holding, waiting] {
+            let of = statement.over_time.as_ref().unwrap();
+            assert_eq!(of.slice_us, PERIOD_MS * 1_000 / 100 + 1, "{context}");
+            let mut expected = vec![0_u64; 100];
+            let of_it = planted.iter().filter(|(process, ..)| match process {
+                1 => statement == sleeping,
+                2 => statement == busy,
+                3 => statement == holding,
+                _ => statement == waiting,
+            });
+            for (_, at, ..) in of_it {
+                expected[(at * 1_000 / of.slice_us) as usize] += 1;
+            }
+            let mut found = vec![0; 100];
+            for slice in &of.slices {
+                found[slice.number as usize] = slice.calls;
+            }
+            assert_eq!(found, expected, "{}: {context}", statement.text);
+            assert_eq!(of.slices.iter().map(|slice| slice.total_ns).sum::<u64>(), statement.total_ns);
+        }
+        let of = sleeping.over_time.as_ref().unwrap();
+        let median_us = |late: bool| {
+            let slices = of.slices.iter().filter(|slice| (slice.number >= 50) == late);
+            let mut means: Vec<u64> = slices.map(|slice| slice.total_ns / 1_000 / slice.calls).collect();
+            means.sort_unstable();
+            means[means.len() / 2]
+        };
+        assert!((2_000..9_000).contains(&median_us(false)), "{context}");
+        assert!(median_us(true) >= 9_000, "{context}");
+    }
+
+    let compared = compared(&bench, "server=13,workload=app", "server=18,workload=app");
+    let statement = |text: &str| {
+        let all = compared["statements"].as_array().unwrap().iter();
+        all.into_iter().find(|one| one["text"] == text).unwrap()
+    };
+    for side in ["a", "b"] {
+        let sleeping = &statement(SLEEPING)[side];
+        assert_eq!(sleeping["waits"][0]["wait"], "Timeout:PgSleep", "{compared:#}");
+        assert_eq!(sleeping["over_time"]["mean_us"].as_array().unwrap().len(), 100, "{compared:#}");
+        assert_eq!(statement(BUSY)[side]["waits"][0]["wait"], "CPU", "{compared:#}");
+    }
+    let shown = text(&bench.pgdyno(&["show", &trials[0].id]));
+    assert!(shown.contains("Timeout:PgSleep 100%") || shown.contains("Timeout:PgSleep 9"), "{shown}");
+}

@@ -6,7 +6,7 @@ use std::time::Duration;
 use driver::ProcessEvent;
 use jiff::Timestamp;
 use model::load_hosts::LoadHost;
-use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, TransactionSpan};
+use model::message::{ClientDeath, Interval, Load, Outcome, Reply, Request, SessionSamples, TransactionSpan};
 use model::outage::Outage;
 use model::paired::MeasuredSlice;
 use model::record::ClockReading;
@@ -99,6 +99,8 @@ pub(crate) enum LoadEvent<'a> {
     Paused(bool),
     /// An interval has ended.
     Interval(&'a Interval),
+    /// The driver of a trace wants the samples of its sessions since the last time; none if sessions are not sampled.
+    Samples(&'a mut Option<SessionSamples>),
 }
 
 /// Runs a load to its end, in slices if it is one side of a session. Failures are part of the result. A driver that does not
@@ -124,6 +126,7 @@ fn receive(
     mut on_event: impl FnMut(LoadEvent),
 ) -> LoadResult {
     let length = Duration::from_micros(load.warmup_us + load.duration_us);
+    let plays_trace = load.trace.is_some();
     let sent = driver.send(&Request::Run(Box::new(load)));
     let mut result = LoadResult::default();
     let mut stopped = false;
@@ -212,6 +215,12 @@ fn receive(
                     result.spans.append(&mut interval.spans);
                     on_event(LoadEvent::Interval(&interval));
                     result.intervals.push(interval);
+                    if plays_trace {
+                        let mut samples = None;
+                        on_event(LoadEvent::Samples(&mut samples));
+                        // If the driver has exited, the next reply reports it.
+                        let _ = driver.send(&Request::Sampled(samples));
+                    }
                 }
                 Reply::Paused(slice) => {
                     on_event(LoadEvent::Paused(true));

@@ -12,7 +12,7 @@ use model::cell::Cell;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
 use model::load_hosts::RequestedHosts;
-use model::message::Connection;
+use model::message::{Connection, SessionSamples};
 use model::record::{Log, Setting};
 use model::waits::Waits;
 use model::workload::{Statement, Transport};
@@ -172,6 +172,9 @@ pub(crate) trait Collectors {
     /// Activity of the server's sessions in the second of the load that includes this moment; none if it was not sampled.
     fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>>;
 
+    /// The sessions of a trace in the samples since the last call; none if sessions are not sampled.
+    fn take_session_samples(&self) -> Option<SessionSamples>;
+
     /// Takes the last readings and returns everything collected. An interrupt shortens long operations.
     fn finish(self: Box<Self>, interrupt: &AtomicBool) -> Collected;
 }
@@ -240,6 +243,10 @@ impl Collectors for Collection<'_> {
 
     fn waits_at(&self, load_us: u64) -> Option<Vec<Waits>> {
         self.waits_at(load_us)
+    }
+
+    fn take_session_samples(&self) -> Option<SessionSamples> {
+        self.take_session_samples()
     }
 
     fn finish(self: Box<Self>, interrupt: &AtomicBool) -> Collected {

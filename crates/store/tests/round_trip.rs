@@ -620,7 +620,7 @@ fn the_measurements_of_a_phase_are_stored_as_those_of_a_trial() {
 
 #[test]
 fn what_became_of_the_statements_of_a_trace_is_kept() {
-    use model::trace::{PlanNode, PlayedStatement, Trace};
+    use model::trace::{OverTime, PlanNode, PlayedStatement, Slice, Trace};
     use model::workload::{Custom, Workload};
 
     let mut record = record(&new_id());
@@ -650,6 +650,13 @@ fn what_became_of_the_statements_of_a_trace_is_kept() {
         rows: 5,
         total_ns: 12_345,
         latency_ns: "HISTFAAA".to_owned(),
+        over_time: Some(OverTime {
+            slice_us: 26_400,
+            slices: [(0, 4, 0), (99, 3, 2)]
+                .map(|(number, calls, failures)| Slice { number, calls, failures, total_ns: 7 })
+                .into(),
+        }),
+        waits: Some([("CPU".to_owned(), 7), ("IO:DataFileRead".to_owned(), 2)].into()),
         plan: Some(PlanNode {
             node: "Sort".to_owned(),
             keys: vec!["v".to_owned()],
@@ -657,9 +664,11 @@ fn what_became_of_the_statements_of_a_trace_is_kept() {
             ..PlanNode::default()
         }),
         without_plan: None,
+        without_waits: None,
     };
     let without_plan = PlayedStatement {
         text: "commit".to_owned(),
+        without_waits: Some("sessions were not sampled".to_owned()),
         without_plan: Some("not a statement with a plan".to_owned()),
         ..PlayedStatement::default()
     };

@@ -69,14 +69,43 @@ test('rows are ordered by a heading, and found by error, verdict and plan; the a
 test.each([1280, 390])('a statement opens its plans and execution times on both sides at %i pixels', async (width) => {
   const page = await open('', width);
   await table(page).locator('button.statement').first().click();
-  const details = page.locator('section.played tr.details');
+  const details = page.locator('section.played tr.opened');
   const text = await details.innerText();
   for (const part of [slower.text, compared.baseline, compared.variant, 'Index Scan using t0_v on t0', 'Seq Scan on t0', 'Execution time by percentile']) expect(text).toContain(part);
-  await page.waitForSelector('section.played tr.details svg');
+  await page.waitForSelector('section.played figure[aria-label^="execution time of"] svg');
   const label = await details.getByRole('img', { name: /^Execution time by percentile/ }).getAttribute('aria-label');
   expect(label).toMatch(new RegExp(`${compared.baseline}: .*${compared.variant}: `));
   expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
   await page.waitForFunction((fingerprint) => location.hash.includes(fingerprint), slower.fingerprint);
   await table(page).locator('button.statement').first().click();
   expect(await details.count()).toBe(0);
+});
+
+test.each([1280, 390])('a statement shows its waits and its times over the trace on both sides at %i pixels', async (width) => {
+  const page = await open(`statement-of=${slower.fingerprint}`, width);
+  const details = page.locator('section.played tr.opened');
+  const waits = details.getByRole('table', { name: `Waits of ${slower.fingerprint}` });
+  const rows = await waits.locator('tbody tr').allInnerTexts();
+  expect(rows.map((row) => row.split(/\s+/).filter(Boolean))).toEqual([
+    ['CPU', '87%', '22%', '−65'],
+    ['IO:DataFileRead', '13%', '74%', '+61'],
+    ['LWLock:BufferContent', '0%', '4.0%', '+4'],
+  ]);
+  const figure = details.getByRole('figure', { name: /^over the trace/ });
+  await page.waitForFunction(() => document.querySelectorAll('section.played figure[aria-label^="over the trace"] [role=img] > svg').length === 2);
+  // Of the slower side, times grow from half of the mean to one and a half.
+  const label = (await figure.getByRole('img').getAttribute('aria-label')) ?? '';
+  const [before = [], after = []] = label.split('; ').map((side) => [...side.matchAll(/([\d.]+) µs/g)].map(([, us]) => Number(us)));
+  expect([before.length, after.length]).toEqual([4, 4]);
+  expect(Math.max(...before) / Math.min(...before)).toBeLessThan(1.05);
+  expect((after[3] ?? 0) / (after[0] ?? 1)).toBeGreaterThan(1.8);
+  await figure.getByRole('button', { name: 'table' }).click();
+  expect(await figure.locator('tbody tr').count()).toBe(100);
+  expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
+});
+
+test('a statement without samples says so', async () => {
+  const page = await open(`statement-find=57014&statement-of=${failing.fingerprint}`);
+  const text = await page.locator('section.played tr.opened').innerText();
+  expect(text).toContain('0 samples');
 });

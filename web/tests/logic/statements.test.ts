@@ -1,5 +1,7 @@
 import { expect, test } from 'vitest';
 import { changes, mark, matching, ordered } from '../../src/overview/statements';
+import { sentence, table, timedSides } from '../../src/overview/overtime';
+import { points, sampled, waitRows, waitsTable } from '../../src/overview/waits';
 import type { PlayedStatement, Statements } from '../../src/data/generated/view';
 
 function statement(text: string, change: number | null, verdict: string): PlayedStatement {
@@ -19,6 +21,9 @@ function statement(text: string, change: number | null, verdict: string): Played
     plans: [['Index Scan using t_v on t'], [verdict === 'REGRESSION' ? 'Seq Scan on t' : 'Index Scan using t_v on t']],
     plan_changes: verdict === 'REGRESSION' ? [{ before: 'Index Scan using t_v on t', after: 'Seq Scan on t' }, { before: null, after: 'Sort by v' }, { before: 'Limit', after: null }] : [],
     latency: [null, null],
+    over_time: [null, null],
+    waits: [null, null],
+    without_waits: [null, null],
   };
 }
 
@@ -46,4 +51,30 @@ test('changes of plans are in words', () => {
   expect(changes(slower)).toBe('Index Scan using t_v on t → Seq Scan on t; added Sort by v; without Limit');
   expect(changes(same)).toBe('');
   expect([slower, same, unknown].map(({ verdict }) => mark(verdict))).toEqual(['worse', 'same', 'open']);
+});
+
+test('a statement over time is in a table of slices with calls, and in a sentence of quarters', () => {
+  const calls = Array.from({ length: 100 }, (_, n) => (n % 50 === 1 ? 2 : 0));
+  const times = { slice_us: 500_000, calls, mean_us: calls.map((calls, n) => (calls > 0 ? 1000 * (n + 1) : null)) };
+  expect(timedSides(slower, ['A', 'B'])).toEqual([]);
+  const sides = timedSides({ ...slower, over_time: [null, times] }, ['A', 'B']);
+  expect(table(sides).rows).toEqual([['B', 0.5, 1, 2, 2000], ['B', 25.5, 26, 2, 52000]]);
+  expect(sentence(sides)).toBe('B: 2.00 ms, –, 52.0 ms, –');
+});
+
+test('waits of both sides are in one list; a side without samples has no shares', () => {
+  const wait = (wait: string, samples: number, share: number) => ({ wait, samples, share });
+  const both = { ...slower, waits: [[wait('CPU', 9, 0.9), wait('IO:DataFileRead', 1, 0.1)], [wait('IO:DataFileRead', 20, 1)]] as PlayedStatement['waits'] };
+  expect(waitRows(both)).toEqual([
+    { wait: 'IO:DataFileRead', samples: [1, 20], shares: [0.1, 1] },
+    { wait: 'CPU', samples: [9, 0], shares: [0.9, 0] },
+  ]);
+  expect(waitRows(both).map(({ shares }) => points(shares))).toEqual(['+90', '−90']);
+  expect(sampled(both)).toEqual([10, 20]);
+  expect(waitsTable(both, ['A', 'B']).rows[1]).toEqual(['CPU', 9, 0.9, 0, 0]);
+  const one = { ...both, waits: [null, []] as PlayedStatement['waits'] };
+  expect(waitRows(one)).toEqual([]);
+  expect(sampled(one)).toEqual([null, 0]);
+  const half = { ...both, waits: [[wait('CPU', 9, 1)], []] as PlayedStatement['waits'] };
+  expect(waitRows(half).map(({ shares }) => [shares, points(shares)])).toEqual([[[1, null], '–']]);
 });

@@ -17,8 +17,8 @@ use crate::statements::{PlayedCell, common_trace, compare_statements};
 use crate::trial::counted::Counted;
 use crate::trial::curve;
 
-/// Statements of a comparison whose distributions are shown: those with the largest part of the change.
-const MAX_DISTRIBUTIONS: usize = 200;
+/// Statements of a comparison whose distributions, times and waits are shown: those with the largest part of the change.
+const MAX_DETAILED: usize = 200;
 
 /// A cell that plays a trace.
 struct PlayingCell<'a> {
@@ -68,7 +68,9 @@ pub(super) fn compared_statements(
             let mut shown =
                 view::Statements::new(compared, name(a, b, panels, columns), name(b, a, panels, columns));
             let mut distributions = [0, 1].map(|side| distributions(&played.played[side]));
-            for statement in shown.statements.iter_mut().take(MAX_DISTRIBUTIONS) {
+            for (statement, row) in shown.statements.iter_mut().zip(&compared.rows).take(MAX_DETAILED) {
+                statement.over_time = row.over_time.clone();
+                statement.waits = row.waits.clone();
                 statement.latency = distributions
                     .each_mut()
                     .map(|by_statement| by_statement.get_mut(&statement.fingerprint).and_then(distribution));

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use model::message::SessionSamples;
 use model::metrics::Metrics;
 use model::plan::Collect;
 use model::profile::{Profile, ProfileSummary, Stacks};
@@ -58,6 +59,8 @@ pub struct Subject<'a> {
     pub connect: &'a dyn Fn(&str) -> Result<ConnectParams, ParamError>,
     /// The load's sessions.
     pub load: LoadSessions,
+    /// Whether the load plays a trace, whose driver wants to know what each session waited for.
+    pub plays_trace: bool,
     /// The server's data directory, if it is on this machine.
     pub data_directory: Option<&'a Path>,
     /// Process id of the driver; none if it is not on this machine.
@@ -102,6 +105,8 @@ pub(super) struct Context<'a> {
     pub(super) watched: Watched,
     /// Activity of the server's sessions in the latest complete second, for progress displays.
     pub(super) latest_waits: Arc<Mutex<Vec<Waits>>>,
+    /// Sessions of a trace in the samples that its driver has not got; none before the first sample.
+    pub(super) session_samples: Arc<Mutex<Option<SessionSamples>>>,
     /// Commits of the sessions in the tested database.
     commits: RefCell<Vec<Commits>>,
 }
@@ -117,8 +122,8 @@ impl<'a> Context<'a> {
             profilers: Arc::default(),
             backends: Arc::default(),
         };
-        let (clock, latest_waits, commits) = Default::default();
-        Self { subject, clock, watched, latest_waits, commits }
+        let (clock, latest_waits, session_samples, commits) = Default::default();
+        Self { subject, clock, watched, latest_waits, session_samples, commits }
     }
 
     /// The tested database.

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use model::message::SessionSamples;
 use model::metric;
 use model::metrics::{Metrics, Point, Series};
 use model::waits::Waits;
@@ -29,11 +30,12 @@ pub(super) fn start(context: &Context<'_>) -> Started {
         return Ok(None);
     }
     let session = context.session_during_load(CONTROL_DATABASE, "waits")?;
-    let sampler = WaitSampler::new(session, &context.subject.load)?;
+    let sampler = WaitSampler::new(session, &context.subject.load, context.subject.plays_trace)?;
     let period = Duration::from_secs_f64(1.0 / hz);
     let (clock, latest) = (Arc::clone(&context.clock), Arc::clone(&context.latest_waits));
+    let of_trace = Arc::clone(&context.session_samples);
     let thread = thread::Builder::new().name("collect waits".to_owned());
-    let thread = thread.spawn(move || sample(sampler, &clock, period, &latest));
+    let thread = thread.spawn(move || sample(sampler, &clock, period, &latest, &of_trace));
     let thread = thread.map_err(CollectError::Thread)?;
     Ok(Some(Box::new(SessionSampler { thread })))
 }
@@ -49,6 +51,7 @@ fn sample(
     clock: &LoadClock,
     period: Duration,
     latest: &Mutex<Vec<Waits>>,
+    of_trace: &Mutex<Option<SessionSamples>>,
 ) -> Collected {
     let period_us = i64::try_from(period.as_micros()).unwrap_or(i64::MAX).max(1);
     let Some(window) = clock.wait_for_start() else { return Collected::default() };
@@ -61,9 +64,20 @@ fn sample(
         let started_us = now().monotonic_us;
         if !clock.is_paused() {
             samples += 1;
-            if let Err(error) = sampler.sample() {
-                failed += 1;
-                first_error.get_or_insert(error);
+            match sampler.sample() {
+                Ok(sessions) => {
+                    let mut of_trace = of_trace.lock().unwrap_or_else(PoisonError::into_inner);
+                    let samples = of_trace.get_or_insert_default();
+                    samples.until_us = started_us - window.origin_us;
+                    samples.sessions.extend(sessions.into_iter().map(|mut session| {
+                        session.started_us -= window.origin_us;
+                        session
+                    }));
+                }
+                Err(error) => {
+                    failed += 1;
+                    first_error.get_or_insert(error);
+                }
             }
         }
         let ended_us = now().monotonic_us;

@@ -78,7 +78,7 @@ fn sampler(server: &Server) -> WaitSampler {
         application_name: Some("pgdyno".to_owned()),
         background: Some("pgdyno-beside".to_owned()),
     };
-    WaitSampler::new(session(server, "postgres", "waits"), &load).unwrap()
+    WaitSampler::new(session(server, "postgres", "waits"), &load, false).unwrap()
 }
 
 fn read(source: &mut dyn Source) -> Reading {
@@ -124,7 +124,7 @@ fn rows_of_the_latest_second_are_part_of_all_rows() {
     let server = server("18", &[]);
     let mut sampler = sampler(&server);
     assert_eq!(sampler.latest(0), []);
-    let first = until("there is a sample", || sampler.sample().ok().map(|()| sampler.latest(0)));
+    let first = until("there is a sample", || sampler.sample().ok().map(|_| sampler.latest(0)));
     let second = first[0].at_us;
     assert_eq!(first, sampler.rows(0));
     let later = until("another second has begun", || {
@@ -323,6 +323,46 @@ fn waits_for_busy_clients_of_the_load_are_no_events() {
         cancel(&server, pid);
         assert!(busy.join().unwrap().is_err());
         client.join().unwrap();
+    }
+}
+
+#[test]
+fn sessions_of_a_trace_are_sampled_with_the_start_of_their_statement() {
+    for version in ["9.6", "13", "18"] {
+        let server = server(version, &[]);
+        let load =
+            LoadSessions { database: server::DATABASE.to_owned(), application_name: None, background: None };
+        let control = session(&server, "postgres", "waits");
+        let mut sampler = WaitSampler::new(control, &load, true).unwrap();
+        let mut client = connect(&server, server::DATABASE, "web");
+        let pid = client.info().process_id;
+        let idle = connect(&server, server::DATABASE, "web");
+        assert_eq!(sampler.sample().unwrap(), [], "{version}");
+        let before_us = now().monotonic_us;
+        let sleeping = std::thread::spawn(move || client.execute("SELECT pg_sleep(60)"));
+        // 9.6 has no such wait event.
+        let wait = if version == "9.6" { "CPU" } else { "Timeout:PgSleep" };
+        let found = until("it sleeps", || {
+            let sessions = sampler.sample().unwrap();
+            sessions.into_iter().find(|session| session.wait == wait)
+        });
+        assert_eq!(found.pid, pid);
+        // The server's clock is this machine's, and has the precision of this one.
+        let possible_us = before_us - 1..=now().monotonic_us;
+        assert!(possible_us.contains(&found.started_us), "{version}: {found:?} {possible_us:?}");
+        let again = sampler.sample().unwrap();
+        let started_us: Vec<i64> =
+            again.iter().map(|session| session.started_us - found.started_us).collect();
+        assert!(matches!(started_us.as_slice(), [-5..=5]), "{version}: {started_us:?}");
+        let rows = sampler.rows(0);
+        assert!(seen(&rows, "active", (version != "9.6").then_some(("Timeout", Some("PgSleep")))) >= 2);
+        assert!(
+            seen(&rows, "idle", Some(("Client", Some("ClientRead")))) > 0 || version == "9.6",
+            "{rows:?}"
+        );
+        drop(idle);
+        cancel(&server, pid);
+        assert!(sleeping.join().unwrap().is_err());
     }
 }
 

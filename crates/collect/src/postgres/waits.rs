@@ -6,8 +6,9 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use model::record::Event;
-use model::waits::{SessionKind, Waits};
+use model::message::SessionSample;
+use model::record::{ClockReading, Event};
+use model::waits::{CPU, SessionKind, Waits};
 
 use wire::quote_literal;
 
@@ -60,11 +61,12 @@ struct Sample {
 }
 
 impl WaitSampler {
-    /// The session is with another database than the tested one.
+    /// The session is with another database than the tested one. Of a load that plays a trace, samples have each session that executes a
+    /// statement.
     ///
     /// # Errors
     /// The server does not respond, or has no such database.
-    pub fn new(mut session: Session, load: &LoadSessions) -> Result<Self, CollectError> {
+    pub fn new(mut session: Session, load: &LoadSessions, plays_trace: bool) -> Result<Self, CollectError> {
         let sql =
             format!("SELECT {MARK} oid FROM pg_database WHERE datname = {}", quote_literal(&load.database));
         let found = session.query(&sql)?.next();
@@ -78,36 +80,44 @@ impl WaitSampler {
             .background
             .as_ref()
             .map(|name| format!("datid = {oid} AND application_name = {}", quote_literal(name)));
-        let sql = sessions_query(session.major(), &is_load, is_background.as_deref());
+        let sql = sessions_query(session.major(), &is_load, is_background.as_deref(), plays_trace);
         let query = session.prepare([sql.as_str()])?;
         let holders = Holders::new(session.major(), &is_load);
         Ok(Self { session, query, kinds: Vec::new(), samples: Vec::new(), counts: Vec::new(), holders })
     }
 
-    /// Samples once. If sessions of the load wait for locks, also queries the holders, at most once per second.
+    /// Samples once. If sessions of the load wait for locks, also queries the holders, at most once per second. Returns the sessions of a
+    /// trace that execute a statement, with its start by `CLOCK_MONOTONIC`.
     ///
     /// # Errors
     /// The server does not respond; that is no sample.
-    pub fn sample(&mut self) -> Result<(), CollectError> {
+    pub fn sample(&mut self) -> Result<Vec<SessionSample>, CollectError> {
         let before = now();
         let results = self.session.query_prepared(&self.query)?;
-        let at_us = before.monotonic_us.midpoint(now().monotonic_us);
+        let after = now();
+        let at_us = before.monotonic_us.midpoint(after.monotonic_us);
         let mut is_blocked = false;
+        let mut of_trace = Vec::new();
+        let first = self.counts.len();
         for row in results.iter().flat_map(rows) {
-            let Some((kind, count)) = ReceivedKind::from_row(row) else { continue };
+            let Some((kind, count, execution)) = ReceivedKind::from_row(row) else { continue };
+            of_trace.extend(execution.map(|execution| execution.sample(&kind, before, after)));
             is_blocked |=
                 kind.session == SessionKind::Load.name() && kind.event_type.as_deref() == Some("Lock");
             let place = self.kinds.iter().position(|known| kind.matches(known)).unwrap_or_else(|| {
                 self.kinds.push(kind.into_kind());
                 self.kinds.len() - 1
             });
-            self.counts.push((place as u32, count));
+            match self.counts[first..].iter_mut().find(|(known, _)| *known == place as u32) {
+                Some((_, sum)) => *sum += count,
+                None => self.counts.push((place as u32, count)),
+            }
         }
         self.samples.push(Sample { at_us, end: self.counts.len() });
         if is_blocked {
             self.holders.sample(&mut self.session, before)?;
         }
-        Ok(())
+        Ok(of_trace)
     }
 
     /// Samples by second after `origin_monotonic_us`, the load's start, and before it.
@@ -163,8 +173,8 @@ impl WaitSampler {
     }
 }
 
-/// Grouped by the server: few rows, however many clients.
-fn sessions_query(major: u32, is_load: &str, is_background: Option<&str>) -> String {
+/// Grouped by the server: few rows, however many clients; of a trace, each session that executes a statement is a row.
+fn sessions_query(major: u32, is_load: &str, is_background: Option<&str>, plays_trace: bool) -> String {
     let background =
         is_background.map(|is_background| format!(" WHEN {is_background} THEN 'beside'")).unwrap_or_default();
     let client = format!("CASE WHEN {is_load} THEN 'load'{background} ELSE 'other' END");
@@ -179,10 +189,47 @@ fn sessions_query(major: u32, is_load: &str, is_background: Option<&str>) -> Str
             "CASE WHEN backend_type = 'client backend' THEN state END",
         ),
     };
+    let (executions, groups) = match plays_trace {
+        false => (String::new(), ""),
+        true => {
+            let runs = format!("{is_load} AND state = 'active' AND client_port IS NOT NULL");
+            let micros = |time: &str| format!("(extract(epoch FROM {time}) * 1000000)::bigint");
+            let (started, now) = (micros("query_start"), micros("clock_timestamp()"));
+            let of_it =
+                format!(", CASE WHEN {runs} THEN pid END, CASE WHEN {runs} THEN {started} END, {now}");
+            (of_it, ", 6, 7")
+        }
+    };
     format!(
-        "SELECT {MARK} {session}, {state}, wait_event_type, wait_event, count(*) FROM pg_stat_get_activity(NULL) \
-         WHERE coalesce(application_name, '') NOT LIKE '{OWN_NAME_PREFIX}%' GROUP BY 1, 2, 3, 4"
+        "SELECT {MARK} {session}, {state}, wait_event_type, wait_event, count(*){executions} \
+         FROM pg_stat_get_activity(NULL) WHERE coalesce(application_name, '') NOT LIKE '{OWN_NAME_PREFIX}%' \
+         GROUP BY 1, 2, 3, 4{groups}"
     )
+}
+
+/// A statement of a trace that is being executed, as received from the server; times are in microseconds since 1970 by its clock.
+struct ReceivedExecution {
+    pid: i32,
+    started_us: i64,
+    server_us: i64,
+}
+
+impl ReceivedExecution {
+    /// The sample, which was taken between two readings of this machine's clocks.
+    fn sample(&self, kind: &ReceivedKind<'_>, before: ClockReading, after: ClockReading) -> SessionSample {
+        // If the server's clock is not this machine's, it is known only to half a round trip.
+        let is_same_clock = (before.unix_us..=after.unix_us).contains(&self.server_us);
+        let offset_us = match is_same_clock {
+            true => before.monotonic_us - before.unix_us,
+            false => before.monotonic_us.midpoint(after.monotonic_us) - self.server_us,
+        };
+        let wait = match (kind.event_type.as_deref(), kind.event.as_deref()) {
+            (Some(event_type), Some(event)) => format!("{event_type}:{event}"),
+            (Some(event_type), None) => event_type.to_owned(),
+            (None, _) => CPU.to_owned(),
+        };
+        SessionSample { pid: self.pid, started_us: self.started_us.saturating_add(offset_us), wait }
+    }
 }
 
 /// A kind as received from the server.
@@ -194,12 +241,20 @@ struct ReceivedKind<'a> {
 }
 
 impl<'a> ReceivedKind<'a> {
-    /// The kind, and the number of its sessions.
-    fn from_row(row: Row<'a>) -> Option<(Self, u32)> {
+    /// The kind, the number of its sessions, and the execution if it is one.
+    fn from_row(row: Row<'a>) -> Option<(Self, u32, Option<ReceivedExecution>)> {
         let mut values = row.values();
         let mut next = || values.next().flatten();
         let (session, state, event_type, event) = (next()?, next(), next(), next());
-        Some((Self { session, state, event_type, event }, next()?.parse().ok()?))
+        let count = next()?.parse().ok()?;
+        let mut number = || next()?.parse::<i64>().ok();
+        let execution = match (number(), number(), number()) {
+            (Some(pid), Some(started_us), Some(server_us)) => {
+                i32::try_from(pid).ok().map(|pid| ReceivedExecution { pid, started_us, server_us })
+            }
+            _ => None,
+        };
+        Some((Self { session, state, event_type, event }, count, execution))
     }
 
     fn matches(&self, kind: &Kind) -> bool {

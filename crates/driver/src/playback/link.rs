@@ -18,6 +18,8 @@ pub(super) struct Link {
     handshake: Option<Handshake>,
     tls: Option<Box<Tls>>,
     pub(super) reader: Reader,
+    /// Process id of its backend, once it is open.
+    pub(super) pid: i32,
     /// Errors of the attempts so far.
     failures: Vec<String>,
     /// Decrypted input and output to be encrypted.
@@ -118,6 +120,7 @@ impl Link {
             Ok((_, None)) => Ok(Opening::Waiting),
             Ok((_, Some(established))) => {
                 self.handshake = None;
+                self.pid = established.session.process_id;
                 self.tls = established.tls;
                 self.reader = Reader::default();
                 if let Some(tls) = &mut self.tls {

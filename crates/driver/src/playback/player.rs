@@ -307,7 +307,8 @@ impl<I: Io> Player<I> {
                 session.ready_ns = now_ns;
                 session.state = State::Idle;
                 let took_ns = now_ns.saturating_sub(session.dialled_ns);
-                self.report(PlaybackEvent::Connected { took_ns });
+                let pid = session.link.pid;
+                self.report(PlaybackEvent::Connected { session: number, pid, took_ns });
                 self.advance(number)
             }
         }

@@ -292,7 +292,7 @@ impl Counter {
 
     pub(super) fn add(&mut self, event: &PlaybackEvent, recorded: Option<Recorded>) {
         match event {
-            PlaybackEvent::Connected { took_ns } => {
+            PlaybackEvent::Connected { took_ns, .. } => {
                 self.connected += 1;
                 self.connect.saturating_record(*took_ns);
             }

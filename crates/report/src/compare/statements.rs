@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use analysis::compare::Compared;
 use analysis::levels::in_words;
-use analysis::statements::{ComparedStatements, FALSE_DISCOVERY_RATE, PlanChange, StatementRow, plan_lines};
+use analysis::statements::{
+    ComparedStatements, FALSE_DISCOVERY_RATE, OverTime, PlanChange, StatementRow, WaitShare, plan_lines,
+};
 use plaintext::figures::change;
 use plaintext::table::{Format, GAP, Table};
 use plaintext::wrap;
@@ -278,6 +280,12 @@ struct SideDocument {
     rows: u64,
     /// Geometric mean of the trials' mean execution times, in microseconds.
     mean_us: Option<f64>,
+    /// Executions over the recorded time of the trace; null if unknown, as in bundles of before.
+    over_time: Option<OverTime>,
+    /// What its sessions waited for when they were sampled, the most frequent first; null if unknown.
+    waits: Option<Vec<WaitShare>>,
+    /// Why waits are unknown.
+    without_waits: Option<String>,
     /// The plan after the load, a line for each node.
     plan: Vec<String>,
     /// Why there is no plan.
@@ -318,6 +326,9 @@ fn statement(of: &ComparedStatements, row: &StatementRow) -> StatementDocument {
         different: row.different[side],
         rows: row.rows[side],
         mean_us: row.mean_us[side],
+        over_time: row.over_time[side].clone(),
+        waits: row.waits[side].clone(),
+        without_waits: row.without_waits[side].clone(),
         plan: plan_lines(row.plans[side].as_ref()),
         without_plan: row.without_plan[side].clone(),
     };

@@ -2,20 +2,29 @@
 
 use std::collections::BTreeMap;
 
-use analysis::statements::plan_lines;
+use analysis::statements::{OverTime, WaitShare, over_time, plan_lines, wait_shares};
 use model::trace::PlayedStatement;
 use plaintext::figures::counted;
-use plaintext::table::{GAP, Table};
+use plaintext::table::{Column, GAP, Table};
 use plaintext::wrap;
 use serde::Serialize;
 use store::hlog;
 
+use crate::chart::{Terminal, sparkline};
 use crate::text_width::one_line;
 
 /// Statements that a text shows; the other formats have all.
 const MAX_SHOWN: usize = 20;
 /// Longest text of a statement in a table.
 const MAX_CHARS: usize = 100;
+/// Waits of a statement in a table.
+const MAX_WAITS: usize = 3;
+/// Least share of a wait there.
+const MIN_SHARE: f64 = 0.05;
+/// Columns of a statement's times, on terminals with room for them.
+const SPARKLINE_WIDTH: usize = 20;
+/// Least width of such a terminal.
+const WIDE: usize = 120;
 
 /// The executions of a statement in a trial that plays a trace. Times are from sending it to its complete response.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -43,6 +52,12 @@ pub struct StatementLine {
     pub mean_us: Option<f64>,
     /// The 99th percentile, in microseconds; null without any.
     pub p99_us: Option<f64>,
+    /// Executions over the recorded time of the trace; null if unknown, as in bundles of before.
+    pub over_time: Option<OverTime>,
+    /// What its sessions waited for when they were sampled, the most frequent first; null if unknown.
+    pub waits: Option<Vec<WaitShare>>,
+    /// Why waits are unknown.
+    pub without_waits: Option<String>,
     /// The plan after the load, a line for each node; empty if the server showed none.
     pub plan: Vec<String>,
     /// Why there is no plan.
@@ -66,12 +81,23 @@ impl StatementLine {
             mean_us: statement.mean_us(),
             p99_us: hlog::values_of(&statement.latency_ns)
                 .and_then(|latencies| hlog::quantile_us(&latencies, 0.99)),
+            over_time: over_time([statement]),
+            waits: wait_shares([statement]),
+            without_waits: statement.without_waits.clone(),
             plan: plan_lines(statement.plan.as_ref()),
             without_plan: statement.without_plan.clone(),
         };
         let mut lines: Vec<Self> = played.iter().map(line).collect();
         lines.sort_by(|a, b| b.total_us.total_cmp(&a.total_us));
         lines
+    }
+
+    /// `CPU 62%, IO:DataFileRead 30%`: the most frequent waits; empty without samples.
+    fn waits(&self) -> String {
+        let Some(waits) = &self.waits else { return GAP.to_owned() };
+        let frequent = waits.iter().take(MAX_WAITS).filter(|wait| wait.share >= MIN_SHARE);
+        let in_words = |wait: &WaitShare| format!("{} {:.0}%", wait.wait, wait.share * 100.0);
+        frequent.map(in_words).collect::<Vec<_>>().join(", ")
     }
 
     /// `57014 3, 40P01`: SQLSTATEs, with their counts if they are several.
@@ -85,7 +111,7 @@ impl StatementLine {
 }
 
 /// The statements that take the most time, within `width` columns; empty if no trace was played.
-pub(super) fn statements(all: &[StatementLine], width: usize) -> String {
+pub(super) fn statements(all: &[StatementLine], terminal: Option<Terminal>, width: usize) -> String {
     if all.is_empty() {
         return String::new();
     }
@@ -111,6 +137,21 @@ pub(super) fn statements(all: &[StatementLine], width: usize) -> String {
             line.fingerprint.clone(),
             one_line(&line.text, MAX_CHARS),
         ]);
+    }
+    if all.iter().any(|line| line.waits.is_some()) {
+        let at = table.columns.len() - 2;
+        table.columns.insert(at, Column { name: "waits".to_owned(), numeric: false });
+        for (row, line) in table.rows.iter_mut().zip(all) {
+            row.insert(at, line.waits());
+        }
+    }
+    if terminal.is_some_and(|terminal| terminal.width >= WIDE) {
+        let at = table.columns.len() - 2;
+        table.columns.insert(at, Column { name: "mean over the trace".to_owned(), numeric: false });
+        for (row, line) in table.rows.iter_mut().zip(all) {
+            let means = line.over_time.as_ref().map(|of| of.mean_us.as_slice()).unwrap_or_default();
+            row.insert(at, sparkline(means, SPARKLINE_WIDTH));
+        }
     }
     let more = all.len().saturating_sub(MAX_SHOWN);
     let rest = match more {
@@ -146,6 +187,8 @@ pub(super) fn long(all: &[StatementLine]) -> Vec<Figure> {
 
 #[cfg(test)]
 mod tests {
+    use model::trace::{OverTime as RecordedTimes, Slice};
+
     use super::*;
 
     fn statement(fingerprint: &str, text: &str, total_ns: u64) -> PlayedStatement {
@@ -167,7 +210,7 @@ mod tests {
         assert_eq!(lines[0].fingerprint, "b2");
         // Of the 8 that succeeded.
         assert_eq!((lines[0].share, lines[0].mean_us, lines[0].p99_us), (Some(0.75), Some(6000.0), None));
-        let text = statements(&lines, 100);
+        let text = statements(&lines, None, 100);
         assert_eq!(
             text,
             "calls  time %  mean ms  99% ms  failed  different  fingerprint  statement\n\
@@ -176,10 +219,36 @@ mod tests {
         );
         let failures = long(&lines).into_iter().find(|(_, name, ..)| *name == "failures").unwrap();
         assert_eq!(failures.2.unwrap(), "40P01, 57014 3");
-        assert!(statements(&[], 100).is_empty());
+        assert!(statements(&[], None, 100).is_empty());
         let many: Vec<PlayedStatement> =
             (0..25).map(|at| statement(&at.to_string(), "SELECT 1", 1_000)).collect();
-        let text = statements(&StatementLine::of(&many), 100);
+        let text = statements(&StatementLine::of(&many), None, 100);
         assert!(text.ends_with("SELECT 1\n5 more statements: --format json and csv have all.\n"), "{text}");
+    }
+
+    #[test]
+    fn waits_and_times_over_the_trace_are_shown_where_they_are_known() {
+        let slices = [(0, 1_000_000), (50, 8_000_000)].map(|(number, total_ns)| Slice {
+            number,
+            calls: 1,
+            failures: 0,
+            total_ns,
+        });
+        let waiting = PlayedStatement {
+            waits: Some(
+                [("CPU", 5), ("IO:DataFileRead", 14), ("LWLock:WALWrite", 1), ("Lock:tuple", 0)]
+                    .map(|(wait, n)| (wait.to_owned(), n))
+                    .into(),
+            ),
+            over_time: Some(RecordedTimes { slice_us: 1, slices: slices.into() }),
+            ..statement("a1", "SELECT $1", 16_000_000)
+        };
+        let lines = StatementLine::of(&[waiting, statement("b2", "COMMIT", 1_000)]);
+        let plain = statements(&lines, None, 200);
+        assert!(plain.contains("IO:DataFileRead 70%, CPU 25%, LWLock:WALWrite 5%"), "{plain}");
+        assert!(!plain.contains('█'), "{plain}");
+        let terminal = Terminal { width: 200, colours: false };
+        let drawn = statements(&lines, Some(terminal), 200);
+        assert!(drawn.contains("▁·········█·········"), "{drawn}");
     }
 }

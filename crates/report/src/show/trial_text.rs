@@ -47,7 +47,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         latency(trial, terminal),
         parts(trial),
         phases(&trial.phases),
-        statements(&trial.statements, width),
+        statements(&trial.statements, terminal, width),
         load_hosts(&trial.load_hosts),
         time(trial, width),
         waits(trial, terminal),

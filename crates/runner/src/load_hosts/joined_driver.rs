@@ -359,7 +359,11 @@ impl Driver for JoinedDriver {
                 self.is_stopped = true;
                 self.send_to_all(request);
             }
-            Request::Resume | Request::Pause | Request::ReadClock { .. } | Request::Start { .. } => {
+            Request::Resume
+            | Request::Pause
+            | Request::ReadClock { .. }
+            | Request::Start { .. }
+            | Request::Sampled(_) => {
                 let problem =
                     "a load on several hosts runs in one piece, from an instant that its hosts agree on";
                 return Err(DriverError::Send(io::Error::other(problem)));

@@ -176,7 +176,7 @@ impl Driver for FakeDriver {
                 self.replies.clear();
                 self.finish(now_us + self.there_us);
             }
-            Request::Resume | Request::Pause => panic!("{request:?}"),
+            Request::Resume | Request::Pause | Request::Sampled(_) => panic!("{request:?}"),
         }
         Ok(())
     }

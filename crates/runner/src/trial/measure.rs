@@ -97,6 +97,7 @@ pub(super) fn measure(
         profile: context.plan.profile.zip(context.perf).filter(|_| trial.is_profiled),
         connect: &connect,
         load: load_sessions(cell),
+        plays_trace: cell.workload.trace().is_some(),
         data_directory: server.data_directory(),
         driver: driver.pid(),
         postmaster: server.pid(),
@@ -130,6 +131,7 @@ pub(super) fn measure(
             LoadEvent::Interval(interval) => {
                 on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
             }
+            LoadEvent::Samples(samples) => *samples = collectors.take_session_samples(),
         });
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
         context.rig.pause(STATISTICS_DELAY, context.interrupt);

@@ -695,6 +695,23 @@ reason: string,
 advice: string, };
 
 /**
+ * Executions over the recorded time of a trace, in 100 equal slices: an execution is in the slice of its recorded start.
+ */
+export type OverTime = { 
+/**
+ * Length of a slice of recorded time, in microseconds.
+ */
+slice_us: number, 
+/**
+ * Executions in each slice, a trial, failed ones included.
+ */
+calls: Array<number>, 
+/**
+ * Mean time of a successful execution in each slice, in microseconds; null without any.
+ */
+mean_us: Array<number | null>, };
+
+/**
  * Comparison of two cells that were measured in pairs.
  */
 export type PairedComparison = { 
@@ -1009,7 +1026,19 @@ plan_changes: Array<ChangedPlan>,
 /**
  * The execution times of all usable trials; null without any, and of the statements that are too many.
  */
-latency: [Distribution | null, Distribution | null], };
+latency: [Distribution | null, Distribution | null], 
+/**
+ * Executions over the recorded time; null if unknown, as in bundles of before, and of the statements that are too many.
+ */
+over_time: [OverTime | null, OverTime | null], 
+/**
+ * What its sessions waited for, the most frequent first; null if unknown, and of the statements that are too many.
+ */
+waits: [Array<WaitShare> | null, Array<WaitShare> | null], 
+/**
+ * Why waits are unknown.
+ */
+without_waits: [string | null, string | null], };
 
 /**
  * The trials of one cell and their figures. Invalid trials are among `runs`, but in no figure.
@@ -1681,3 +1710,20 @@ left_out: Array<LeftOut>,
  * The command that wrote the file of the report; null where it is no file.
  */
 made_by: string | null, };
+
+/**
+ * Samples of the sessions that executed a statement which found them waiting for the same, or not waiting.
+ */
+export type WaitShare = { 
+/**
+ * A wait event with its type, as `IO:DataFileRead`, by its name in PostgreSQL 18; `CPU` if they did not wait.
+ */
+wait: string, 
+/**
+ * Number of samples.
+ */
+samples: number, 
+/**
+ * The same as a share of all samples of the statement.
+ */
+share: number, };

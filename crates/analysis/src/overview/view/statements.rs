@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::statements::{ComparedStatements, PlanChange, StatementRow, plan_lines};
+use crate::statements::{ComparedStatements, OverTime, PlanChange, StatementRow, WaitShare, plan_lines};
 
 /// The statements of a trace in a cell and in the baseline's. Arrays have the baseline's figure and the other.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -64,6 +64,12 @@ pub struct PlayedStatement {
     pub plan_changes: Vec<ChangedPlan>,
     /// The execution times of all usable trials; null without any, and of the statements that are too many.
     pub latency: [Option<Distribution>; 2],
+    /// Executions over the recorded time; null if unknown, as in bundles of before, and of the statements that are too many.
+    pub over_time: [Option<OverTime>; 2],
+    /// What its sessions waited for, the most frequent first; null if unknown, and of the statements that are too many.
+    pub waits: [Option<Vec<WaitShare>>; 2],
+    /// Why waits are unknown.
+    pub without_waits: [Option<String>; 2],
 }
 
 /// A part of a plan that another takes the place of; null for what was added or is missing.
@@ -91,7 +97,7 @@ pub struct Distribution {
 }
 
 impl Statements {
-    /// The statements of two cells with these names, without distributions.
+    /// The statements of two cells with these names, without what is shown of some only.
     pub(crate) fn new(of: &ComparedStatements, baseline: String, variant: String) -> Self {
         Self {
             baseline,
@@ -130,6 +136,9 @@ impl PlayedStatement {
             plans: [plan(0), plan(1)],
             plan_changes: row.plan_changes.iter().map(change).collect(),
             latency: [None, None],
+            over_time: [None, None],
+            waits: [None, None],
+            without_waits: row.without_waits.clone(),
         }
     }
 }

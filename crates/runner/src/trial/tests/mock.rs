@@ -14,7 +14,7 @@ use driver::DriverError;
 use model::cell::Cell;
 use model::environment::ServerFacts;
 use model::limits::LimitsInForce;
-use model::message::{Connection, Endpoint, Reply, Request};
+use model::message::{Connection, Endpoint, Reply, Request, SessionSamples};
 use model::outage::Outage;
 use model::record::Setting;
 use model::waits::Waits;
@@ -155,6 +155,7 @@ impl Driver for MockDriver {
             Request::Resume => "resume load",
             Request::Pause => "pause load",
             Request::ReadClock { .. } | Request::Start { .. } => "a request to a load host",
+            Request::Sampled(_) => "send samples",
         };
         if self.0.step(step) { Ok(()) } else { Err(DriverError::Send(std::io::ErrorKind::BrokenPipe.into())) }
     }
@@ -189,6 +190,10 @@ impl Collectors for MockCollectors {
     }
 
     fn waits_at(&self, _: u64) -> Option<Vec<Waits>> {
+        None
+    }
+
+    fn take_session_samples(&self) -> Option<SessionSamples> {
         None
     }
 
