@@ -15,6 +15,9 @@ use crate::objective::{Objective, Window};
 /// as long.
 const MAX_SPEED: f64 = 4.0;
 
+/// Shortest length of a playback that speeds are computed from, in seconds.
+const MIN_LENGTH_S: f64 = 0.001;
+
 /// A search for the highest speed.
 pub struct SpeedRequest {
     /// How the trace is played; its speed and closed loop have no meaning.
@@ -64,7 +67,7 @@ pub fn find_max_speed(
         let end = match stop.load(Ordering::Relaxed) {
             true => StepEnd::Interrupted,
             false => StepEnd::Ended {
-                capacity: report.recorded_s / report.played_s,
+                capacity: report.recorded_s / report.played_s.max(MIN_LENGTH_S),
                 holds: step.holds == Some(true),
             },
         };

@@ -61,6 +61,8 @@ struct Inserted {
 pub(super) struct Transaction {
     is_block: bool,
     has_failed: bool,
+    /// Whether it may hold locks on rows.
+    has_written: bool,
     inserted: Vec<(u64, Column)>,
     changed: Vec<u64>,
     created: Vec<u64>,
@@ -93,14 +95,15 @@ impl Dependencies {
         }
         let plan = self.plans.plan(execution.words, execution.text).clone();
         let touched = Touched::new(&plan, execution);
-        let after = match transaction.writes() {
-            0 => self.dependencies(&plan, &touched, execution),
-            _ => Vec::new(),
+        let after = match transaction.has_written {
+            false => self.dependencies(&plan, &touched, execution),
+            true => Vec::new(),
         };
+        transaction.has_written |= plan.may_write;
         let has_failed = matches!(execution.outcome, Outcome::Failure(_));
         if has_failed {
             transaction.has_failed = true;
-        } else if transaction.writes() < MAX_OPEN_WRITES {
+        } else if transaction.written() < MAX_OPEN_WRITES {
             transaction.inserted.extend(touched.inserted);
             transaction.changed.extend(touched.changed);
             transaction.created.extend(&plan.creates);
@@ -212,7 +215,7 @@ impl Dependencies {
 
 impl Transaction {
     /// Number of values and rows that it wrote.
-    fn writes(&self) -> usize {
+    fn written(&self) -> usize {
         self.inserted.len() + self.changed.len() + self.created.len()
     }
 }

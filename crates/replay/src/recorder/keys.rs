@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use serde_json::Value;
+use trace::Shape;
 
 use crate::sql;
 
@@ -22,6 +23,8 @@ pub(super) struct KeyPlan {
     pub(super) relations: Vec<u64>,
     /// Those that it creates.
     pub(super) creates: Vec<u64>,
+    /// Whether it may change something or lock rows.
+    pub(super) may_write: bool,
 }
 
 /// What a statement does to the transaction block of its session.
@@ -66,8 +69,9 @@ impl KeyPlan {
     pub(super) fn new(statement: &str) -> Self {
         let parsed = pg_query::parse(statement, pg_query::ParserOptions::DEFAULT);
         let Some(tree) = parsed.ok().and_then(|parsed| serde_json::to_value(&parsed.protobuf).ok()) else {
-            return Self::default();
+            return Self { may_write: true, ..Self::default() };
         };
+        let shape = Shape { fingerprint: 0, text: statement.to_owned(), is_parsed: true };
         let literals = sql::spans(statement).filter(|span| span.kind != sql::Kind::Comment);
         let mut reader =
             Reader { literals: literals.map(|span| span.outer.start).collect(), plan: Self::default() };
@@ -75,7 +79,8 @@ impl KeyPlan {
         let statements = tree["stmts"].as_array();
         let only = statements.filter(|all| all.len() == 1).and_then(|all| all.first());
         let transaction = only.and_then(|only| inner(&only["stmt"], "TransactionStmt"));
-        Self { kind: transaction.map(step).unwrap_or_default(), ..reader.plan }
+        let kind = transaction.map(step).unwrap_or_default();
+        Self { kind, may_write: shape.writes(), ..reader.plan }
     }
 }
 

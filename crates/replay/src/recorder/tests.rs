@@ -383,6 +383,10 @@ fn what_names_no_row_is_depended_on_by_nothing() {
         did!(140, 6, "insert into w (a) values (8888)"),
         did!(150, 6, "update u set a = 1 where id = 5555"),
         did!(160, 6, "commit"),
+        did!(170, 6, "begin"),
+        did!(180, 6, "update w set a = a + 1"),
+        did!(190, 6, "update u set a = 1 where id = 5555"),
+        did!(200, 6, "rollback"),
     ]);
     assert_eq!(found, []);
     // What is inserted again without an error is no key.
