@@ -99,7 +99,12 @@ fn step(
     objectives: &[Objective],
     ended_early: bool,
 ) -> SpeedStep {
-    let window = Window::from_responses(responses);
+    let mut responses = responses.clone();
+    if ended_early {
+        // What was not executed any more is no error.
+        responses.wrong = responses.wrong.saturating_sub(report.statements.not_executed);
+    }
+    let window = Window::from_responses(&responses);
     let evaluations: Vec<_> = objectives.iter().map(|objective| objective.evaluate(&window)).collect();
     let broken = report.sessions.broken;
     let reason = if broken > 0 {

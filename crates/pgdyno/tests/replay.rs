@@ -392,6 +392,9 @@ fn the_highest_speed_is_what_the_server_can_keep_up_with() {
     let too_fast = |step: &&Value| step["speed"].as_f64().is_some_and(|speed| speed > 6.5);
     let fails = |step: &Value| step["reason"].as_str().is_some_and(|reason| reason.starts_with("p90 "));
     assert!(steps.iter().filter(too_fast).all(fails), "{report:#}");
+    // What a step that ended early did not execute is no error.
+    let errors = |step: &Value| step["values"][1].as_f64();
+    assert!(steps.iter().all(|step| errors(step) == Some(0.0)), "{report:#}");
     let failed = |step: &&Value| step["holds"] == false;
     assert!(steps.iter().filter(failed).all(fails) && steps.iter().any(|step| step["holds"] == false));
     // The others' latency includes the time for which they waited for the one before.

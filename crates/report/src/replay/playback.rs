@@ -62,7 +62,7 @@ fn facts(report: &PlayReport) -> Vec<String> {
     let statements = &report.statements;
     let sessions = &report.sessions;
     let mut pace = match report.speed {
-        Some(speed) => format!("{speed} times the recorded speed"),
+        Some(speed) => format!("{} times the recorded speed", (speed * 1e3).round() / 1e3),
         None => "closed loop".to_owned(),
     };
     if report.rate_scale != 1.0 {
