@@ -17,6 +17,20 @@ pub enum ReplayError {
         /// What the server must log.
         hint: String,
     },
+    /// A snapshot of `pg_stat_statements` can't be read.
+    #[error("the snapshot {file} can't be used: {problem}")]
+    Snapshot {
+        /// The file.
+        file: String,
+        /// The problem.
+        problem: String,
+    },
+    /// Snapshots that a mix can't be made from.
+    #[error("{0}")]
+    Mix(String),
+    /// The database of the values can't be queried.
+    #[error("the database for the values of parameters can't be queried: {0}")]
+    Sampling(Box<wire::blocking::SessionError>),
     /// A trace can't be written, read or used.
     #[error(transparent)]
     Trace(#[from] TraceError),

@@ -12,6 +12,7 @@ use trace::{Action, Call, Identity, Outcome, TraceReader};
 
 use crate::error::ReplayError;
 use crate::left_out::LeftOut;
+use crate::synthesis::is_synthetic;
 
 /// Moments that a trace's time is divided into.
 const MOMENTS: i64 = 60;
@@ -30,7 +31,9 @@ pub struct Inspection {
     pub sum: String,
     /// Whether its values were replaced.
     pub is_anonymized: bool,
-    /// The logs that it was made from.
+    /// Whether it was made from snapshots of `pg_stat_statements`: its values and times are drawn.
+    pub is_synthetic: bool,
+    /// The logs or snapshots that it was made from.
     pub logs: Vec<Log>,
     /// The time of its events.
     pub period: Period,
@@ -74,7 +77,7 @@ pub struct Inspection {
 pub struct Log {
     /// Name of the file.
     pub file: String,
-    /// `csvlog`, `jsonlog`, `stderr` or `cloud`.
+    /// `csvlog`, `jsonlog`, `stderr`, `cloud` or `pg_stat_statements`.
     pub format: String,
     /// Its `log_line_prefix`.
     pub prefix: Option<String>,
@@ -355,6 +358,7 @@ impl Counter {
             schema: SCHEMA,
             sum: trace.sum(),
             is_anonymized: summary.is_anonymized,
+            is_synthetic: is_synthetic(&summary.sources),
             logs: summary.sources.iter().map(log).collect(),
             period: Period { from: timestamp(first_us), to: timestamp(last_us), length_s },
             sessions: self.sessions,

@@ -161,7 +161,7 @@ impl Recorder {
     }
 }
 
-fn missing(name: &str, tally: &Tally) -> Missing {
+pub(crate) fn missing(name: &str, tally: &Tally) -> Missing {
     let Place { file, line } = &tally.first;
     Missing { name: name.to_owned(), count: tally.count, file: file.to_string(), line: *line }
 }

@@ -50,4 +50,5 @@ pub use html::html;
 pub use json::{json, json_pretty};
 pub use spans::gantt;
 pub use tables::tables;
+pub use text_width::one_line;
 pub use timeline::timeline;

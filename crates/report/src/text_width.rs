@@ -26,7 +26,7 @@ pub(crate) fn fitted(text: &str, terminal: Option<Terminal>) -> String {
 }
 
 /// A text in one line, shortened to a number of characters.
-pub(crate) fn one_line(text: &str, limit: usize) -> String {
+pub fn one_line(text: &str, limit: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -7,11 +7,10 @@ use serde_json::Value;
 use trace::Shape;
 
 use crate::sql;
+use crate::tree::{self, MAX_DEPTH, column, inner};
 
 /// Values of a statement that are looked at.
 const MAX_VALUES: usize = 1_000;
-/// Depth of a parse tree that is looked at.
-const MAX_DEPTH: u32 = 200;
 
 /// How the statements with the same words name rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,8 +66,7 @@ pub(super) enum Slot {
 impl KeyPlan {
     /// The plan of a statement; that of nothing if it can't be parsed.
     pub(super) fn new(statement: &str) -> Self {
-        let parsed = pg_query::parse(statement, pg_query::ParserOptions::DEFAULT);
-        let Some(tree) = parsed.ok().and_then(|parsed| serde_json::to_value(&parsed.protobuf).ok()) else {
+        let Some(tree) = tree::parse(statement) else {
             return Self { may_write: true, ..Self::default() };
         };
         let shape = Shape { fingerprint: 0, text: statement.to_owned(), is_parsed: true };
@@ -249,22 +247,9 @@ impl Reader {
     }
 }
 
-/// The node of this type, if a node is one.
-fn inner<'a>(node: &'a Value, kind: &str) -> Option<&'a Value> {
-    node.get("node")?.get(kind)
-}
-
 /// A `RangeVar`, hashed without its schema, which statements leave out as they like.
 fn relation(range: &Value) -> Option<u64> {
     range["relname"].as_str().map(|name| hash(&name))
-}
-
-/// Qualifier and name of a column.
-fn column(tree: &Value) -> Option<(Option<String>, String)> {
-    let fields = inner(tree, "ColumnRef")?["fields"].as_array()?;
-    let mut names = fields.iter().rev().map(|field| inner(field, "String")?["sval"].as_str());
-    let name = names.next()??;
-    Some((names.next().flatten().map(str::to_owned), name.to_owned()))
 }
 
 pub(super) fn hash(value: &impl Hash) -> u64 {

@@ -45,9 +45,8 @@ fn page(inspection: &Inspection, format: Format, terminal: Option<Terminal>) -> 
         Some(terminal) if !is_markdown => table.fitted(terminal.width),
         _ => table.render(format),
     };
-    for (title, missing) in
-        [("Will not replay", &inspection.left_out), ("Could not be read", &inspection.problems)]
-    {
+    let left_out = if inspection.is_synthetic { "Not as it was executed" } else { "Will not replay" };
+    for (title, missing) in [(left_out, &inspection.left_out), ("Could not be read", &inspection.problems)] {
         if !missing.is_empty() {
             out += &heading(title, is_markdown);
             out += &missing.iter().map(|missing| line(missing, is_markdown, terminal)).collect::<String>();
@@ -119,12 +118,16 @@ fn facts(inspection: &Inspection) -> Vec<String> {
     for log in &inspection.logs {
         let prefix = log.prefix.as_ref().map(|prefix| format!(" with '{prefix}'")).unwrap_or_default();
         let entries = grouped(&log.entries.to_string());
+        let title = if inspection.is_synthetic { "snapshot" } else { "log     " };
         facts.push(format!(
-            "log           {}, {}{prefix}, {}, {entries} entries",
+            "{title}      {}, {}{prefix}, {}, {entries} entries",
             log.file,
             log.format,
             bytes(log.bytes)
         ));
+    }
+    if inspection.is_synthetic {
+        facts.push("values        drawn; times and sessions, too: the snapshots have only how often statements were executed".to_owned());
     }
     if inspection.is_anonymized {
         facts.push("values        replaced".to_owned());

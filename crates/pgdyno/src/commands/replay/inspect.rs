@@ -16,7 +16,7 @@ use crate::output::{FormatArg, print, print_json, terminal};
 /// Reads all of it and checks its sum. Statements that differ in their values only are one, by libpg_query's fingerprint.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// A trace of `pgdyno replay read`
+    /// A trace of `pgdyno replay read` or `synthesize`
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 

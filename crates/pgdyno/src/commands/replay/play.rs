@@ -38,7 +38,7 @@ use crate::output::{FormatArg, note, print, print_json, terminal};
                         found was not confirmed; 130 interrupted."
 )]
 pub(crate) struct PlayArgs {
-    /// A trace of `pgdyno replay read`
+    /// A trace of `pgdyno replay read` or `synthesize`
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
 

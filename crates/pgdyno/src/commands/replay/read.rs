@@ -1,6 +1,6 @@
 //! `pgdyno replay read`: a trace from logs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
@@ -12,6 +12,7 @@ use replay::{Key, Progress, inspect, record};
 use report::replay::inspection_text;
 use trace::TraceReader;
 
+use super::check_output;
 use crate::exit::{Exit, Usage};
 use crate::output::{FormatArg, note, print, print_json, terminal};
 use crate::progress::PreparationProgress;
@@ -51,13 +52,7 @@ pub(crate) struct ReadArgs {
 impl ReadArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
         let prefixes = self.prefix.iter().map(|text| prefix(text)).collect::<Result<Vec<_>, Usage>>()?;
-        if self.logs.iter().any(|log| is_same_file(log, &self.output)) {
-            let output = self.output.display();
-            return Err(Usage(format!(
-                "error: the trace would replace the log {output}; name another with -o"
-            ))
-            .into());
-        }
+        check_output(&self.logs, &self.output)?;
         let progress = PreparationProgress::new();
         let mut report = |now: Progress| {
             let total = (now.total_bytes > 0).then_some(now.total_bytes);
@@ -95,8 +90,4 @@ fn prefix(text: &str) -> Result<Prefix, Usage> {
     let prefix: Prefix = text.parse().map_err(refuse)?;
     prefix.check().map_err(refuse)?;
     Ok(prefix)
-}
-
-fn is_same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
 }
