@@ -23,7 +23,7 @@ shared_buffers = 128MB
 fsync = off
 autovacuum = off
 logging_collector = on
-log_destination = stderr
+log_destination = 'stderr,csvlog,jsonlog'
 log_directory = 'log'
 log_filename = 'server.log'
 log_line_prefix = '%m|%u|%d|%c|'
@@ -64,8 +64,20 @@ impl Machine {
         self.directory.path().join(name)
     }
 
+    /// Its log for stderr.
     pub(crate) fn log(&self, name: &str) -> PathBuf {
-        self.path(name).join("log/server.log")
+        self.log_as(name, "log")
+    }
+
+    /// Its log with this extension: `log`, `csv` or `json`.
+    pub(crate) fn log_as(&self, name: &str, extension: &str) -> PathBuf {
+        self.path(name).join("log/server").with_extension(extension)
+    }
+
+    /// The same place for servers of another version.
+    pub(crate) fn of_version(self, version: &str) -> Result<Self> {
+        let installation = server::install(&Cache::open()?, version, &NoProgress)?;
+        Ok(Self { programs: installation.directory().join("bin"), ..self })
     }
 
     /// Initializes and starts a server.

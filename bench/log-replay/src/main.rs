@@ -1,7 +1,9 @@
 //! What `pgdyno replay` and pgreplay make of the same log of a server: the statements that each executes, by the log of the
-//! server that it plays against, and the CPU time of both programs.
+//! server that it plays against, and the CPU time of both programs. With `--to`, what pgdyno makes of each format of the log
+//! on a server of another version.
 
 mod cluster;
+mod upgrade;
 mod usage;
 
 use std::collections::BTreeMap;
@@ -36,6 +38,9 @@ struct Options {
     /// Length of the recorded load in seconds
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Play the log in each of its formats on this version instead, by pgdyno alone: outcomes, order and lag
+    #[arg(long)]
+    to: Option<String>,
     /// Rounds of playing: each program once in each
     #[arg(long, default_value_t = 3)]
     rounds: u32,
@@ -58,6 +63,9 @@ fn main() -> Result<()> {
     let recorded = machine.copy("initial", "recorded")?;
     load(&recorded, &program, &options)?;
     recorded.stop()?;
+    if let Some(version) = &options.to {
+        return upgrade::play(machine, version, &program);
+    }
     let log = machine.log("recorded");
     let expected = Executed::count(&log)?;
     let mut out = io::stdout().lock();
@@ -178,6 +186,11 @@ fn fill(cluster: &Cluster, program: &Path) -> Result<()> {
         );
         let _ = writeln!(setup, "create index t{table}_a on t{table} (a);");
     }
+    for table in 0..TABLES {
+        let _ =
+            writeln!(setup, "create table entries{table} (id int, at timestamptz default now(), note text);");
+        let _ = writeln!(setup, "create index entries{table}_id on entries{table} (id);");
+    }
     setup.push_str("create table once (id int primary key);\ninsert into once values (1);\n");
     cluster.bench(program, &setup, &["-c", "1", "-t", "1", "-M", "simple"])
 }
@@ -194,7 +207,9 @@ fn load(cluster: &Cluster, program: &Path, options: &Options) -> Result<()> {
         let _ = writeln!(script, "select count(*), max(b) from t{table} where a = :a;");
         script.push_str("begin;\n");
         let _ = writeln!(script, "update t{table} set b = b + 1 where id = :id;");
+        let _ = writeln!(script, "insert into entries{table} (id, note) values (:id, 'it''s {table}');");
         script.push_str("commit;\n");
+        let _ = writeln!(script, "delete from entries{table} where id = :id - 1;");
         if table == 0 {
             script.push_str("insert into once values (1);\n");
         }
