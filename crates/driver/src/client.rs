@@ -15,6 +15,8 @@ pub(crate) struct Client {
     pub(crate) number: u32,
     /// Its group's number in the program.
     pub(crate) group: u32,
+    /// Whether its server is not the load's, which does not count its commits.
+    pub(crate) is_elsewhere: bool,
     pub(crate) state: State,
     /// Whether it has a session.
     pub(crate) connected: bool,
@@ -189,6 +191,7 @@ impl Client {
         Self {
             number,
             group,
+            is_elsewhere: program.groups[group as usize].is_elsewhere,
             state: State::New,
             connected: false,
             status: TransactionStatus::Idle,

@@ -40,8 +40,13 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
     limits::raise_file_limit(load.clients(), threads.len() as u32)?;
     let program = Arc::new(Program::new(&load)?);
     let mut random = RandomState::from_seed(clock::now_ns());
-    let random_below = |bound: usize| random.range_i64(0, bound as i64 - 1) as usize;
-    let server = Arc::new(Server::resolve(&load.connection, random_below)?);
+    let mut random_below = |bound: usize| random.range_i64(0, bound as i64 - 1) as usize;
+    let server = Arc::new(Server::resolve(&load.connection, &mut random_below)?);
+    let servers = load.groups().map(|group| match &group.connection {
+        None => Ok(Arc::clone(&server)),
+        Some(other) => Server::resolve(other, &mut random_below).map(Arc::new),
+    });
+    let servers: Arc<[Arc<Server>]> = servers.collect::<Result<_, _>>()?;
     let schedule = Schedule::new(&load);
     let shapes: Arc<[Shape]> = program.shapes(&load).into();
     let load = Arc::new(load);
@@ -91,7 +96,7 @@ pub fn run(load: Load, control: Control, observer: &mut dyn Observer) -> Result<
         spawn(Worker {
             thread,
             load: Arc::clone(&load),
-            server: Arc::clone(&server),
+            servers: Arc::clone(&servers),
             program: Arc::clone(&program),
             schedule,
             shapes: Arc::clone(&shapes),
@@ -292,7 +297,7 @@ impl Engine<'_> {
         while self.progress.closed < threads {
             self.next_event()?;
         }
-        let connections = u64::from(load.clients()) + self.progress.reconnected;
+        let connections = u64::from(load.clients_of_server()) + self.progress.reconnected;
         Ok(self.outcome(elapsed_ns, cpu_us, connections))
     }
 

@@ -45,7 +45,8 @@ pub(crate) struct EventLoop<'a, I> {
     thread: usize,
     load: &'a Load,
     program: &'a Program,
-    server: &'a Server,
+    /// The server of each group.
+    servers: &'a [Arc<Server>],
     recorder: Option<Recorder>,
     /// Intended starts of all threads.
     slots: Arc<SharedSlots>,
@@ -86,7 +87,7 @@ pub(crate) struct Parts<'a> {
     pub(crate) thread: usize,
     pub(crate) load: &'a Load,
     pub(crate) program: &'a Program,
-    pub(crate) server: &'a Server,
+    pub(crate) servers: &'a [Arc<Server>],
     pub(crate) slots: Arc<SharedSlots>,
     pub(crate) choose: RandomState,
     pub(crate) pauses: RandomState,
@@ -106,7 +107,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
             thread: parts.thread,
             load: parts.load,
             program: parts.program,
-            server: parts.server,
+            servers: parts.servers,
             recorder: None,
             slots: parts.slots,
             slots_from_ns: 0,
@@ -519,7 +520,7 @@ impl<'a, I: Io> EventLoop<'a, I> {
                 State::Sleeping | State::BackingOff if is_background => {}
                 State::Waiting(_) if is_background => {
                     // If that fails, it is aborted with the others.
-                    let _ = client.cancel_key.as_ref().map(|key| self.server.cancel(key));
+                    let _ = client.cancel_key.as_ref().map(|key| self.server_of(at).cancel(key));
                     continue;
                 }
                 _ => continue,

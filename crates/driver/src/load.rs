@@ -95,6 +95,12 @@ impl Load {
         self.groups().map(|group| self.part.clients(group.clients).len() as u32).sum()
     }
 
+    /// Number of those that connect to the load's server.
+    pub(crate) fn clients_of_server(&self) -> u32 {
+        let groups = self.groups().filter(|group| group.connection.is_none());
+        groups.map(|group| self.part.clients(group.clients).len() as u32).sum()
+    }
+
     /// Number of clients of all groups on all hosts.
     pub(crate) fn clients_of_all_hosts(&self) -> u32 {
         self.groups().map(|group| group.clients).sum()
@@ -122,6 +128,8 @@ pub struct Group {
     pub arrivals: Arrivals,
     /// Whether each transaction opens a connection of its own.
     pub reconnect: bool,
+    /// Their server, if it is not the load's: their commits are none of that.
+    pub connection: Option<ConnectParams>,
     /// `application_name` of their sessions, if it is not the connection's.
     pub application_name: Option<String>,
     /// Start of the first client, after the load's start.
@@ -144,6 +152,7 @@ impl Group {
             clients,
             arrivals: Arrivals::Closed,
             reconnect: false,
+            connection: None,
             application_name: None,
             start: Duration::ZERO,
             stagger: Duration::ZERO,

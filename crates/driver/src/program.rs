@@ -32,6 +32,8 @@ pub(crate) struct Clients {
     first: u32,
     /// Numbers of their scripts.
     pub(crate) scripts: Range<usize>,
+    /// Whether their server is not the load's.
+    pub(crate) is_elsewhere: bool,
     /// Sum of the weights.
     pub(crate) total_weight: u64,
     pub(crate) arrivals: Arrivals,
@@ -228,6 +230,7 @@ impl Clients {
             total_weight: group.scripts.iter().map(|script| script.weight).sum(),
             arrivals: group.arrivals.clone(),
             reconnect: group.reconnect,
+            is_elsewhere: group.connection.is_some(),
             application_name: group.application_name.clone(),
             transactions: group.transactions.unwrap_or(u64::MAX),
             spans: group.spans,

@@ -177,10 +177,17 @@ pub(crate) fn load_from_message(load: &message::Load) -> Result<Load, LoadError>
     ];
     let main = Group { clients: load.clients, ..group(&load.workload, str::to_owned, load.rate, &known)? };
     let mut others = Vec::new();
+    let params = |connection| {
+        let mut params = connect_params(connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
+        params.application_name = Some(APPLICATION_NAME.to_owned());
+        Ok::<_, LoadError>(params)
+    };
     for background in background(&load.workload) {
+        let replica = load.replica.as_ref().filter(|_| background.replica);
         let group = group(&background.workload, |script| background.script(script), background.rate, &known)?;
         others.push(Group {
             clients: background.clients,
+            connection: replica.map(params).transpose()?,
             application_name: Some(BACKGROUND_APPLICATION_NAME.to_owned()),
             start: background.start.duration(),
             ..group
@@ -191,9 +198,7 @@ pub(crate) fn load_from_message(load: &message::Load) -> Result<Load, LoadError>
         // pgbench's scripts should not fail: an error aborts its client and is reported.
         errors.rules.clear();
     }
-    let mut connection =
-        connect_params(&load.connection).map_err(|error| LoadError::Invalid(error.to_string()))?;
-    connection.application_name = Some(APPLICATION_NAME.to_owned());
+    let connection = params(&load.connection)?;
     // A load in slices ends by a stop.
     let (warmup, length) = match load.slices {
         None => (Duration::from_micros(load.warmup_us), Duration::from_micros(load.duration_us)),

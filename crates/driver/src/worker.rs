@@ -29,7 +29,8 @@ use crate::turns::{Turn, Turns};
 pub(crate) struct Worker {
     pub(crate) thread: usize,
     pub(crate) load: Arc<Load>,
-    pub(crate) server: Arc<Server>,
+    /// The server of each group.
+    pub(crate) servers: Arc<[Arc<Server>]>,
     pub(crate) program: Arc<Program>,
     pub(crate) schedule: Schedule,
     pub(crate) shapes: Arc<[Shape]>,
@@ -99,7 +100,7 @@ impl Worker {
             thread: self.thread,
             load,
             program: &self.program,
-            server: &self.server,
+            servers: &self.servers,
             slots: self.slots,
             choose: self.choose,
             pauses: self.pauses,

@@ -181,6 +181,7 @@ fn background_workloads_pause_too() {
     let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
     let background = BackgroundWorkload {
         per_client: false,
+        replica: false,
         workload: Workload::Custom(Arc::new(Custom {
             spans: true,
             ..Custom::new("other", vec![script("other", "SELECT 1;")])

@@ -248,6 +248,9 @@ pub struct PhaseBackground {
     pub rows_per_transaction: Option<Spanned<toml::Value>>,
     /// Delay after the start of the phase, warm-up included (default none).
     pub start: Option<Spanned<Span>>,
+    /// Whether its clients connect to the standby or subscriber, in cells with one (default false).
+    #[serde(default)]
+    pub replica: bool,
 }
 
 /// Workloads that share a data set: a `workloads.toml`.
@@ -279,6 +282,9 @@ pub struct Background {
     pub rate: Option<Spanned<Rate>>,
     /// Delay after the start of the load, warm-up included (default none).
     pub start: Option<Spanned<Span>>,
+    /// Whether its clients connect to the standby or subscriber, in cells with one (default false).
+    #[serde(default)]
+    pub replica: bool,
 }
 
 /// Names of files: one, or a list.

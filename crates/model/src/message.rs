@@ -27,7 +27,7 @@ use crate::units::Rate;
 use crate::workload::{Protocol, Workload};
 
 /// Version of these messages; a driver with another version in its `Hello` is not used.
-pub const VERSION: u32 = 14;
+pub const VERSION: u32 = 15;
 
 /// Message from the runner to the driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -84,6 +84,9 @@ pub struct SessionSample {
 pub struct Load {
     /// Server, role and database to connect to.
     pub connection: Connection,
+    /// The same of the standby or subscriber, for background workloads that connect to it.
+    #[serde(default)]
+    pub replica: Option<Connection>,
     /// The workload of the clients, with its background workloads.
     pub workload: Workload,
     /// pgbench's scale factor: the value of the script variable `:scale`.

@@ -156,6 +156,7 @@ mod tests {
             rate: Rate::per_second(10.0).unwrap(),
             start: Span::default(),
             per_client: true,
+            replica: false,
         }];
         judged.phases = vec![
             phase("load", Some(load(custom("load", Some(9)), Rate::MAX))),

@@ -110,6 +110,9 @@ pub struct BackgroundWorkload {
     /// Whether `clients` and `rate` are for each client of the measured workload.
     #[serde(default)]
     pub per_client: bool,
+    /// Whether its clients connect to the standby or subscriber of a topology that has one.
+    #[serde(default)]
+    pub replica: bool,
 }
 
 impl BackgroundWorkload {

@@ -138,6 +138,38 @@ fn replicas_receive_what_the_load_writes() {
 }
 
 /// A session with the server or its replica, as hooks name them.
+#[test]
+fn background_reads_are_sent_to_the_replica_and_are_no_commits_of_the_server() {
+    // It succeeds on a standby only.
+    let bench = Bench::new(&format!(
+        "name = 'reads'\n[factors]\nserver = ['18']\nworkload = ['writes']\nclients = [2]\n\
+         topology = ['single', 'standby-async', 'logical']\n{RUN}\
+         [workloads.writes]\nscript = 'write.sql'\nbackground = [{{ workload = 'where', replica = true, clients = 2 }}]\n\
+         [workloads.where]\nscript = 'where.sql'\n"
+    ));
+    let write =
+        "\\set tid random(1, 10)\nupdate pgbench_tellers set tbalance = tbalance + 1 where tid = :tid;\n";
+    fs::write(bench.path().join("write.sql"), write).unwrap();
+    fs::write(bench.path().join("where.sql"), "select 1 / pg_is_in_recovery()::int;\n").unwrap();
+    let output = bench.pgdyno(&["run", "campaign.toml"]);
+    assert_eq!(output.status.code(), Some(5), "{}", text(&output));
+    let trials = bench.trials();
+    assert_eq!(trials.len(), 3);
+    for trial in &trials {
+        if topology(trial) != Topology::StandbyAsync {
+            assert_eq!(trial.validity.status, Status::Invalid, "{}", trial.cell);
+            let evidence = format!("{:?}", trial.validity.findings);
+            assert!(evidence.contains("division by zero"), "{}: {evidence}", trial.cell);
+            continue;
+        }
+        assert_ne!(trial.validity.status, Status::Invalid, "{:?}", trial.validity);
+        assert_eq!(trial.accounting.surplus(), Some(0), "{:?}", trial.accounting);
+        let summary = trial.summary.as_ref().unwrap();
+        let [reads] = summary.background.as_slice() else { panic!("{:?}", summary.background) };
+        assert!(reads.transactions > 100 && reads.failed == 0, "{reads:?}");
+    }
+}
+
 fn connect(ready: &str, at: usize, database: &str) -> Session {
     let place: Vec<&str> = ready.lines().collect();
     let port = place[at + 1].parse().unwrap();

@@ -490,6 +490,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
     let other = std::sync::Arc::new(model::workload::Custom::new("scans", Vec::new()));
     let background = |workload, rate| model::workload::BackgroundWorkload {
         per_client: true,
+        replica: true,
         workload,
         clients: 2,
         rate,

@@ -90,6 +90,7 @@ fn workload() -> Workload {
     custom.consistency = vec![script];
     custom.background = vec![BackgroundWorkload {
         per_client: false,
+        replica: false,
         workload: Workload::Custom(Arc::new(custom.clone())),
         clients: 1,
         rate: model::units::Rate::MAX,

@@ -501,7 +501,14 @@ impl TableReader<'_> {
             let rate = table.rate.as_ref().map_or(Rate::MAX, |rate| *rate.get_ref());
             let start = table.start.as_ref().map_or(Span::default(), |start| *start.get_ref());
             let clients = clients.unwrap_or(1);
-            all.push(BackgroundWorkload { workload, clients, rate, start, per_client: false });
+            all.push(BackgroundWorkload {
+                workload,
+                clients,
+                rate,
+                start,
+                per_client: false,
+                replica: table.replica,
+            });
         }
         self.check_script_names(custom, &all, background.span())?;
         Ok(all)

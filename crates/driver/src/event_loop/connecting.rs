@@ -9,6 +9,7 @@ use wire::{Handshake, LoginError, Reader};
 use super::EventLoop;
 use crate::client::{Attempt, CancelKey, ConnectFailure, State};
 use crate::clock;
+use crate::connect::Server;
 use crate::error::LoadError;
 use crate::io::{Chunk, Io};
 
@@ -37,7 +38,7 @@ pub(super) struct Progress {
     background: Vec<i32>,
 }
 
-impl<I: Io> EventLoop<'_, I> {
+impl<'a, I: Io> EventLoop<'a, I> {
     /// Connects all clients. Returns false after a stop.
     pub(crate) fn connect_all(&mut self) -> Result<bool, LoadError> {
         self.connecting.before_load = true;
@@ -66,7 +67,7 @@ impl<I: Io> EventLoop<'_, I> {
             }
             if woken_ns > self.connecting.last_ns + CONNECT_TIMEOUT_NS {
                 return Err(LoadError::ConnectTimeout {
-                    server: self.server.addresses[0].name.clone(),
+                    server: self.servers[0].addresses[0].name.clone(),
                     ready: self.connecting.ready,
                     seconds: CONNECT_TIMEOUT_NS / 1_000_000_000,
                     last: match mem::take(&mut self.connecting.last_reason) {
@@ -97,6 +98,11 @@ impl<I: Io> EventLoop<'_, I> {
         Ok(())
     }
 
+    /// The server of a client.
+    pub(super) fn server_of(&self, at: usize) -> &'a Server {
+        &self.servers[self.clients[at].group as usize]
+    }
+
     /// Starts connecting a client, which then begins the transaction that waits for the session, if one does.
     pub(super) fn connect(&mut self, at: usize, for_transaction: bool) -> Result<(), LoadError> {
         let from_ns = clock::now_ns();
@@ -107,19 +113,20 @@ impl<I: Io> EventLoop<'_, I> {
 
     /// Tries the current address of a client's attempt, or else the next ones.
     pub(super) fn dial(&mut self, at: usize) -> Result<(), LoadError> {
+        let server = self.server_of(at);
         loop {
             let client = &mut self.clients[at];
             let Some(attempt) = &mut client.attempt else { return Ok(()) };
-            let Some(address) = self.server.addresses.get(attempt.address) else {
-                if self.server.second_pass.is_some() && !mem::replace(&mut attempt.second_pass, true) {
+            let Some(address) = server.addresses.get(attempt.address) else {
+                if server.second_pass.is_some() && !mem::replace(&mut attempt.second_pass, true) {
                     attempt.address = 0;
                     continue;
                 }
                 return self.connect_failed(at, None);
             };
-            let params = match &self.server.second_pass {
+            let params = match &server.second_pass {
                 Some(params) if attempt.second_pass => params,
-                _ => &self.server.params,
+                _ => &server.params,
             };
             let mut named;
             let params = match &self.program.groups[client.group as usize].application_name {
@@ -132,15 +139,15 @@ impl<I: Io> EventLoop<'_, I> {
             };
             let now_ns = clock::now_ns();
             attempt.dialled_ns = now_ns;
-            match self.server.dial(address) {
+            match server.dial(address) {
                 Ok(socket) => {
                     self.io.open(at, socket)?;
                     client.state = State::Connecting;
-                    if let Some(timeout) = self.server.params.connect_timeout {
+                    if let Some(timeout) = server.params.connect_timeout {
                         self.timers.set(at, now_ns.saturating_add(timeout.as_nanos() as u64));
                     }
                     let out = self.io.outgoing(at);
-                    let tls = self.server.tls.as_ref();
+                    let tls = server.tls.as_ref();
                     let handshake = match attempt.retry {
                         None => Handshake::start(params, address.host, address.transport(), tls, out),
                         Some(with) => Handshake::start_over(params, address.host, tls, with, out),
@@ -181,8 +188,9 @@ impl<I: Io> EventLoop<'_, I> {
     /// Handles an address that cannot be connected to, or that closes the connection during the login.
     #[cold]
     pub(super) fn dial_failed(&mut self, at: usize, error: Option<Errno>) -> Result<(), LoadError> {
+        let server = self.server_of(at);
         let Some(attempt) = &mut self.clients[at].attempt else { return Ok(()) };
-        let address = &self.server.addresses[attempt.address];
+        let address = &server.addresses[attempt.address];
         match (error, &mut attempt.handshake) {
             (None, Some(handshake)) => match handshake.closed() {
                 retry @ LoginError::Retry { .. } => self.login_failed(at, retry),
@@ -199,14 +207,14 @@ impl<I: Io> EventLoop<'_, I> {
     /// Tries the next address after one that can't be reached.
     fn unreachable(&mut self, at: usize, why: &str) -> Result<(), LoadError> {
         let Some(attempt) = &self.clients[at].attempt else { return Ok(()) };
-        let failure = self.server.addresses[attempt.address].failure(why, Some(Outage::Unreachable));
+        let failure = self.server_of(at).addresses[attempt.address].failure(why, Some(Outage::Unreachable));
         self.next_address_after(at, failure)
     }
 
     /// Tries the next address after a login that failed.
     fn next_address(&mut self, at: usize, error: &LoginError) -> Result<(), LoadError> {
         let Some(attempt) = &self.clients[at].attempt else { return Ok(()) };
-        let failure = self.server.addresses[attempt.address].login_failure(error);
+        let failure = self.server_of(at).addresses[attempt.address].login_failure(error);
         self.next_address_after(at, failure)
     }
 
@@ -268,8 +276,9 @@ impl<I: Io> EventLoop<'_, I> {
     fn login_failed(&mut self, at: usize, error: LoginError) -> Result<(), LoadError> {
         match error {
             LoginError::Retry { encryption, cause } => {
+                let server = self.server_of(at);
                 if let Some(attempt) = &mut self.clients[at].attempt {
-                    let address = &self.server.addresses[attempt.address];
+                    let address = &server.addresses[attempt.address];
                     attempt.failures.push(address.login_failure(&cause));
                     attempt.retry = Some(encryption);
                 }
@@ -307,9 +316,12 @@ impl<I: Io> EventLoop<'_, I> {
             self.connecting.last_ns = now_ns;
             return Ok(());
         }
+        let is_elsewhere = client.is_elsewhere;
         let recorder = self.recorder()?;
         recorder.advance_to(now_ns)?;
-        recorder.connected(now_ns.saturating_sub(attempt.from_ns));
+        if !is_elsewhere {
+            recorder.connected(now_ns.saturating_sub(attempt.from_ns));
+        }
         if attempt.for_transaction { self.begin(at, now_ns) } else { self.next_transaction(at, now_ns) }
     }
 
@@ -317,9 +329,10 @@ impl<I: Io> EventLoop<'_, I> {
     #[cold]
     fn connect_failed(&mut self, at: usize, error: Option<LoginError>) -> Result<(), LoadError> {
         self.hang_up(at);
+        let server = self.server_of(at);
         let client = &mut self.clients[at];
         let Some(mut attempt) = client.attempt.take() else { return Ok(()) };
-        if let (Some(error), Some(address)) = (&error, self.server.addresses.get(attempt.address)) {
+        if let (Some(error), Some(address)) = (&error, server.addresses.get(attempt.address)) {
             attempt.failures.push(address.login_failure(error));
         }
         let (failures, outage) = ConnectFailure::summary(&attempt.failures);

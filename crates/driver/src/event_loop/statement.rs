@@ -67,9 +67,12 @@ impl<I: Io> EventLoop<'_, I> {
     #[inline]
     pub(super) fn answered(&mut self, at: usize, answer: &Response, woken_ns: u64) -> Result<(), LoadError> {
         let now_ns = clock::now_ns();
+        let is_elsewhere = self.clients[at].is_elsewhere;
         let recorder = self.recorder()?;
         recorder.handled(woken_ns, now_ns, answer.bytes)?;
-        recorder.committed(answer.commits, answer.has_unreported_commits);
+        if !is_elsewhere {
+            recorder.committed(answer.commits, answer.has_unreported_commits);
+        }
         let client = &mut self.clients[at];
         client.status = answer.status;
         client.rows += answer.rows;

@@ -28,6 +28,7 @@ fn load(rate: Rate) -> Load {
         rate,
         start: Span::default(),
         per_client: false,
+        replica: false,
     };
     let mut custom = Custom::new("own", vec![script("a"), script("b")]);
     custom.background = vec![
@@ -44,6 +45,7 @@ fn load(rate: Rate) -> Load {
         workload: Workload::Custom(Arc::new(custom)),
         scale: 1,
         trace: None,
+        replica: None,
         protocol: Protocol::Simple,
         clients: 8,
         threads: 2,

@@ -221,6 +221,7 @@ pub(crate) fn load(connection: Connection) -> Load {
         workload: Workload::SelectOnly,
         scale: 1,
         trace: None,
+        replica: None,
         protocol: Protocol::Prepared,
         clients: 4,
         threads: 2,

@@ -255,6 +255,7 @@ fn load() -> Load {
         workload: Workload::SelectOnly,
         scale: 1,
         trace: None,
+        replica: None,
         protocol: Protocol::Simple,
         clients: 8,
         threads: 4,

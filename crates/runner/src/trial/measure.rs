@@ -123,15 +123,19 @@ pub(super) fn measure(
         instructions: server_instructions.as_mut().and_then(ServerInstructions::read),
     };
     let slices = context.side.map(|side| SlicedLoad::new(side, &mut server_counts));
+    let replica = companion.filter(|companion| companion.kind().is_replica());
+    let replica = replica.map(|replica| replica.own_connection(server::DATABASE));
     let load =
-        drive(context.rig, driver, trial.load(connection), slices, context.interrupt, |event| match event {
-            LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),
-            LoadEvent::Connected { background } => collectors.add_background_backends(background),
-            LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
-            LoadEvent::Interval(interval) => {
-                on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
+        drive(context.rig, driver, trial.load(connection, replica), slices, context.interrupt, |event| {
+            match event {
+                LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),
+                LoadEvent::Connected { background } => collectors.add_background_backends(background),
+                LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
+                LoadEvent::Interval(interval) => {
+                    on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
+                }
+                LoadEvent::Samples(samples) => *samples = collectors.take_session_samples(),
             }
-            LoadEvent::Samples(samples) => *samples = collectors.take_session_samples(),
         });
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
         context.rig.pause(STATISTICS_DELAY, context.interrupt);
@@ -186,10 +190,11 @@ impl ServerState {
 
 impl ActiveTrial<'_> {
     /// The load of the trial.
-    fn load(&self, connection: Connection) -> Load {
+    fn load(&self, connection: Connection, replica: Option<Connection>) -> Load {
         let cell = self.cell;
         Load {
             connection,
+            replica,
             workload: cell.workload.clone(),
             scale: cell.scale,
             trace: cell.workload.trace().map(|trace| self.context.plan.directory.join(&trace.file)),
@@ -252,7 +257,12 @@ fn account(
     outcome: Option<&Outcome>,
 ) -> Accounting {
     let driver_transactions = outcome.map(|outcome| {
-        let background: u64 = outcome.background.iter().map(|background| background.transactions).sum();
+        let planned = cell.workload.custom().map_or(&[][..], |custom| &custom.background);
+        let is_elsewhere =
+            |number: usize| cell.topology.has_replica() && planned.get(number).is_some_and(|one| one.replica);
+        let background = outcome.background.iter().enumerate();
+        let background = background.filter(|(number, _)| !is_elsewhere(*number));
+        let background: u64 = background.map(|(_, background)| background.transactions).sum();
         outcome.warmup_transactions + outcome.window_transactions + outcome.drain_transactions + background
     });
     let driver_commits = outcome.map(|outcome| outcome.commits);

@@ -153,6 +153,9 @@ pub struct BackgroundWorkload {
     /// Whether clients and rate are for each client of the measured workload.
     #[serde(default, skip_serializing_if = "is_default")]
     pub per_client: bool,
+    /// Whether its clients connected to the standby or subscriber of the topology, if it has one.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub replica: bool,
 }
 
 /// A script and its weight.
@@ -244,6 +247,7 @@ impl From<&workload::BackgroundWorkload> for BackgroundWorkload {
             rate: background.rate.get(),
             start_us: background.start.us(),
             per_client: background.per_client,
+            replica: background.replica,
         }
     }
 }
@@ -260,6 +264,7 @@ impl BackgroundWorkload {
             rate: self.rate.and_then(Rate::per_second).unwrap_or(Rate::MAX),
             start: Span::from_us(self.start_us),
             per_client: self.per_client,
+            replica: self.replica,
         }
     }
 }

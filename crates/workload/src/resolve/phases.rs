@@ -203,6 +203,7 @@ impl TableReader<'_> {
             rate: self.rate(table.rate.as_ref(), parameters)?,
             start: table.start.as_ref().map_or(Span::default(), |start| *start.get_ref()),
             per_client: table.per_client,
+            replica: table.replica,
         })
     }
 
