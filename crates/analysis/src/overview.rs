@@ -6,9 +6,9 @@ mod cpu_cause;
 mod environment;
 mod findings;
 mod paired;
+mod parts;
 mod read;
 mod scalability;
-mod scripts;
 mod statements;
 mod verdicts;
 pub mod view;
@@ -34,7 +34,7 @@ use crate::spans::{Spans, lone_us};
 use answers::{answer_alone, answers_on_columns};
 use bisections::{answer_on_bisection, bisections};
 use paired::{paired_cells, paired_comparisons};
-use scripts::script;
+use parts::{phase, script};
 use statements::compared_statements;
 use verdicts::judge_columns;
 use view::View;
@@ -240,7 +240,12 @@ fn panel(
     let mut clients: Vec<Option<u32>> = trials.iter().map(|trial| clients_of(trial)).collect();
     clients.sort_unstable();
     clients.dedup();
-    let figures = CellFigures { merit: Merit::of(&key.0), scripts: Metric::of_scripts(&key.0), contexts };
+    let figures = CellFigures {
+        merit: Merit::of(&key.0),
+        scripts: Metric::of_scripts(&key.0),
+        phases: Metric::of_phases(&key.0),
+        contexts,
+    };
     let mut rows: Vec<view::Row> =
         clients.into_iter().map(|clients| row(clients, layout, &trials, &figures)).collect();
     if figures.merit == Merit::Length {
@@ -330,6 +335,8 @@ struct CellFigures<'a> {
     merit: Merit,
     /// What its scripts are judged by.
     scripts: Vec<Metric>,
+    /// What its phases are judged by.
+    phases: Vec<Metric>,
     contexts: &'a BTreeMap<String, TrialContext>,
 }
 
@@ -403,6 +410,7 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
             .iter()
             .filter_map(|metric| script(metric, &trials, figures.contexts))
             .collect(),
+        phases: figures.phases.iter().filter_map(|metric| phase(metric, &trials)).collect(),
         runs: trials.into_iter().map(|one| trial(one, figures)).collect(),
     })
 }

@@ -54,6 +54,21 @@ fn each_phase_is_judged_next_to_the_whole() {
 }
 
 #[test]
+fn the_page_has_the_verdicts_of_the_comparison() {
+    let bundles = bundles();
+    let view = read(&bundles.reader(), &RunSelection::Latest).unwrap();
+    let point = view.panels[0].rows[0].points[1].as_ref().unwrap();
+    let verdict = |number: usize| point.phases[number].verdict.as_ref().unwrap();
+    let names: Vec<&str> = point.phases.iter().map(|phase| phase.phase.as_str()).collect();
+    assert_eq!(names, ["load", "overload"]);
+    assert_eq!(verdict(0).verdict, "REGRESSION");
+    assert!((verdict(0).change.unwrap() + 0.2).abs() < 1e-9 && point.phases[0].n == 5);
+    assert_ne!(verdict(1).verdict, "REGRESSION");
+    let compared = compared(&bundles, &[]);
+    assert_eq!(verdict(0).p_holm, compared.metrics[1].rows[0].judged.p_holm);
+}
+
+#[test]
 fn any_figure_of_a_phase_can_be_compared() {
     let bundles = bundles();
     let metrics = ["phase.rows{load}", "phase.longest_stall{overload}", "phase.beside.tps{overload/inserts}"];

@@ -2,7 +2,7 @@
 
 import { count, counted, tps } from './format';
 import type { Table } from './table';
-import type { Column, Panel, Point, ScriptPoint, Trial, Verdict, View } from './generated/view';
+import type { Column, Panel, Point, PhasePoint, ScriptPoint, Trial, Verdict, View } from './generated/view';
 
 export interface Placed {
   trial: Trial;
@@ -78,6 +78,12 @@ export function scriptPoint(point: Point, of: ScriptPoint): Point {
     return isP99(of.metric) ? p99_us : mean_us;
   };
   return { ...point, ...of, secondary: of.tps, runs: point.runs.map((run) => ({ ...run, figure: figure(run) })) };
+}
+
+/** A phase of a point as a point of its own, whose figure is its throughput. */
+export function phasePoint(point: Point, of: PhasePoint): Point {
+  const figure = ({ phases }: Trial) => phases.find(({ phase }) => phase === of.phase)?.tps ?? null;
+  return { ...point, ...of, phases: [], secondary: null, runs: point.runs.map((run) => ({ ...run, figure: figure(run) })) };
 }
 
 /** What a script is judged by. */

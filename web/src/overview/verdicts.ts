@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
-import { intervalOf, verdictDirection, title, distinguishing, scriptLabel, scriptPoint } from '../data/trials';
+import { intervalOf, verdictDirection, title, distinguishing, phasePoint, scriptLabel, scriptPoint } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -9,10 +9,10 @@ export interface Judged {
   clients: number | null;
   /** Index of the column. */
   at: number;
-  /** The cell in words, the same for all columns; followed by a script if the verdict is on one of several. */
+  /** The cell in words, the same for all columns; followed by a script or phase if the verdict is on one of several. */
   cell: string;
-  /** What is judged, if it is a script's latency. */
-  script: string | null;
+  /** What is judged, if it is of a script or phase, and whether that is a latency. */
+  part: { figure: string; isLatency: boolean } | null;
   verdict: Verdict;
   kind: Kind;
   /** The cell in the first column, and in this one. */
@@ -37,13 +37,17 @@ export function verdictsOf(view: View): Judged[] {
         if (!before || !after?.verdict || at === 0) return [];
         const cell = cellOf(view, panel, clients);
         const profiles = profilesOf(view, panel, clients, at);
-        const judged = (cell: string, script: string | null, verdict: Verdict, before: Point, after: Point): Judged =>
-          ({ panel, clients, at, cell, script, verdict, kind: kindOf(verdict), before, after, profiles });
+        const judged = (cell: string, part: Judged['part'], verdict: Verdict, before: Point, after: Point): Judged =>
+          ({ panel, clients, at, cell, part, verdict, kind: kindOf(verdict), before, after, profiles });
         const scripts = after.scripts.flatMap((of) => {
           const first = before.scripts.find(({ script }) => script === of.script);
-          return first && of.verdict ? [judged(`${cell}, ${of.script}`, scriptLabel(of), of.verdict, scriptPoint(before, first), scriptPoint(after, of))] : [];
+          return first && of.verdict ? [judged(`${cell}, ${of.script}`, { figure: scriptLabel(of), isLatency: true }, of.verdict, scriptPoint(before, first), scriptPoint(after, of))] : [];
         });
-        return [judged(cell, null, after.verdict, before, after), ...scripts];
+        const phases = after.phases.flatMap((of) => {
+          const first = before.phases.find(({ phase }) => phase === of.phase);
+          return first && of.verdict ? [judged(`${cell}, phase ${of.phase}`, { figure: 'TPS', isLatency: false }, of.verdict, phasePoint(before, first), phasePoint(after, of))] : [];
+        });
+        return [judged(cell, null, after.verdict, before, after), ...scripts, ...phases];
       }),
     ),
   );

@@ -98,6 +98,15 @@ test('each phase has a line with its figures, and a rate that was not held is na
   expect(await rows.nth(2).innerText()).toMatch(/^overload\s.*2\.51 s\s+inserts 12\.3 of 20\.0, 77 never begun\s+SLA missed\s*$/s);
 });
 
+test('a phase that changed has its verdict before those on the whole and the other phases', async () => {
+  const page = await open('phases');
+  const rows = await rowsOf(page).allInnerTexts();
+  expect(rows.length).toBe(3);
+  for (const part of ['phase load', 'regression', '-20.0%', tps(99.98), 'TPS']) expect(rows[0]?.replaceAll('\u2212', '-')).toContain(part);
+  for (const row of rows.slice(1)) expect(row).toContain('equivalent');
+  expect(rows[2]).toContain('phase overload');
+});
+
 test('each script of a mix has a verdict next to that of the whole, and the script that changed comes first', async () => {
   const page = await open('mix');
   const rows = await rowsOf(page).allInnerTexts();

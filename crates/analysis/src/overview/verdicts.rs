@@ -10,7 +10,7 @@ use stats::MARGIN;
 
 use super::answers::JudgedColumns;
 use super::paired::{PairedCells, decided_together, in_pairs};
-use super::scripts::script_figure;
+use super::parts::part_figure;
 use super::view;
 use crate::compare::{Differences, MetricRows, Pair};
 use crate::context::TrialContext;
@@ -21,8 +21,8 @@ use crate::margin::MetricMargin;
 use crate::metric::Metric;
 
 /// Adds a verdict on its panel's figure to each point, and returns the comparisons of each column. `cells` are the panels', with
-/// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts of
-/// cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. `paired` are the
+/// any number of clients, `trials` all that are shown. Cells that only one of two columns has are not compared. Scripts and
+/// phases of cells that have several are judged next to them, as in `compare`: all of them are one matrix of their own. `paired` are the
 /// comparisons of the report that are decided by sessions.
 pub(super) fn judge_columns<'a>(
     panels: &mut [view::Panel],
@@ -60,7 +60,7 @@ pub(super) fn judge_columns<'a>(
         });
         CellPair { pair, cell, a, b, margin, metric, design, paired }
     };
-    let (mut pairs, mut wholes, mut scripts) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut pairs, mut wholes, mut parts) = (Vec::new(), Vec::new(), Vec::new());
     for column in 1..columns {
         let mut pair = Pair {
             variant: column,
@@ -72,7 +72,8 @@ pub(super) fn judge_columns<'a>(
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             let merit = Merit::of(&cells[at_panel]);
-            let of_scripts = Metric::of_scripts(&cells[at_panel]);
+            let mut of_parts = Metric::of_scripts(&cells[at_panel]);
+            of_parts.extend(Metric::of_phases(&cells[at_panel]));
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
@@ -101,9 +102,9 @@ pub(super) fn judge_columns<'a>(
                                 }
                             }
                         }
-                        for metric in &of_scripts {
-                            let figure = |trial: &Trial| script_figure(metric, trial, contexts);
-                            scripts.push(judge(metric, &figure, paired.len() * of_scripts.len()));
+                        for metric in &of_parts {
+                            let figure = |trial: &Trial| part_figure(metric, trial, contexts);
+                            parts.push(judge(metric, &figure, paired.len() * of_parts.len()));
                         }
                         pair.cells.push(levels);
                     }
@@ -116,7 +117,7 @@ pub(super) fn judge_columns<'a>(
         pairs.push(pair);
     }
     let wholes: Vec<(Row, Metric, At)> = judged(wholes).collect();
-    let scripts: Vec<(Row, Metric, At)> = judged(scripts).collect();
+    let parts: Vec<(Row, Metric, At)> = judged(parts).collect();
     let mut judging: Vec<(Row, Metric)> = Vec::new();
     let mut cells = HashMap::new();
     for of_cell in wholes.chunk_by(|(.., a), (.., b)| a == b) {
@@ -138,16 +139,18 @@ pub(super) fn judge_columns<'a>(
         }
         point.verdict = Some(of_point);
     }
-    for (row, metric, [panel, at, column]) in &scripts {
-        if let Some(point) = &mut panels[*panel].rows[*at].points[*column]
-            && let Some(of) = point.scripts.iter_mut().find(|of| of.metric == metric.to_string())
-        {
-            of.verdict = Some(verdict(row, metric));
+    for (row, metric, [panel, at, column]) in &parts {
+        let Some(point) = &mut panels[*panel].rows[*at].points[*column] else { continue };
+        let name = metric.to_string();
+        let scripts = point.scripts.iter_mut().map(|of| (&of.metric, &mut of.verdict));
+        let phases = point.phases.iter_mut().map(|of| (&of.metric, &mut of.verdict));
+        if let Some((_, of_part)) = scripts.chain(phases).find(|(metric, _)| **metric == name) {
+            *of_part = Some(verdict(row, metric));
         }
     }
     let mut by_metric: Vec<MetricRows> = Vec::new();
-    let scripts = scripts.into_iter().map(|(row, metric, _)| (row, metric));
-    for (row, metric) in judging.into_iter().chain(scripts) {
+    let parts = parts.into_iter().map(|(row, metric, _)| (row, metric));
+    for (row, metric) in judging.into_iter().chain(parts) {
         match by_metric.iter_mut().find(|rows| rows.metric == metric) {
             Some(rows) => rows.rows.push(row),
             None => {

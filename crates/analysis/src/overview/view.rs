@@ -357,6 +357,8 @@ pub struct Point {
     pub verdict: Option<Verdict>,
     /// Its scripts, if its workload has several.
     pub scripts: Vec<ScriptPoint>,
+    /// Its phases that are not what it is judged by, if its workload has several.
+    pub phases: Vec<PhasePoint>,
     /// All trials, by repeat.
     pub runs: Vec<Trial>,
 }
@@ -382,7 +384,30 @@ pub struct ScriptPoint {
     pub tps: Option<f64>,
     /// As in [`Point::class`].
     pub class: Option<String>,
-    /// As in [`Point::verdict`], but p is adjusted over all scripts of the report.
+    /// As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+    pub verdict: Option<Verdict>,
+}
+
+/// The figures of one phase of a cell that has several.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PhasePoint {
+    /// The phase's name.
+    pub phase: String,
+    /// The figure that it is judged by, as a metric of `compare`: `phase.tps{load}`.
+    pub metric: String,
+    /// Number of trials used for the figures.
+    pub n: usize,
+    /// Geometric mean of this figure.
+    pub mean: Option<f64>,
+    /// Smallest figure.
+    pub min: Option<f64>,
+    /// Largest figure.
+    pub max: Option<f64>,
+    /// As in [`Point::class`].
+    pub class: Option<String>,
+    /// As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
     pub verdict: Option<Verdict>,
 }
 

@@ -939,6 +939,43 @@ longest_stall_us: number | null,
 beside: Array<Background>, };
 
 /**
+ * The figures of one phase of a cell that has several.
+ */
+export type PhasePoint = { 
+/**
+ * The phase's name.
+ */
+phase: string, 
+/**
+ * The figure that it is judged by, as a metric of `compare`: `phase.tps{load}`.
+ */
+metric: string, 
+/**
+ * Number of trials used for the figures.
+ */
+n: number, 
+/**
+ * Geometric mean of this figure.
+ */
+mean: number | null, 
+/**
+ * Smallest figure.
+ */
+min: number | null, 
+/**
+ * Largest figure.
+ */
+max: number | null, 
+/**
+ * As in [`Point::class`].
+ */
+class: string | null, 
+/**
+ * As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+ */
+verdict: Verdict | null, };
+
+/**
  * Plan of a run.
  */
 export type PlanFacts = { 
@@ -1080,6 +1117,10 @@ verdict: Verdict | null,
  * Its scripts, if its workload has several.
  */
 scripts: Array<ScriptPoint>, 
+/**
+ * Its phases that are not what it is judged by, if its workload has several.
+ */
+phases: Array<PhasePoint>, 
 /**
  * All trials, by repeat.
  */
@@ -1305,7 +1346,7 @@ tps: number | null,
  */
 class: string | null, 
 /**
- * As in [`Point::verdict`], but p is adjusted over all scripts of the report.
+ * As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
  */
 verdict: Verdict | null, };
 
