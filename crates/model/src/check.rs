@@ -1,6 +1,7 @@
 //! Checks a campaign apart from its levels: tables, run settings, and cells that can't run.
 
 mod dataset;
+mod extension;
 mod load_hosts;
 mod machine;
 pub(crate) mod memory;

@@ -10,6 +10,7 @@ use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use crate::definitions::Definitions;
+use crate::extension::ParseExtensionError;
 use crate::machine::ParseStorageError;
 use crate::units::{ParseSizeError, ParseSpanError, Span};
 use crate::value::{Spanned, SpecError, Word, names};
@@ -20,6 +21,7 @@ pub mod clients;
 pub mod cpus;
 pub mod disk;
 pub mod duration;
+pub mod extension;
 pub mod host;
 pub mod kernel;
 pub mod kernel_args;
@@ -47,6 +49,7 @@ macro_rules! factors {
             Server server,
             Settings settings,
             Topology topology,
+            Extension extension,
             Kernel kernel,
             Acceleration acceleration,
             KernelArgs kernel_args,
@@ -272,6 +275,9 @@ pub enum LevelError {
     /// Not a storage.
     #[error(transparent)]
     InvalidStorage(#[from] ParseStorageError),
+    /// Not an extension.
+    #[error(transparent)]
+    InvalidExtension(#[from] ParseExtensionError),
 }
 
 /// A name that no factor has.

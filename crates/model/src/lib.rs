@@ -19,6 +19,7 @@ pub mod commit_log;
 pub mod dataset;
 pub mod definitions;
 pub mod environment;
+pub mod extension;
 pub mod factor;
 mod figure;
 pub mod fitness;

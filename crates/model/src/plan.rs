@@ -104,6 +104,7 @@ impl Plan {
         let Supported { cells, left_out } = checked.supported(cells, &run, comparisons)?;
         let servers = checked.servers(&cells)?;
         checked.check_topologies(&cells, &servers)?;
+        checked.check_extensions(&cells, &servers)?;
         checked.check_server_support(&cells, &servers)?;
         checked.check_datasets(&cells, &servers)?;
         checked.check_virtual_machines(&cells, &servers)?;

@@ -13,6 +13,7 @@ use host::{Cache, Lock};
 use model::cell::Cell;
 use model::commit_log::COMMIT_LOG;
 use model::environment::ServerFacts;
+use model::extension::Named;
 use model::factor::Factor;
 use model::factor::cache::CacheState;
 use model::factor::settings::SettingsVariant;
@@ -21,8 +22,10 @@ use model::plan::{Order, Plan};
 use model::record::{Commit, Log, TrialRecord};
 use model::server::{ServerSpec, Source};
 use model::topology::{Companion, Topology};
-use model::workload::Transport;
-use server::{Cluster, Content, Dataset, ExternalServer, Installation, Setup, StopMode, Template};
+use model::workload::{Statement, Transport};
+use server::{
+    Cluster, Content, Dataset, ExtensionSource, ExternalServer, Installation, Setup, StopMode, Template,
+};
 
 use crate::rig::{ServerPool, ServerUnderTest, StartedServer};
 use crate::server_handle::{OwnServer, ServerHandle};
@@ -174,9 +177,29 @@ impl<'a> Servers<'a> {
             let installation = server::installation(cache, &server.source, &progress)
                 .map_err(|error| named(&server.name, error))?;
             self.in_use.push(installation.in_use(self.cache)?);
+            for cell in cells.iter().filter(|cell| cell.server == server.name) {
+                let programs = programs(cell);
+                let named = cell.extension.named().filter(|named| named.source.is_some());
+                if self.installations.contains_key(&programs) {
+                    continue;
+                }
+                if let Some(Named { name, source: Some(source), .. }) = named {
+                    let source =
+                        ExtensionSource { name: name.clone(), directory: plan.directory.join(source) };
+                    let extended = server::with_extension(cache, &installation, &source, &progress)
+                        .map_err(|error| self::named(&server.name, error))?;
+                    self.in_use.push(extended.in_use(self.cache)?);
+                    self.installations.insert(programs, extended);
+                }
+            }
             self.installations.insert(server.name.clone(), installation);
         }
         Ok(())
+    }
+
+    /// The installation of a cell, with its extension; none for an external server.
+    fn installation(&self, cell: &Cell) -> Option<&Installation> {
+        self.installations.get(&programs(cell))
     }
 
     fn fill(&mut self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
@@ -188,11 +211,9 @@ impl<'a> Servers<'a> {
             if let Some(external) = self.externals.get(&cell.server) {
                 external.connection(cell.transport)?;
                 external.prepare(&origin.1, plan.dataset(cell), progress)?;
-            } else if let (false, Some(installation), Some(server)) = (
-                self.templates.contains_key(&origin),
-                self.installations.get(&cell.server),
-                plan.server(cell),
-            ) {
+            } else if let (false, Some(installation), Some(server)) =
+                (self.templates.contains_key(&origin), self.installation(cell), plan.server(cell))
+            {
                 let progress = OfServer { name: &server.name, progress };
                 let own = plan.dataset(cell);
                 let template =
@@ -201,9 +222,9 @@ impl<'a> Servers<'a> {
                 self.templates.insert(origin, template);
             }
         }
-        let mut tried: Vec<(&str, &SettingsVariant, Limits, Topology)> = Vec::new();
+        let mut tried: Vec<(String, &SettingsVariant, Limits, Topology)> = Vec::new();
         for cell in cells {
-            let start = (cell.server.as_str(), &cell.settings, cell.limits(), cell.topology);
+            let start = (programs(cell), &cell.settings, cell.limits(), cell.topology);
             if !tried.contains(&start) {
                 tried.push(start);
                 let next_to_it = cell.topology.companion();
@@ -217,13 +238,13 @@ impl<'a> Servers<'a> {
                 progress.step(&what, 0, None);
                 let settings =
                     self.start_server(cell, false).and_then(|(running, _)| running.server.settings());
-                let settings = settings.map_err(|error| match self.installations.get(&cell.server) {
+                let settings = settings.map_err(|error| match self.installation(cell) {
                     Some(_) => named(&cell.server, error),
                     // Errors of an external server have its name.
                     None => error,
                 })?;
                 let mut facts = facts_of_settings(&settings);
-                facts.extend(self.installations.get(&cell.server).map(build_facts).unwrap_or_default());
+                facts.extend(self.installation(cell).map(build_facts).unwrap_or_default());
                 self.facts.insert(facts_key(cell), facts);
             }
         }
@@ -254,7 +275,7 @@ impl<'a> Servers<'a> {
     ) -> Self {
         let state = State { altered: false, commits: None };
         Self {
-            installations: BTreeMap::from([(cell.server.clone(), installation)]),
+            installations: BTreeMap::from([(programs(cell), installation)]),
             copies: HashMap::from([(origin(cell), (cluster, state))]),
             ..Self::new(cache, progress)
         }
@@ -324,7 +345,7 @@ impl<'a> Servers<'a> {
     /// Checks that what the topologies of the cells need is there, and that it fits their servers and protocols.
     fn check_topologies(&self, cells: &[&Cell]) -> Result<(), server::Error> {
         for cell in cells {
-            let version = self.installations.get(&cell.server).map(Installation::version);
+            let version = self.installation(cell).map(Installation::version);
             crate::topology::check(cell, version)?;
         }
         Ok(())
@@ -332,16 +353,17 @@ impl<'a> Servers<'a> {
 
     /// Checks that the data sets of the cells, and a copy of each, fit on the disk.
     fn check_disk(&self, plan: &Plan, cells: &[&Cell]) -> Result<(), server::Error> {
-        let mut origins: Vec<Origin> = cells.iter().map(|cell| origin(cell)).collect();
-        origins.sort();
-        origins.dedup();
+        let mut origins: BTreeMap<Origin, &Cell> = BTreeMap::new();
+        for cell in cells {
+            origins.entry(origin(cell)).or_insert(cell);
+        }
         let mut datasets = Vec::new();
-        for (name, content) in &origins {
-            let server = plan.servers.iter().find(|server| server.name == *name);
-            let (Some(server), Some(installation)) = (server, self.installations.get(name)) else { continue };
-            let has_replica = |cell: &&Cell| {
-                cell.server == *name && cell.topology.has_replica() && origin(cell).1 == *content
+        for (of, cell) in &origins {
+            let (Some(server), Some(installation)) = (plan.server(cell), self.installation(cell)) else {
+                continue;
             };
+            let content = &of.1;
+            let has_replica = |cell: &&Cell| cell.topology.has_replica() && origin(cell) == *of;
             let copies = 1 + u32::from(cells.iter().any(has_replica));
             datasets.push(Dataset { installation, initdb: &server.initdb, content, copies });
         }
@@ -353,7 +375,7 @@ impl<'a> Servers<'a> {
     /// # Errors
     /// The server can't be reached or used, or is another one now.
     pub(crate) fn reconnect(&mut self, cell: &Cell) -> Result<(), server::Error> {
-        let running = self.running.as_mut().filter(|running| running.start.origin.0 == cell.server);
+        let running = self.running.as_mut().filter(|running| running.start.origin.0 == programs(cell));
         let external = match running.map(|running| &mut running.server) {
             Some(ServerHandle::External(external)) => Some(external),
             Some(ServerHandle::Own(_)) => None,
@@ -481,11 +503,19 @@ fn limits_of(cells: &[&Cell]) -> Vec<Limits> {
 }
 
 fn facts_key(cell: &Cell) -> (String, String, Topology) {
-    (cell.server.clone(), cell.settings.name.clone(), cell.topology)
+    (programs(cell), cell.settings.name.clone(), cell.topology)
 }
 
 fn origin(cell: &Cell) -> Origin {
-    (cell.server.clone(), content(cell))
+    (programs(cell), content(cell))
+}
+
+/// Name of a cell's programs: of its server, and of the extension that is built for it.
+fn programs(cell: &Cell) -> String {
+    match cell.extension.source() {
+        None => cell.server.clone(),
+        Some(_) => format!("{} with {}", cell.server, cell.extension),
+    }
 }
 
 /// The content of a cell's data set.
@@ -494,13 +524,25 @@ pub(crate) fn content(cell: &Cell) -> Content {
         !custom.pgbench_tables && custom.dataset.is_none()
             || custom.with_background().any(|workload| !workload.setup.is_empty())
     });
-    let setup = custom.map(|custom| {
+    let extension = cell.extension.named();
+    let setup = (custom.is_some() || extension.is_some()).then(|| {
+        let mut statements: Vec<Statement> = extension.map(created).into_iter().collect();
         // Checked with the plan.
-        let statements = workload::setup(custom, cell.scale).unwrap_or_default();
-        let pgbench_tables = custom.pgbench_tables;
-        Arc::new(Setup { workload: custom.name.clone(), pgbench_tables, statements })
+        statements.extend(
+            custom.into_iter().flat_map(|custom| workload::setup(custom, cell.scale).unwrap_or_default()),
+        );
+        let names = [custom.map(|custom| custom.name.clone()), extension.map(|of| of.name.clone())];
+        let workload = names.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        // Of a workload without a setup of its own, too.
+        let pgbench_tables = cell.workload.custom().is_none_or(|custom| custom.pgbench_tables);
+        Arc::new(Setup { workload, pgbench_tables, statements })
     });
     Content { scale: cell.scale, own: cell.workload.own_database().cloned().map(Arc::new), setup }
+}
+
+/// The statement that creates an extension.
+fn created(extension: &Named) -> Statement {
+    Statement { place: format!("the extension {}", extension.name), sql: extension.statement() }
 }
 
 /// Build options of a server's programs, for the confound guard.

@@ -122,6 +122,16 @@ pub enum Error {
          or a source instead"
     )]
     NoPrograms,
+    /// An extension can't be built.
+    #[error("can't build the extension \"{name}\" from {location}: {why}")]
+    Extension {
+        /// Its name.
+        name: String,
+        /// Directory of its source.
+        location: PathBuf,
+        /// Reason, with a hint.
+        why: String,
+    },
     /// The source to build is missing, or is not a source of PostgreSQL.
     #[error("can't build PostgreSQL from {location}: {why}")]
     Source {

@@ -50,9 +50,11 @@ pub use programs::archives::{allow_insecure_mirror, insecure_mirror_is_allowed};
 pub use programs::build_flags::BuildFlags;
 pub use programs::identical::are_identical;
 pub use programs::install::{Release, install, install_newest, resolve};
-pub use programs::installation::{BuildRecord, Installation, Origin, find, installed};
+pub use programs::installation::{BuildRecord, ExtensionRecord, Installation, Origin, find, installed};
 pub use programs::pins::{known_majors, known_releases};
-pub use programs::source::{catalogs_of_commits, commit, commits_between, commits_of_merge, is_built};
+pub use programs::source::{
+    ExtensionSource, catalogs_of_commits, commit, commits_between, commits_of_merge, is_built, with_extension,
+};
 pub use provide::installation;
 pub use raw_read::{RawReadError, RawReading, ReadError, read_files};
 pub use readiness::Warmed;

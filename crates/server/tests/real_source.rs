@@ -86,5 +86,7 @@ fn builds_and_runs(system: BuildSystem) {
     }
     drop(client);
     server.stop(StopMode::Fast).unwrap();
+    let makefile = installation.directory().join("lib/pgxs/src/makefiles/pgxs.mk");
+    assert!(makefile.is_file(), "extensions can be built");
     template.remove(&cache).unwrap();
 }

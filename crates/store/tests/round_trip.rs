@@ -125,9 +125,11 @@ fn unknown_values_of_an_imported_trial_are_null() {
         assert_eq!(fields.count(), known, "{part}: {text}");
     }
     let unknown = trial["cell"]["unknown"].as_array().unwrap();
-    // The two that are known, and one whose key is left out, which has the same meaning.
-    assert_eq!(unknown.len(), Factor::ALL.len() - 3);
-    assert!(trial["cell"].get("topology").is_none(), "{text}");
+    // The two that are known, and two whose keys are left out, which has the same meaning.
+    assert_eq!(unknown.len(), Factor::ALL.len() - 4);
+    for key in ["topology", "extension"] {
+        assert!(trial["cell"].get(key).is_none(), "{text}");
+    }
     assert!(trial["started"].is_null() && trial["run"]["seed"].is_null(), "{text}");
 }
 

@@ -269,17 +269,16 @@ fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
     fixture.publish(&[]);
     let mut client = fixture.client();
     let mut rows = || -> Vec<String> {
-        let sql = "SELECT row(trial, cell, topology, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
+        let sql = "SELECT row(trial, cell, topology, extension, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
                    FROM pgdyno.trials UNION ALL
-                   SELECT row(run, cell, topology, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
+                   SELECT row(run, cell, topology, extension, kernel, acceleration, kernel_args, sysctl, cpus, storage)::text
                    FROM pgdyno.cells ORDER BY 1";
         client.query(sql).unwrap()
     };
     let before = rows();
     assert!(
-        before
-            .iter()
-            .any(|row| row.contains("topology=single,kernel=host,acceleration=none,kernel_args=none")),
+        before.iter().any(|row| row
+            .contains("topology=single,extension=none,kernel=host,acceleration=none,kernel_args=none")),
         "{before:?}"
     );
     for table in ["trials", "cells"] {
@@ -287,9 +286,9 @@ fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
             .client()
             .execute(&format!(
                 "UPDATE pgdyno.{table} SET kernel = 'any', cell = replace(cell,
-                   'topology=single,kernel=host,acceleration=none,kernel_args=none,sysctl=default,cpus=host,storage=host', 'kernel=any');
+                   'topology=single,extension=none,kernel=host,acceleration=none,kernel_args=none,sysctl=default,cpus=host,storage=host', 'kernel=any');
                  ALTER TABLE pgdyno.{table} DROP COLUMN acceleration, DROP COLUMN kernel_args, DROP COLUMN sysctl,
-                   DROP COLUMN cpus, DROP COLUMN storage, DROP COLUMN topology;
+                   DROP COLUMN cpus, DROP COLUMN storage, DROP COLUMN topology, DROP COLUMN extension;
                  ALTER TABLE pgdyno.{table} DROP COLUMN IF EXISTS instructions_per_transaction;
                  UPDATE pgdyno.pgdyno_schema SET version = 1"
             ))
@@ -299,7 +298,7 @@ fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
     fixture.publish(&[]);
     assert_eq!(rows(), before);
     let version: i32 = fixture.client().query_one("SELECT version FROM pgdyno.pgdyno_schema").unwrap();
-    assert_eq!(version, 4);
+    assert_eq!(version, 5);
     assert_eq!(fixture.counts()["phases"], 0, "trials that were published before have no rows in it");
 }
 
@@ -329,8 +328,8 @@ fn unsuitable_targets_are_reported_and_left_unchanged() {
     fixture.publish(&[]);
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
     let before = fixture.counts();
-    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 4");
-    client.execute("UPDATE pgdyno.pgdyno_schema SET version = 4; SET application_name = 'pgdyno'").unwrap();
+    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 5");
+    client.execute("UPDATE pgdyno.pgdyno_schema SET version = 5; SET application_name = 'pgdyno'").unwrap();
     refused(&mut fixture.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
     assert_eq!(fixture.counts(), before);
 }

@@ -11,7 +11,7 @@ use crate::export_tables::{Column, Kind, Table, Value};
 
 /// Version of the tables that this release creates. A change to a table raises it and adds a step to
 /// [`Schema::create_or_upgrade`], which upgrades the version before.
-pub(super) const VERSION: u32 = 4;
+pub(super) const VERSION: u32 = 5;
 
 /// Tables with several rows for each trial.
 pub(super) const TABLES_PER_TRIAL: [Table; 7] = [
@@ -27,9 +27,6 @@ pub(super) const TABLES_PER_TRIAL: [Table; 7] = [
 /// Columns that version 2 added.
 const ADDED_IN_2: [&str; 6] =
     ["acceleration", "kernel_args", "sysctl", "cpus", "storage", "instructions_per_transaction"];
-
-/// Columns that version 3 added.
-const ADDED_IN_3: [&str; 1] = ["topology"];
 
 /// Table that marks the schema as pgdyno's and holds the version of its tables.
 const MARK: &str = "pgdyno_schema";
@@ -118,11 +115,14 @@ impl Schema {
                 session.execute(&self.upgrade_to_2())?;
             }
             if from < 3 {
-                session.execute(&self.upgrade_to_3())?;
+                session.execute(&self.add_factor("topology", "single", "settings"))?;
             }
             if from < 4 {
                 // Trials that were published before have no rows in it.
                 session.execute(&self.create(Table::Phases))?;
+            }
+            if from < 5 {
+                session.execute(&self.add_factor("extension", "none", "topology"))?;
             }
         }
         if from < VERSION {
@@ -170,16 +170,17 @@ WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
         sql
     }
 
-    /// Statements that add the factor `topology`, which trials of before ran without, and its level to the names of cells.
-    fn upgrade_to_3(&self) -> String {
+    /// Statements that add a factor, which trials of before ran without, and its default level to the names of cells, after
+    /// another factor.
+    fn add_factor(&self, factor: &str, default: &str, after: &str) -> String {
         let mut sql = String::new();
         for table in [Table::Trials, Table::Cells] {
             let name = self.table(table);
-            sql += &self.add_columns(table, &ADDED_IN_3);
+            sql += &self.add_columns(table, &[factor]);
             // Levels of imported trials stay unknown.
             sql += &format!(
-                "UPDATE {name} SET topology = 'single',
-  cell = regexp_replace(cell, '(^|,)(settings=[^,]*)', '\\1\\2,topology=single')
+                "UPDATE {name} SET {factor} = '{default}',
+  cell = regexp_replace(cell, '(^|,)({after}=[^,]*)', '\\1\\2,{factor}={default}')
 WHERE run IN (SELECT run FROM {runs} WHERE seed IS NOT NULL);\n",
                 runs = self.table(Table::Runs)
             );

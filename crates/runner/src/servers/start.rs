@@ -66,7 +66,7 @@ impl Servers<'_> {
         if start.topology.companion() != Some(Companion::Subscriber) {
             self.first_commits.entry(start.origin.clone()).or_insert(commits);
         }
-        let build = self.installations.get(&cell.server).map(|known| known.identity().to_owned());
+        let build = self.installation(cell).map(|known| known.identity().to_owned());
         let state = State { altered: false, commits: Some(commits) };
         Ok(Running { start, build, server: ServerHandle::Own(OwnServer { companion, server }), state })
     }

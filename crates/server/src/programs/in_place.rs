@@ -45,6 +45,7 @@ pub(crate) fn in_place(cache: &Cache, directory: &Path) -> Result<Installation, 
         archive: None,
         sha512: None,
         build: None,
+        extension: None,
         installed: Timestamp::try_from(stamp.modified()).unwrap_or(Timestamp::UNIX_EPOCH),
     };
     Ok(Installation {

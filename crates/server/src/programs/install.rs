@@ -108,6 +108,7 @@ fn download(
         archive: Some(archives.location()),
         sha512: Some(download.sha512.clone()),
         build: None,
+        extension: None,
         installed: Timestamp::now(),
     };
     let unpack = |tree: &Path| {

@@ -19,7 +19,7 @@ use host::ServerUser;
 use host::files::{create_public_directory, entries, remove_tree};
 
 /// Record next to the binaries. It is written before the directory gets its name, so a named directory is complete.
-const RECORD: &str = "installation.json";
+pub(crate) const RECORD: &str = "installation.json";
 /// Log of a build from source.
 pub(crate) const BUILD_LOG: &str = "build.log";
 /// Programs that every server needs.
@@ -51,7 +51,21 @@ pub(crate) struct Record {
     /// For a build from source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) build: Option<Box<BuildRecord>>,
+    /// The extension that was built for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) extension: Option<ExtensionRecord>,
     pub(crate) installed: Timestamp,
+}
+
+/// An extension that was built for an installation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExtensionRecord {
+    /// Its name.
+    pub name: String,
+    /// Directory of its source.
+    pub location: PathBuf,
+    /// Identity of the source, as [`BuildRecord::content`].
+    pub content: String,
 }
 
 /// Origin of an installation.
@@ -104,6 +118,7 @@ impl Installation {
     /// The identity of its data sets: commits of a repository share them as far as their data format is the same.
     pub(crate) fn data_identity(&self) -> String {
         let format = self.build().filter(|build| build.git_ref.is_some() && build.patches.is_empty());
+        let format = format.filter(|_| self.record.extension.is_none());
         match format.and_then(|build| build.data_format.as_ref()) {
             Some(format) => format!("{}-data-{format}", self.version),
             None => self.identity.clone(),
@@ -139,6 +154,11 @@ impl Installation {
     /// Source and options of its build; none if it was not built here.
     pub fn build(&self) -> Option<&BuildRecord> {
         self.record.build.as_deref()
+    }
+
+    /// The extension that was built for it.
+    pub fn extension(&self) -> Option<&ExtensionRecord> {
+        self.record.extension.as_ref()
     }
 
     /// Log of its build; none if it was not built here.

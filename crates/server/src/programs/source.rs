@@ -3,6 +3,7 @@
 mod catalogs;
 mod content;
 mod data_format;
+mod extension;
 mod range;
 mod recipe;
 mod run;
@@ -23,6 +24,7 @@ pub use catalogs::catalogs_of_commits;
 use content::Content;
 pub use content::commit;
 pub(super) use content::walk;
+pub use extension::{ExtensionSource, with_extension};
 use host::Cache;
 use host::Fingerprint;
 use host::IoContext;
@@ -99,6 +101,7 @@ pub(crate) fn build(
                 directory: name,
                 data_format,
             })),
+            extension: None,
             installed: Timestamp::now(),
         };
         let make = |tree: &Path| {

@@ -198,7 +198,7 @@ impl<'a> Recipe<'a> {
 }
 
 /// Option of `make` and `ninja` for as many jobs as there are processors.
-fn jobs() -> String {
+pub(super) fn jobs() -> String {
     format!("-j{}", available_parallelism().map_or(1, NonZero::get))
 }
 

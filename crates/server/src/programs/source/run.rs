@@ -12,23 +12,30 @@ use host::{BuildLog, Progress};
 pub(super) struct Runner<'a> {
     location: PathBuf,
     log: BuildLog<'a>,
-    version: Option<Version>,
+    /// What is built, for messages.
+    what: String,
 }
 
 impl<'a> Runner<'a> {
     /// A runner with a new log.
     pub(super) fn new(location: &Path, log: &Path, progress: &'a dyn Progress) -> Result<Self, Error> {
-        Ok(Self { location: location.to_owned(), log: BuildLog::new(log, progress)?, version: None })
+        let what = "PostgreSQL".to_owned();
+        Ok(Self { location: location.to_owned(), log: BuildLog::new(log, progress)?, what })
     }
 
     /// Sets the version that is built.
     pub(super) fn of_version(self, version: Version) -> Self {
-        Self { version: Some(version), ..self }
+        Self { what: format!("PostgreSQL {version}"), ..self }
+    }
+
+    /// Sets the extension that is built.
+    pub(super) fn of_extension(self, name: &str) -> Self {
+        Self { what: format!("the extension {name}"), ..self }
     }
 
     /// Name of what is built, for messages.
-    pub(super) fn what(&self) -> String {
-        self.version.map_or_else(|| "PostgreSQL".to_owned(), |version| format!("PostgreSQL {version}"))
+    pub(super) fn what(&self) -> &str {
+        &self.what
     }
 
     /// Source that is built.

@@ -22,10 +22,12 @@ directories := $(backend) $(libpq) $(initdb) $(catalog) $(others)
 # From 11 on, two rules of the backend generate these, each by its own make: in parallel they would collide.
 headers := $(shell grep -o '^generated-headers:' $(backend)/Makefile)
 
-.PHONY: all install headers header-directories $(directories:=.all) $(directories:=.install)
+pgxs := $(wildcard src/makefiles/Makefile)
+
+.PHONY: all install pgxs headers header-directories $(directories:=.all) $(directories:=.install)
 
 all: $(directories:=.all)
-install: $(directories:=.install)
+install: $(directories:=.install) pgxs
 
 headers:
 	$(if $(headers),$(MAKE) -C $(backend) generated-headers)
@@ -40,6 +42,13 @@ $(directories:=.all): %.all:
 
 $(directories:=.install): %.install:
 	$(MAKE) -C $* install
+
+# Headers and makefiles, to build extensions with.
+pgxs: $(directories:=.install)
+	$(if $(pgxs),$(MAKE) -C src/include install)
+	$(if $(pgxs),$(MAKE) -C src/makefiles install)
+	$(if $(pgxs),$(MAKE) -C config install)
+	$(if $(pgxs),$(MAKE) -C src install-local)
 
 # It installs headers, too, into directories that it does not create.
 $(catalog:=.install): header-directories
