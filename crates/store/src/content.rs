@@ -57,6 +57,9 @@ pub(crate) fn encode(record: &TrialRecord) -> Result<Files, StoreError> {
     expected.stacks.sort_by(|a, b| a.role.cmp(&b.role));
     expected.off_cpu.sort_by(|a, b| a.role.cmp(&b.role));
     expected.waits.iter_mut().for_each(Waits::rename_event);
+    for statement in &mut expected.played {
+        statement.waits = statement.waits.take().map(played::with_canonical_names);
+    }
     expected.metrics.0.retain(|series| !series.points.is_empty());
     expected.phases.iter_mut().for_each(phases::normalize);
     if decode(files.clone()).map_err(not_storable)? != expected {

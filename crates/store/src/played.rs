@@ -132,10 +132,12 @@ fn over_time(slice_us: Option<u64>, slices: Option<&str>) -> Result<Option<OverT
     Ok(Some(OverTime { slice_us, slices: slices.collect() }))
 }
 
-/// Waits with the names of PostgreSQL 18.
 fn read_waits(text: &str) -> Result<BTreeMap<String, u64>, Defect> {
-    let stored: BTreeMap<String, u64> =
-        serde_json::from_str(text).map_err(|error| Defect::damaged(FILE, error))?;
+    serde_json::from_str(text).map(with_canonical_names).map_err(|error| Defect::damaged(FILE, error))
+}
+
+/// Waits with the names of PostgreSQL 18.
+pub(crate) fn with_canonical_names(stored: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     let mut waits: BTreeMap<String, u64> = BTreeMap::new();
     for (wait, samples) in stored {
         let name = match wait.split_once(':') {
@@ -148,5 +150,5 @@ fn read_waits(text: &str) -> Result<BTreeMap<String, u64>, Defect> {
         let sum = waits.entry(name).or_default();
         *sum = sum.saturating_add(samples);
     }
-    Ok(waits)
+    waits
 }

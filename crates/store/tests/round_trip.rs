@@ -683,4 +683,11 @@ fn what_became_of_the_statements_of_a_trace_is_kept() {
     let parts = store.load_parts(&record.trial.id, &[store::Part::Played]).unwrap();
     assert_eq!((parts.played, parts.intervals), (record.played.clone(), Vec::new()));
     assert!(store.load_parts(&record.trial.id, &[store::Part::Series]).unwrap().played.is_empty());
+    // Wait events of older servers have the names of later ones.
+    record.trial.id = new_id();
+    let waits = [("IPC:Hash/Batch/Electing".to_owned(), 3), ("IPC:HashBatchElect".to_owned(), 1)];
+    record.played[0].waits = Some(waits.into());
+    store.write(&record).unwrap();
+    let read = store.load(&record.trial.id).unwrap();
+    assert_eq!(read.played[0].waits, Some([("IPC:HashBatchElect".to_owned(), 4)].into()));
 }
