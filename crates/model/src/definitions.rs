@@ -128,6 +128,9 @@ pub struct Workload {
     pub closed: Option<Spanned<bool>>,
     /// Sessions of a trace to play: `user=NAME`, `database=NAME`, `application=NAME`, separated by commas (default: all).
     pub sessions: Option<Spanned<String>>,
+    /// Sessions that each run all scripts once, in an order of their own, instead of clients: a number, or an expression of parameters.
+    #[cfg_attr(test, schemars(with = "Option<crate::schema::Scalar>"))]
+    pub streams: Option<Spanned<toml::Value>>,
     /// Description in a sentence.
     pub description: Option<String>,
     /// Variables of scripts, setup, teardown and checks of consistency.
@@ -142,7 +145,7 @@ pub struct Workload {
     /// and makes the trial invalid.
     pub consistency: Option<Spanned<Files>>,
     /// Tables of the data set in addition to those of the setup (default `pgbench`).
-    #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "none"])))]
+    #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "star", "none"])))]
     pub tables: Option<Spanned<String>>,
     /// Name of a `[datasets.…]` table: the database that it runs on instead of pgbench's tables.
     pub dataset: Option<Spanned<String>>,

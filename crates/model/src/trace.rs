@@ -15,7 +15,7 @@ pub const PREFIX: &str = "replay:";
 pub struct Trace {
     /// Its file, relative to the campaign.
     pub file: String,
-    /// SHA-256 of its content, in hexadecimal.
+    /// SHA-256 of its content, in hexadecimal; of its statements alone if it is made of scripts.
     pub sha256: String,
     /// How much faster than recorded; without meaning if `closed`.
     #[cfg_attr(feature = "schema", schemars(with = "String"))]
@@ -27,6 +27,9 @@ pub struct Trace {
     pub closed: bool,
     /// The sessions that are played: `user=NAME,database=NAME,application=NAME`; none for all.
     pub sessions: Option<String>,
+    /// Its number of sessions if pgdyno makes it of the workload's scripts, each of which they run once; none of a recorded trace.
+    #[serde(default)]
+    pub streams: Option<u32>,
 }
 
 /// The executions of a statement of a trace in a trial: of all that differ in their values only.

@@ -56,6 +56,9 @@ pub struct Custom {
     pub consistency: Vec<ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
+    /// Whether the data set has the tables of the star schema.
+    #[serde(default)]
+    pub star_tables: bool,
     /// The trace that it plays, in place of scripts; none for scripts.
     #[serde(default)]
     pub trace: Option<Trace>,
@@ -227,6 +230,7 @@ impl Custom {
             teardown: Vec::new(),
             consistency: Vec::new(),
             pgbench_tables: true,
+            star_tables: false,
             trace: None,
             dataset: None,
             minimum_version: None,

@@ -522,6 +522,7 @@ fn programs(cell: &Cell) -> String {
 pub(crate) fn content(cell: &Cell) -> Content {
     let custom = cell.workload.custom().filter(|custom| {
         !custom.pgbench_tables && custom.dataset.is_none()
+            || custom.star_tables
             || custom.with_background().any(|workload| !workload.setup.is_empty())
     });
     let extension = cell.extension.named();
@@ -535,7 +536,8 @@ pub(crate) fn content(cell: &Cell) -> Content {
         let workload = names.into_iter().flatten().collect::<Vec<_>>().join(", ");
         // Of a workload without a setup of its own, too.
         let pgbench_tables = cell.workload.custom().is_none_or(|custom| custom.pgbench_tables);
-        Arc::new(Setup { workload, pgbench_tables, statements })
+        let star_tables = custom.is_some_and(|custom| custom.star_tables);
+        Arc::new(Setup { workload, pgbench_tables, star_tables, statements })
     });
     Content { scale: cell.scale, own: cell.workload.own_database().cloned().map(Arc::new), setup }
 }

@@ -10,4 +10,5 @@ pub(crate) mod filling;
 pub(crate) mod own;
 pub(crate) mod pgbench_tables;
 pub(crate) mod size;
+mod star_tables;
 pub(crate) mod template;

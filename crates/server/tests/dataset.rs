@@ -270,6 +270,7 @@ fn a_full_disk_while_filling_is_reported_with_the_reason_from_the_log() {
     let setup = Setup {
         workload: "large".to_owned(),
         pgbench_tables: true,
+        star_tables: false,
         statements: vec![Statement {
             place: "setup of large".to_owned(),
             sql: "create table t as select repeat('x', 1000) from generate_series(1, 1000000)".to_owned(),

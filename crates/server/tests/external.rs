@@ -274,7 +274,8 @@ fn ctrl_c_reports_an_incomplete_database_that_it_has_to_leave() {
 fn sleeping() -> Content {
     let sql = "select pg_sleep(3600)".to_owned();
     let statements = vec![Statement { place: "setup.sql:1".to_owned(), sql }];
-    let setup = Setup { workload: "sleeping".to_owned(), pgbench_tables: false, statements };
+    let setup =
+        Setup { workload: "sleeping".to_owned(), pgbench_tables: false, star_tables: false, statements };
     Content { setup: Some(Arc::new(setup)), ..1.into() }
 }
 

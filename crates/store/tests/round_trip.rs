@@ -512,6 +512,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         consistency: vec![text("sums.sql")],
         minimum_version: Some(model::version::Major::new(15)),
         pgbench_tables: false,
+        star_tables: true,
         trace: None,
         dataset: Some(model::dataset::OwnDatabase {
             name: "shop".to_owned(),
@@ -635,6 +636,7 @@ fn what_became_of_the_statements_of_a_trace_is_kept() {
         rate_scale: "3x".parse().unwrap(),
         closed: false,
         sessions: Some("user=web".to_owned()),
+        streams: Some(4),
     });
     record.trial.cell.workload = model::cell::Level::Known(Workload::Custom(custom.into()));
     let scan = PlanNode {

@@ -64,14 +64,14 @@ pub(crate) fn replace(parameters: &mut BTreeMap<String, String>, given: &Given) 
     Ok(())
 }
 
-/// Variables for these names, set to the scale and the parameters.
+/// Variables for these names, set to the scale, if there is one, and the parameters.
 pub(crate) fn variables(
     names: &Names,
     parameters: &BTreeMap<String, String>,
-    scale: u32,
+    scale: Option<u32>,
 ) -> Result<Variables, EvalError> {
     let mut variables = Variables::new(names);
-    if let Some(slot) = names.find("scale") {
+    if let (Some(slot), Some(scale)) = (names.find("scale"), scale) {
         variables.set(slot, Value::Int(i64::from(scale)))?;
     }
     for (parameter, value) in parameters {
@@ -126,7 +126,7 @@ fn evaluate(text: &str, parameters: &BTreeMap<String, String>) -> Result<Value, 
     let script = ScriptText { name: "weight".to_owned(), text: format!("\\set weight {}\n", text.trim()) };
     let script = Script::parse(&script.name, &script.text, &mut names)
         .map_err(|error| WeightError::Syntax(Box::new(error)))?;
-    let variables = variables(&names, parameters, 1)?;
+    let variables = variables(&names, parameters, Some(1))?;
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
     let [script::Command { kind: CommandKind::Set { expr, .. }, .. }] = script.commands() else {
         return Err(WeightError::NotAWeight);

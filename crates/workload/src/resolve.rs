@@ -22,6 +22,7 @@ use crate::read::Location;
 use crate::{consistency, parameters, setup, shipped, teardown};
 
 mod phases;
+mod streams;
 mod trace;
 
 /// Keys that a table may have for any workload.
@@ -121,6 +122,7 @@ pub fn workloads(
             for other in &background {
                 custom.writes |= other.workload.writes();
                 custom.pgbench_tables |= other.workload.custom().is_none_or(|other| other.pgbench_tables);
+                custom.star_tables |= other.workload.custom().is_some_and(|other| other.star_tables);
             }
             custom.background = background;
         }
@@ -292,6 +294,7 @@ impl TableReader<'_> {
             ("rate_scale", table.rate_scale.as_ref().map(Spanned::span)),
             ("closed", table.closed.as_ref().map(Spanned::span)),
             ("sessions", table.sessions.as_ref().map(Spanned::span)),
+            ("streams", table.streams.as_ref().map(Spanned::span)),
         ];
         for (key, at) in keys {
             if let (Some(at), false) = (at, allowed.contains(&key)) {
@@ -344,20 +347,22 @@ impl TableReader<'_> {
         };
         let dataset = self.dataset(table)?;
         let pgbench_tables = match table.tables.as_ref().map(|tables| (tables.get_ref().as_str(), tables)) {
-            Some(("pgbench", at)) if dataset.is_some() => {
+            Some((name @ ("pgbench" | "star"), at)) if dataset.is_some() => {
+                let replaced =
+                    if name == "star" { "the tables of the star schema" } else { "pgbench's tables" };
                 return Err(self.wrong(
                     at.span(),
-                    "`dataset` replaces pgbench's tables".to_owned(),
+                    format!("`dataset` replaces {replaced}"),
                     "leave one of them out",
                 ));
             }
             None | Some(("pgbench", _)) => dataset.is_none(),
-            Some(("none", _)) => false,
+            Some(("star" | "none", _)) => false,
             Some((other, at)) => {
                 return Err(self.wrong(
                     at.span(),
                     format!("unknown tables \"{other}\""),
-                    "expected \"pgbench\" or \"none\"",
+                    "expected \"pgbench\", \"star\" or \"none\"",
                 ));
             }
         };
@@ -373,6 +378,7 @@ impl TableReader<'_> {
             teardown: self.texts(table.teardown.as_ref())?,
             consistency: self.texts(table.consistency.as_ref())?,
             pgbench_tables,
+            star_tables: table.tables.as_ref().is_some_and(|tables| tables.get_ref() == "star"),
             trace: None,
             dataset,
             minimum_version: table.minimum_version.as_ref().map(|given| self.major(given)).transpose()?,
@@ -393,6 +399,10 @@ impl TableReader<'_> {
         };
         let custom = match &table.phases {
             Some(phases) => self.with_phases(custom, table, phases)?,
+            None => custom,
+        };
+        let custom = match &table.streams {
+            Some(streams) => self.with_streams(custom, table, streams)?,
             None => custom,
         };
         let mut checked = custom.clone();
@@ -478,6 +488,7 @@ impl TableReader<'_> {
                 );
             }
             let has_tables = other.is_none_or(|other| other.pgbench_tables);
+            let has_tables = has_tables || other.is_some_and(|other| other.star_tables);
             let own = workload.own_database();
             if own != custom.dataset.as_ref() && (own.is_some() || has_tables) {
                 return wrong(

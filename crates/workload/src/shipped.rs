@@ -40,7 +40,16 @@ macro_rules! family {
 }
 
 /// The bundled workloads.
-static SHIPPED: [Directory; 11] = [
+static SHIPPED: [Directory; 12] = [
+    shipped!(
+        "analytic":
+        "cheapest-supplier.sql", "discount-forecast.sql", "domestic-revenue.sql", "idle-customers.sql",
+        "indexes.sql", "large-orders.sql", "late-orders.sql", "late-suppliers.sql", "market-share.sql",
+        "open-orders.sql", "orders-per-customer.sql", "packed-revenue.sql", "pricing-summary.sql", "profit.sql",
+        "promotion-share.sql", "returns.sql", "small-quantities.sql", "suppliers-per-kind.sql",
+        "surplus-stock.sql", "top-supplier.sql", "trade.sql", "transport-priority.sql", "valuable-stock.sql",
+        "workload.toml"
+    ),
     shipped!("bloat": "setup.sql", "update.sql", "workload.toml"),
     shipped!("blocks": "read.sql", "setup.sql", "update.sql", "workload.toml"),
     shipped!("connect": "workload.toml"),

@@ -4,7 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::cell::Cell;
 use model::workload::{Custom, ScriptText, Statement};
-use script::{CommandKind, EvalError, Fetch, Names, Script, ScriptError, Seeds, Sql, SqlPart, Variables};
+use script::{
+    CommandKind, EvalError, Fetch, Names, RandomState, Script, ScriptError, Seeds, Sql, SqlPart, Variables,
+};
 
 use crate::error::WorkloadError;
 use crate::parameters::variables;
@@ -80,23 +82,52 @@ fn statements(
     compute(texts, parameters, scale).map_err(|why| WorkloadError::Script(format!("error: {why}")))
 }
 
-/// A setup or teardown that can't be computed.
+/// A script whose statements can't be computed.
 #[derive(Debug, thiserror::Error)]
-enum StatementError {
+pub enum StatementError {
+    /// It is no script.
     #[error(transparent)]
     Syntax(Box<ScriptError>),
+    /// A parameter has no value of the language.
     #[error(transparent)]
     Parameter(#[from] EvalError),
+    /// An expression can't be computed.
     #[error("{place}: {source}")]
-    Value { place: String, source: EvalError },
+    Value {
+        /// Its place: `setup.sql:3`.
+        place: String,
+        /// Why.
+        source: EvalError,
+    },
+    /// A variable has no value.
     #[error("{place}: undefined parameter \"{name}\"; the workload has {known}")]
-    Undefined { place: String, name: String, known: String },
+    Undefined {
+        /// Place of the statement.
+        place: String,
+        /// Name of the variable.
+        name: String,
+        /// Those that are defined.
+        known: String,
+    },
+    /// A value is not UTF-8.
     #[error("{0}: a value is not UTF-8")]
     NotUtf8(String),
-    #[error(
-        "{place}: a setup, teardown or check of consistency can contain only SQL and \\set, not {command}"
-    )]
-    NotAllowed { place: String, command: String },
+    /// It has another command.
+    #[error("{place}: {of} can contain only SQL and \\set, not {command}")]
+    NotAllowed {
+        /// Place of the command.
+        place: String,
+        /// What the script is.
+        of: &'static str,
+        /// The command.
+        command: String,
+    },
+}
+
+impl From<ScriptError> for StatementError {
+    fn from(error: ScriptError) -> Self {
+        Self::Syntax(Box::new(error))
+    }
 }
 
 /// Statements with their variables filled in.
@@ -109,40 +140,87 @@ fn compute(
     let scripts: Vec<Script> = texts
         .iter()
         .map(|text| Script::parse(&text.name, &text.text, &mut names))
-        .collect::<Result<_, _>>()
-        .map_err(|error| StatementError::Syntax(Box::new(error)))?;
-    let mut variables = variables(&names, parameters, scale)?;
+        .collect::<Result<_, _>>()?;
+    let mut variables = variables(&names, parameters, Some(scale))?;
     // The same seed each time, so that a recreated data set is identical.
     let mut random = Seeds::draw(0, 1, 1, false).clients.remove(0);
     let mut statements = Vec::new();
     for script in &scripts {
-        for command in script.commands() {
-            let place = format!("{}:{}", script.name(), command.line);
-            match &command.kind {
-                CommandKind::Set { slot, expr } => {
-                    let value = expr.eval(&variables, &mut random);
-                    value
-                        .and_then(|value| variables.set(*slot, value))
-                        .map_err(|source| StatementError::Value { place: place.clone(), source })?;
+        let known = ["scale"].into_iter().chain(parameters.keys().map(String::as_str)).collect();
+        let commands = Commands { script, of: "a setup, teardown or check of consistency", known };
+        let filled = run(&commands, &mut variables, &mut random)?;
+        statements.extend(filled.into_iter().map(|filled| filled.statement));
+    }
+    Ok(statements)
+}
+
+/// A script that is run without a server.
+pub(crate) struct Commands<'a> {
+    pub(crate) script: &'a Script,
+    /// What it is, for messages.
+    pub(crate) of: &'static str,
+    /// Names of the parameters, for messages.
+    pub(crate) known: Vec<&'a str>,
+}
+
+/// A statement with its variables filled in.
+pub(crate) struct FilledStatement {
+    pub(crate) statement: Statement,
+    /// The statement in a line, with `$1` and so on in place of the variables.
+    pub(crate) normal_form: String,
+}
+
+/// Runs the commands of a script; returns its statements.
+pub(crate) fn run(
+    commands: &Commands<'_>,
+    variables: &mut Variables,
+    random: &mut RandomState,
+) -> Result<Vec<FilledStatement>, StatementError> {
+    let Commands { script, of, known } = commands;
+    let mut statements = Vec::new();
+    for command in script.commands() {
+        let place = format!("{}:{}", script.name(), command.line);
+        match &command.kind {
+            CommandKind::Set { slot, expr } => {
+                let value = expr.eval(variables, random);
+                value
+                    .and_then(|value| variables.set(*slot, value))
+                    .map_err(|source| StatementError::Value { place: place.clone(), source })?;
+            }
+            CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
+                if let Some(name) = undefined(sql, variables) {
+                    return Err(StatementError::Undefined { place, name, known: known.join(", ") });
                 }
-                CommandKind::Sql(sql) if *sql.fetch() == Fetch::Discard => {
-                    if let Some(name) = undefined(sql, &variables) {
-                        let known = ["scale"].into_iter().chain(parameters.keys().map(String::as_str));
-                        let known = known.collect::<Vec<_>>().join(", ");
-                        return Err(StatementError::Undefined { place, name, known });
-                    }
-                    let mut text = Vec::new();
-                    variables.write_statement(sql, &mut text);
-                    let sql = String::from_utf8(text).map_err(|_| StatementError::NotUtf8(place.clone()))?;
-                    statements.push(Statement { place, sql });
-                }
-                _ => {
-                    return Err(StatementError::NotAllowed { place, command: command.text.clone() });
-                }
+                let mut text = Vec::new();
+                variables.write_statement(sql, &mut text);
+                let text = String::from_utf8(text).map_err(|_| StatementError::NotUtf8(place.clone()))?;
+                let normal_form = normal_form(sql, variables);
+                statements.push(FilledStatement { statement: Statement { place, sql: text }, normal_form });
+            }
+            _ => {
+                return Err(StatementError::NotAllowed { place, of, command: command.text.clone() });
             }
         }
     }
     Ok(statements)
+}
+
+/// A statement in a line, with `$1` and so on in place of its variables.
+fn normal_form(sql: &Sql, variables: &Variables) -> String {
+    let mut text = String::new();
+    let mut parameters = 0;
+    for part in sql.parts() {
+        match part {
+            SqlPart::Text(part) => text.push_str(part),
+            SqlPart::Var(slot) if variables.is_defined(*slot) => {
+                parameters += 1;
+                text.push_str(&format!("${parameters}"));
+            }
+            SqlPart::Var(slot) => text.push_str(&format!(":{}", variables.names().name(*slot))),
+        }
+    }
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    text.trim_end_matches(';').trim_end().to_owned()
 }
 
 /// The first undefined variable of a statement. `:name` in a comment, in a literal (`'HH24 :MI'`) or after a word, as in

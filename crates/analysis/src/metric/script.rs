@@ -24,9 +24,10 @@ pub struct ScriptSummary {
     pub latency: Option<Latency>,
 }
 
-/// The scripts of a cell that run, if there are several.
+/// The scripts of a cell that run, if there are several. Of streams, the statements are judged.
 pub(crate) fn scripts(cell: &RecordedCell) -> Vec<&str> {
     let custom = cell.workload.known().and_then(|workload| workload.custom());
+    let custom = custom.filter(|custom| custom.trace.is_none());
     let scripts = custom.into_iter().flat_map(|custom| &custom.scripts).filter(|script| script.weight > 0);
     let names: Vec<&str> = scripts.map(|script| script.name.as_str()).collect();
     if names.len() > 1 { names } else { Vec::new() }

@@ -15,6 +15,7 @@ use model::units::Span;
 use model::version::Major;
 use model::waits::Waits;
 use model::workload::Custom;
+use workload::StreamsFile;
 
 use super::ActiveTrial;
 use crate::error::RunError;
@@ -78,6 +79,10 @@ pub(super) fn measure(
             return Ok(Measured::without_load(trial, why, None));
         }
     };
+    let streams = match StreamsFile::new(&cell.workload) {
+        Ok(streams) => streams,
+        Err(error) => return Ok(Measured::without_load(trial, error.to_string(), None)),
+    };
     let driver = match context.rig.start_driver(context.program) {
         Ok(driver) => driver,
         Err(StartError::Driver(error)) => return Err(error.into()),
@@ -125,18 +130,23 @@ pub(super) fn measure(
     let slices = context.side.map(|side| SlicedLoad::new(side, &mut server_counts));
     let replica = companion.filter(|companion| companion.kind().is_replica());
     let replica = replica.map(|replica| replica.own_connection(server::DATABASE));
-    let load =
-        drive(context.rig, driver, trial.load(connection, replica), slices, context.interrupt, |event| {
-            match event {
-                LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),
-                LoadEvent::Connected { background } => collectors.add_background_backends(background),
-                LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
-                LoadEvent::Interval(interval) => {
-                    on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
-                }
-                LoadEvent::Samples(samples) => *samples = collectors.take_session_samples(),
+    let connections = (connection, replica);
+    let load = drive(
+        context.rig,
+        driver,
+        trial.load(connections, streams.as_ref()),
+        slices,
+        context.interrupt,
+        |event| match event {
+            LoadEvent::Paused(is_paused) => collectors.set_paused(is_paused),
+            LoadEvent::Connected { background } => collectors.add_background_backends(background),
+            LoadEvent::Started(at) => collectors.load_started(trial.window(at)),
+            LoadEvent::Interval(interval) => {
+                on_interval(interval, collectors.waits_at(interval.start_us).as_deref());
             }
-        });
+            LoadEvent::Samples(samples) => *samples = collectors.take_session_samples(),
+        },
+    );
     if cell.workload.custom().is_some() && before.has_delayed_statistics() {
         context.rig.pause(STATISTICS_DELAY, context.interrupt);
     }
@@ -190,14 +200,19 @@ impl ServerState {
 
 impl ActiveTrial<'_> {
     /// The load of the trial.
-    fn load(&self, connection: Connection, replica: Option<Connection>) -> Load {
+    fn load(
+        &self,
+        (connection, replica): (Connection, Option<Connection>),
+        streams: Option<&StreamsFile>,
+    ) -> Load {
         let cell = self.cell;
+        let recorded = || cell.workload.trace().map(|trace| self.context.plan.directory.join(&trace.file));
         Load {
             connection,
             replica,
             workload: cell.workload.clone(),
             scale: cell.scale,
-            trace: cell.workload.trace().map(|trace| self.context.plan.directory.join(&trace.file)),
+            trace: streams.map(StreamsFile::path).or_else(recorded),
             protocol: cell.protocol,
             clients: cell.clients,
             threads: self.driver_threads(),

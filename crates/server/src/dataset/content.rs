@@ -26,6 +26,8 @@ pub struct Setup {
     pub workload: String,
     /// Whether pgbench's tables exist, too.
     pub pgbench_tables: bool,
+    /// Whether the tables of the star schema exist, too.
+    pub star_tables: bool,
     /// Statements, each sent whole, in order.
     pub statements: Vec<Statement>,
 }
@@ -65,6 +67,9 @@ impl Content {
         let setup = self.setup.as_ref()?;
         let mut key = Fingerprint::new();
         key.add([u8::from(setup.pgbench_tables)]);
+        if setup.star_tables {
+            key.add("star tables, version 1");
+        }
         for statement in &setup.statements {
             key.add(&statement.sql);
         }

@@ -1,5 +1,5 @@
 //! Filling the tested database: with pgbench's tables, in pgbench's order of steps (create, load, vacuum, primary
-//! keys), and with a workload's setup.
+//! keys), with those of the star schema, and with a workload's setup.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -13,6 +13,7 @@ use crate::dataset::dump;
 use crate::dataset::pgbench_tables::{
     COPY_HEADER, COPY_TRAILER, Encoder, MAX_SCALE, Table, VACUUM_ORDER, create_tables,
 };
+use crate::dataset::star_tables::fill_star_tables;
 use crate::error::{Error, sql_text};
 use crate::programs::installation::Installation;
 use crate::server::Server;
@@ -88,6 +89,9 @@ pub(crate) fn fill(
     check_scale(content.scale)?;
     if content.has_pgbench_tables() {
         fill_pgbench_tables(server, database, content.scale, progress)?;
+    }
+    if content.setup.as_ref().is_some_and(|setup| setup.star_tables) {
+        fill_star_tables(server, database, content.scale, progress)?;
     }
     if let Some(Dump { path, programs }) = dump {
         let what = format!("{}, {content}: restoring", server.title);

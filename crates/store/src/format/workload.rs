@@ -28,6 +28,9 @@ pub struct WorkloadContent {
     pub consistency: Vec<ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
+    /// Whether the data set had the tables of the star schema.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub star_tables: bool,
     /// The trace that it played, in place of scripts; absent for scripts.
     #[serde(default, skip_serializing_if = "is_default")]
     pub trace: Option<Trace>,
@@ -120,6 +123,9 @@ pub struct Trace {
     /// The sessions that were played; null for all.
     #[serde(default, skip_serializing_if = "is_default")]
     pub sessions: Option<String>,
+    /// Its number of sessions if pgdyno made it of the workload's scripts; absent of a recorded trace.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub streams: Option<u32>,
 }
 
 /// A database of the user's own, without its content.
@@ -178,7 +184,7 @@ pub struct ScriptText {
     pub text: String,
 }
 
-mirrors!(Trace, trace::Trace { file, sha256, speed, rate_scale, closed, sessions });
+mirrors!(Trace, trace::Trace { file, sha256, speed, rate_scale, closed, sessions, streams });
 mirrors!(OwnDatabase, dataset::OwnDatabase { name, kind, database, content, bytes });
 mirrors!(ScriptText, workload::ScriptText { name, text });
 mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
@@ -194,6 +200,7 @@ impl From<&workload::Custom> for WorkloadContent {
             teardown: texts(&custom.teardown),
             consistency: texts(&custom.consistency),
             pgbench_tables: custom.pgbench_tables,
+            star_tables: custom.star_tables,
             trace: custom.trace.clone().map(Trace::from),
             dataset: custom.dataset.clone().map(OwnDatabase::from),
             minimum_version: custom.minimum_version.map(|major| major.to_string()),
@@ -285,6 +292,7 @@ impl WorkloadContent {
             teardown: texts(self.teardown),
             consistency: texts(self.consistency),
             pgbench_tables: self.pgbench_tables,
+            star_tables: self.star_tables,
             trace: self.trace.map(trace::Trace::from),
             dataset: self.dataset.map(dataset::OwnDatabase::from),
             // One that is not understood is that of a later release.

@@ -242,7 +242,7 @@ impl TableReader<'_> {
     }
 
     /// A whole number of at least 1.
-    fn number_of(
+    pub(super) fn number_of(
         &self,
         given: Option<&Spanned<toml::Value>>,
         what: &str,

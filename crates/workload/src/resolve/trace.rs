@@ -13,6 +13,7 @@ impl TableReader<'_> {
     /// Reads a table with `trace`.
     pub(super) fn read_trace(&self, table: &Table) -> Result<Custom, WorkloadError> {
         let refused = [
+            ("streams", table.streams.as_ref().map(Spanned::span)),
             ("reconnect", table.reconnect.as_ref().map(Spanned::span)),
             ("stagger", table.stagger.as_ref().map(Spanned::span)),
             ("iterations", table.iterations.as_ref().map(Spanned::span)),
@@ -57,6 +58,7 @@ impl TableReader<'_> {
                 rate_scale: table.rate_scale.as_ref().map(|scale| *scale.get_ref()).unwrap_or_default(),
                 closed: table.closed.as_ref().is_some_and(|closed| *closed.get_ref()),
                 sessions: table.sessions.as_ref().map(|sessions| sessions.get_ref().clone()),
+                streams: None,
             }),
             ..self.read_scripts(&without_scripts)?
         };
