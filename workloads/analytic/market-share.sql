@@ -5,7 +5,7 @@ select /* market-share */
        year, sum(case when seller = split_part('ARGENTINA,BRAZIL,CANADA,CHINA,FRANCE,GERMANY,INDIA,JAPAN,KENYA,PERU', ',', :seller::int)
                       then revenue else 0 end) / sum(revenue) as share
 from (
-    select extract(year from o.ordered) as year, m.name as seller, l.price * (1 - l.discount) as revenue
+    select date_part('year', o.ordered) as year, m.name as seller, l.price * (1 - l.discount) as revenue
     from part p
     join order_line l on l.part = p.id
     join supplier s on s.id = l.supplier

@@ -2,7 +2,7 @@
 select /* profit */
        nation, year, sum(profit) as profit
 from (
-    select n.name as nation, extract(year from o.ordered) as year,
+    select n.name as nation, date_part('year', o.ordered) as year,
            l.price * (1 - l.discount) - offer.cost * l.quantity as profit
     from part p
     join order_line l on l.part = p.id

@@ -3,7 +3,7 @@
 select /* trade */
        seller, buyer, year, sum(revenue) as revenue
 from (
-    select m.name as seller, n.name as buyer, extract(year from l.shipped) as year, l.price * (1 - l.discount) as revenue
+    select m.name as seller, n.name as buyer, date_part('year', l.shipped) as year, l.price * (1 - l.discount) as revenue
     from order_line l
     join supplier s on s.id = l.supplier
     join nation m on m.id = s.nation
