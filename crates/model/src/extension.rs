@@ -21,12 +21,13 @@ pub struct Named {
     pub source: Option<String>,
 }
 
+/// What an extension is written as.
+pub const EXPECTED: &str = "expected `none`, a name with or without a version (`pg_trgm`, `vector@0.8.0`), a directory with its \
+                            source (`./my_ext`), or both (`vector=./pgvector`)";
+
 /// A text that is no extension.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "`{0}` is no extension: expected `none`, a name with or without a version (`pg_trgm`, `vector@0.8.0`), a directory with \
-     its source (`./my_ext`), or both (`vector=./pgvector`)"
-)]
+#[error("`{0}` is no extension: {EXPECTED}")]
 pub struct ParseExtensionError(String);
 
 impl Extension {

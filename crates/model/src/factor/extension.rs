@@ -30,13 +30,9 @@ impl Axis for Extension {
     }
 
     fn check(given: &Spanned<String>, _: &Definitions<'_>) -> Result<extension::Extension, SpecError> {
-        given.get_ref().parse().map_err(|error: extension::ParseExtensionError| {
-            SpecError::at(
-                given,
-                error.to_string(),
-                "expected the name of an extension, or a directory with `/` in its path",
-            )
-        })
+        let text = given.get_ref();
+        text.parse()
+            .map_err(|_| SpecError::at(given, format!("`{text}` is no extension"), extension::EXPECTED))
     }
 
     fn parse(text: &str) -> Result<extension::Extension, LevelError> {
