@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// Depth of a parse tree that is looked at.
+/// Depth to which a parse tree is read.
 pub(crate) const MAX_DEPTH: u32 = 200;
 
 /// The parse tree of statements. None if they can't be parsed.

@@ -60,7 +60,7 @@ pub(super) enum Difference {
     OtherRow,
 }
 
-/// The catalog, as far as it was looked up.
+/// The catalog, as far as it was queried.
 pub(super) struct Catalog<'a> {
     session: &'a mut Session,
     relations: HashMap<RelationName, Option<u32>>,
@@ -141,7 +141,7 @@ impl<'a> Catalog<'a> {
         Ok(oid)
     }
 
-    /// A relation that was looked up.
+    /// A relation that was queried.
     pub(super) fn get(&self, oid: u32) -> Option<&Relation> {
         self.known.get(&oid)
     }

@@ -20,7 +20,7 @@ const LEAST_ROWS: f64 = 100.0;
 const ROW_BYTES: f64 = 100.0;
 /// Share of the rows between the two limits of a range: what PostgreSQL's planner assumes (DEFAULT_RANGE_INEQ_SEL).
 const RANGE_SHARE: f64 = 0.005;
-/// Rows that are looked at for one without a null.
+/// Rows that are drawn to find one without a null.
 const NULL_ATTEMPTS: usize = 20;
 
 /// What is read of each row: a column, or something applied to one.

@@ -264,7 +264,7 @@ impl Uses {
         let (role, mirrored) = match operator {
             "<" | "<=" => (Role::High, Role::Low),
             ">" | ">=" => (Role::Low, Role::High),
-            // What arithmetic has beside a column has nothing to do with its values.
+            // The other operand of arithmetic with a column has nothing to do with its values.
             "+" | "-" | "*" | "/" | "%" | "||" | "->" | "->>" | "#>" | "#>>" => return,
             _ => (Role::Compared, Role::Compared),
         };
