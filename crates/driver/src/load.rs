@@ -92,12 +92,16 @@ impl Load {
 
     /// Number of clients of all groups that this process runs.
     pub fn clients(&self) -> u32 {
-        self.groups().map(|group| self.part.clients(group.clients).len() as u32).sum()
+        self.clients_of(self.groups())
     }
 
     /// Number of those that connect to the load's server.
     pub(crate) fn clients_of_server(&self) -> u32 {
-        let groups = self.groups().filter(|group| group.connection.is_none());
+        self.clients_of(self.groups().filter(|group| group.connection.is_none()))
+    }
+
+    /// Number of clients of these groups that this process runs.
+    fn clients_of<'a>(&self, groups: impl Iterator<Item = &'a Group>) -> u32 {
         groups.map(|group| self.part.clients(group.clients).len() as u32).sum()
     }
 
