@@ -183,10 +183,10 @@ clients:
 	@setup/unpacked target/test-programs nats-server nats-server
 	@setup/unpacked target/test-programs pgbouncer pgbouncer
 
-# A source of PostgreSQL and what its builds need. The tests that build it are skipped without it.
+# Sources of PostgreSQL and pgvector, and what their builds need. The tests that build them are skipped without them.
 source:
 	@setup/packages make:build-essential bison:bison flex:flex perl:perl meson:meson ninja:ninja-build
-	@setup/postgresql-source target/test-sources || true
+	@setup/test-sources target/test-sources || true
 
 # Spelling: a few seconds to install, while the crate typos-cli compiles for minutes.
 codespell:

@@ -189,6 +189,7 @@ impl Generator<'_> {
                 statistics: None,
             }),
             accounting: Accounting::default(),
+            figures: BTreeMap::new(),
             load_hosts: Vec::new(),
             paired: None,
             imported: None,

@@ -7,7 +7,7 @@ mod script;
 use std::fmt;
 use std::str::FromStr;
 
-use model::merit::NEW_ORDER_SCRIPT;
+use model::merit::{COST_PREFIX, FIGURE_PREFIX, NEW_ORDER_SCRIPT, own_figure};
 use model::message::Phase;
 use model::metrics::{Better, Kind, Series, find};
 use model::record::{Latency, Trial, TrialRecord};
@@ -63,6 +63,8 @@ pub enum Metric {
     LongestStall,
     /// Transactions of the script `new-order.sql` per minute.
     NewOrders,
+    /// Result of a query of the workload's own after the load, by the metric's whole name: `figure.recall`.
+    Own(String),
     /// Block accesses and writes.
     Blocks(BlockFigure),
     /// A collected metric: the growth of a counter in the window, per second, or the mean of a gauge in it.
@@ -94,7 +96,7 @@ pub enum LatencyFigure {
      rows, worst_second, longest_stall, instructions, cpu_per_transaction, server_instructions, wal_bytes_per_transaction, blocks.logical_reads, blocks.physical_reads, blocks.hit_ratio, \
      blocks.writes, blocks.visited, new_orders, each of the first five of a background workload, such as \
      beside.latency.p99{{scans}}, and of a script, such as script.latency.mean{{read.sql}}, each of all these of a phase, such as \
-     phase.tps{{load}} or phase.beside.tps{{measure/queue}}, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
+     phase.tps{{load}} or phase.beside.tps{{measure/queue}}, a workload's own figures and costs, such as figure.recall or cost.bytes, and collected metrics (docs/metrics.md), such as pg.wal.bytes or \
      disk.write_bytes{{vda}}"
 )]
 pub struct MetricError(String);
@@ -175,11 +177,16 @@ impl FromStr for Metric {
                 _ => Err(MetricError(text.to_owned())),
             };
         }
+        if own_figure(text).is_some() {
+            return Ok(Self::Own(text.to_owned()));
+        }
         // Every collected metric is named `<source>.<what>`.
         let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_');
         if !name.contains('.')
             || name.starts_with("latency.")
             || name.starts_with("blocks.")
+            || name.starts_with(FIGURE_PREFIX)
+            || name.starts_with(COST_PREFIX)
             || !name.chars().all(is_name)
         {
             return Err(MetricError(text.to_owned()));
@@ -208,6 +215,7 @@ impl fmt::Display for Metric {
                     None => format!("{PHASE_PREFIX}{inner}{{{phase}}}"),
                 })
             }
+            (Self::Own(name), _) => f.pad(name),
             (Self::Collected { name, of: Some(of) }, _) => f.pad(&format!("{name}{{{of}}}")),
             (Self::Collected { name, .. }, _) => f.pad(name),
             _ => Ok(()),
@@ -237,6 +245,7 @@ impl Metric {
             | Self::CpuPerTransaction
             | Self::ServerInstructions
             | Self::WalBytesPerTransaction => Better::Lower,
+            Self::Own(name) => own_figure(name).unwrap_or(Better::Neither),
             Self::Collected { name, .. } => find(name).map_or(Better::Neither, |metric| metric.better),
         }
     }
@@ -281,6 +290,7 @@ impl Metric {
             Self::WorstSecond => "transactions in the worst second".to_owned(),
             Self::LongestStall => "longest stall".to_owned(),
             Self::NewOrders => "new orders per minute".to_owned(),
+            Self::Own(name) => name.clone(),
             Self::Blocks(figure) => figure.in_words().to_owned(),
             Self::Collected { name, .. } => {
                 let meaning = find(name).map(|metric| format!(" ({})", metric.meaning)).unwrap_or_default();
@@ -316,6 +326,7 @@ impl Metric {
                 | Self::LongestStall
                 | Self::Instructions
                 | Self::ServerInstructions
+                | Self::Own(_)
                 | Self::Background { .. }
         )
     }
@@ -327,6 +338,7 @@ impl Metric {
         }
         let summary = trial.summary.as_ref()?;
         match self {
+            Self::Own(name) => trial.figures.get(name).copied(),
             Self::Rows => {
                 let custom = trial.cell.workload.known()?.custom()?;
                 Some(summary.tps * f64::from(custom.rows_per_transaction?))
@@ -365,6 +377,7 @@ impl Metric {
             | Self::Phase { .. }
             | Self::Instructions
             | Self::ServerInstructions
+            | Self::Own(_)
             | Self::Background { .. } => self.head_value(&record.trial),
             Self::CpuPerTransaction if record.trial.paired.is_some() => self.head_value(&record.trial),
             Self::CpuPerTransaction => window.per_transaction(server_cpu_us(record, &window)?),
@@ -470,6 +483,11 @@ fn signed(us: u64) -> i64 {
 /// Suggests alternatives to a metric that no trial has.
 pub(crate) fn metrics_like(metric: &Metric, collected: &[String]) -> String {
     const SHOWN: usize = 12;
+    if let Metric::Own(name) = metric {
+        return format!(
+            "none of their workloads has a query for it, or none returned it: `pgdyno show ID` has notes on {name}"
+        );
+    }
     let Metric::Collected { name, of } = metric else {
         return match metric.needs_record() && collected.is_empty() {
             true => "no metrics were collected during their loads".to_owned(),
@@ -523,6 +541,8 @@ mod tests {
             "phase.pg.wal.bytes{l.x}",
             "phase.beside.latency.p99{qr100/inserts}",
             "phase.script.tps{qr100/a b.sql}",
+            "figure.recall",
+            "cost.table_bytes",
         ] {
             assert_eq!(text.parse::<Metric>().unwrap().to_string(), text);
         }
@@ -540,6 +560,9 @@ mod tests {
             "phase.tps",
             "phase.tsp{a}",
             "phase.phase.tps{a/b}",
+            "figure.",
+            "figure.a b",
+            "cost.bytes{all}",
         ] {
             let error = text.parse::<Metric>().unwrap_err().to_string();
             assert!(!error.contains('\n'), "{error}");

@@ -34,7 +34,7 @@ use crate::spans::{Spans, lone_us};
 use answers::{answer_alone, answers_on_columns};
 use bisections::{answer_on_bisection, bisections};
 use paired::{paired_cells, paired_comparisons};
-use parts::{phase, script};
+use parts::{own_figure, phase, script};
 use statements::compared_statements;
 use verdicts::judge_columns;
 use view::View;
@@ -244,6 +244,7 @@ fn panel(
         merit: Merit::of(&key.0),
         scripts: Metric::of_scripts(&key.0),
         phases: Metric::of_phases(&key.0),
+        own: Metric::own(&key.0),
         contexts,
     };
     let mut rows: Vec<view::Row> =
@@ -337,6 +338,8 @@ struct CellFigures<'a> {
     scripts: Vec<Metric>,
     /// What its phases are judged by.
     phases: Vec<Metric>,
+    /// The figures of its workload's own.
+    own: Vec<Metric>,
     contexts: &'a BTreeMap<String, TrialContext>,
 }
 
@@ -411,6 +414,7 @@ fn point(mut trials: Vec<&Trial>, figures: &CellFigures<'_>) -> Option<view::Poi
             .filter_map(|metric| script(metric, &trials, figures.contexts))
             .collect(),
         phases: figures.phases.iter().filter_map(|metric| phase(metric, &trials)).collect(),
+        figures: figures.own.iter().map(|metric| own_figure(metric, &trials)).collect(),
         runs: trials.into_iter().map(|one| trial(one, figures)).collect(),
     })
 }
@@ -437,6 +441,7 @@ fn trial(trial: &Trial, figures: &CellFigures<'_>) -> view::Trial {
             .unwrap_or_default(),
         scripts: figures.scripts(trial),
         phases: view::Phase::of(trial),
+        figures: trial.figures.clone(),
         commit_surplus: trial.accounting.surplus(),
         raw_read: trial.raw_read.as_ref().map(view::RawRead::new),
         spans: None,

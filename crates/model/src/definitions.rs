@@ -133,7 +133,7 @@ pub struct Workload {
     pub streams: Option<Spanned<toml::Value>>,
     /// Description in a sentence.
     pub description: Option<String>,
-    /// Variables of scripts, setup, teardown and checks of consistency.
+    /// Variables of scripts, setup, teardown, figures and checks of consistency.
     #[cfg_attr(test, schemars(with = "BTreeMap<String, crate::schema::Scalar>"))]
     #[serde(default)]
     pub parameters: BTreeMap<Spanned<String>, Spanned<toml::Value>>,
@@ -144,6 +144,14 @@ pub struct Workload {
     /// SQL file, or a list of them, run after each trial, before `teardown`: an error means that the data are inconsistent,
     /// and makes the trial invalid.
     pub consistency: Option<Spanned<Files>>,
+    /// SQL files by the names of figures, of which more is better: the last query of each returns the figure after each trial.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    #[serde(default)]
+    pub figures: BTreeMap<Spanned<String>, Spanned<String>>,
+    /// The same, of which less is better.
+    #[cfg_attr(test, schemars(with = "BTreeMap<String, String>"))]
+    #[serde(default)]
+    pub costs: BTreeMap<Spanned<String>, Spanned<String>>,
     /// Tables of the data set in addition to those of the setup (default `pgbench`).
     #[cfg_attr(test, schemars(extend("enum" = ["pgbench", "star", "none"])))]
     pub tables: Option<Spanned<String>>,

@@ -11,6 +11,22 @@ use crate::metrics::Better;
 /// The script whose transactions [`Merit::NewOrders`] counts.
 pub const NEW_ORDER_SCRIPT: &str = "new-order.sql";
 
+/// Prefix of the metrics of a workload's own figures of which more is better.
+pub const FIGURE_PREFIX: &str = "figure.";
+/// Prefix of those of which less is better.
+pub const COST_PREFIX: &str = "cost.";
+/// Longest name of a workload's own figure, in characters.
+const MAX_NAME: usize = 40;
+
+/// Direction in which a metric improves that is a workload's own figure, such as `figure.recall`; none for other metrics.
+pub fn own_figure(metric: &str) -> Option<Better> {
+    let prefixes = [(FIGURE_PREFIX, Better::Higher), (COST_PREFIX, Better::Lower)];
+    let (name, better) =
+        prefixes.into_iter().find_map(|(prefix, better)| Some((metric.strip_prefix(prefix)?, better)))?;
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.len() <= MAX_NAME && name.chars().all(is_allowed)).then_some(better)
+}
+
 /// The figure that a cell is judged by: tables and charts show it, verdicts, repeats and noise are about it.
 #[derive(
     Clone,

@@ -181,6 +181,8 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by driver and server.
     pub accounting: Accounting,
+    /// Results of the workload's own queries after the load, by the names of their metrics; without those that failed.
+    pub figures: BTreeMap<String, f64>,
     /// Results of the phases that are not judged, in the order in which they ran; empty for a workload without phases.
     pub phases: Vec<PhaseOutcome>,
     /// The hosts that its load came from; empty if it came from the host of the campaign.
@@ -227,6 +229,7 @@ impl Trial {
             validity: Validity { status: Status::Valid, findings: Vec::new() },
             summary: None,
             accounting: Accounting::default(),
+            figures: BTreeMap::new(),
             phases: Vec::new(),
             load_hosts: Vec::new(),
             paired: None,
@@ -256,6 +259,7 @@ impl Trial {
             validity: outcome.validity,
             summary: outcome.summary,
             accounting: outcome.accounting,
+            figures: BTreeMap::new(),
             phases: Vec::new(),
             profile: None,
             raw_read: None,

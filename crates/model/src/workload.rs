@@ -54,6 +54,9 @@ pub struct Custom {
     /// SQL run after each trial, before the teardown: an error means that the data are inconsistent.
     #[serde(default)]
     pub consistency: Vec<ScriptText>,
+    /// Queries after each trial whose results are figures of it, by the names of their metrics ([`crate::merit::own_figure`]).
+    #[serde(default)]
+    pub figures: BTreeMap<String, ScriptText>,
     /// Whether the data set has pgbench's tables.
     pub pgbench_tables: bool,
     /// Whether the data set has the tables of the star schema.
@@ -229,6 +232,7 @@ impl Custom {
             setup: Vec::new(),
             teardown: Vec::new(),
             consistency: Vec::new(),
+            figures: BTreeMap::new(),
             pgbench_tables: true,
             star_tables: false,
             trace: None,
@@ -272,10 +276,11 @@ impl Custom {
         parts
     }
 
-    /// Names and texts of its scripts, setup, teardown and checks of consistency.
+    /// Names and texts of its scripts, setup, teardown, figures and checks of consistency.
     fn texts(&self) -> impl Iterator<Item = (&str, &str)> {
         let scripts = self.scripts.iter().map(|script| (script.name.as_str(), script.text.as_str()));
         let others = self.setup.iter().chain(&self.teardown).chain(&self.consistency);
+        let others = others.chain(self.figures.values());
         scripts.chain(others.map(|script| (script.name.as_str(), script.text.as_str())))
     }
 
@@ -402,7 +407,8 @@ impl MaskSecrets for Custom {
         for script in &mut self.scripts {
             script.text = mask_sql(&script.text);
         }
-        for script in self.setup.iter_mut().chain(&mut self.teardown).chain(&mut self.consistency) {
+        let others = self.setup.iter_mut().chain(&mut self.teardown).chain(&mut self.consistency);
+        for script in others.chain(self.figures.values_mut()) {
             script.text = mask_sql(&script.text);
         }
         for (name, value) in &mut self.parameters {

@@ -436,7 +436,7 @@ fn from_a_merge_the_search_goes_on_to_its_commits() {
 fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-sources/postgresql.tar.bz2");
     if !source.exists() {
-        return skip("there is no source of PostgreSQL: run setup/postgresql-source target/test-sources");
+        return skip("there is no source of PostgreSQL: run setup/test-sources target/test-sources");
     }
     let bench = Bench::new("");
     let repository = bench.path().join("postgres");

@@ -79,7 +79,7 @@ fn write_source(directory: &Path, name: &str, rounds: u64) {
 fn an_extension_is_built_for_its_server_and_two_of_its_versions_are_compared() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-sources/postgresql.tar.bz2");
     if !source.exists() {
-        return skip("there is no source of PostgreSQL: run setup/postgresql-source target/test-sources");
+        return skip("there is no source of PostgreSQL: run setup/test-sources target/test-sources");
     }
     // Another test replaces the installation of this build.
     let cache = Cache::open().unwrap();

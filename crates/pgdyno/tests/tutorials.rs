@@ -240,7 +240,7 @@ fn machine() {
 fn patch() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-sources/postgresql.tar.bz2");
     if !source.exists() {
-        return skip("there is no source of PostgreSQL: run setup/postgresql-source target/test-sources");
+        return skip("there is no source of PostgreSQL: run setup/test-sources target/test-sources");
     }
     // These tests replace the installation.
     let cache = host::Cache::open().unwrap();

@@ -24,6 +24,7 @@ mod json;
 pub mod kernels;
 pub mod monitoring;
 pub mod noise;
+mod own_figures;
 mod paired;
 mod phases;
 pub mod plan;

@@ -7,6 +7,7 @@ use crate::answers;
 use crate::background;
 use crate::chart::Terminal;
 use crate::json::json_pretty;
+use crate::own_figures;
 use crate::paired::{MAX_FEW, paired_tables};
 use crate::phases;
 use crate::scalability;
@@ -74,6 +75,10 @@ fn page(view: &View, format: Format, terminal: Option<Terminal>) -> String {
             out.push_str(&below(&[scalability::LEGEND.to_owned()], format, terminal));
         }
         if let Some(table) = scripts::table(panel, &view.columns) {
+            out.push('\n');
+            out.push_str(&in_format(&table, format, terminal));
+        }
+        if let Some(table) = own_figures::table(panel, &view.columns) {
             out.push('\n');
             out.push_str(&in_format(&table, format, terminal));
         }

@@ -73,6 +73,9 @@ pub(crate) trait ServerUnderTest {
     /// Runs statements in the tested database, in one session; stops at the first that fails.
     fn run_all(&self, statements: &[Statement]) -> Result<(), server::Error>;
 
+    /// Runs statements that only read in the tested database, in one session; returns the number that the last one returns.
+    fn figure(&self, statements: &[Statement]) -> Result<f64, server::Error>;
+
     /// Requests a checkpoint; false if the role lacks the privilege.
     fn checkpoint(&self) -> Result<bool, server::Error>;
 

@@ -112,6 +112,13 @@ impl ServerUnderTest for ServerHandle {
         }
     }
 
+    fn figure(&self, statements: &[Statement]) -> Result<f64, server::Error> {
+        match self {
+            Self::Own(own) => own.server.figure(statements),
+            Self::External(server) => server.figure(statements),
+        }
+    }
+
     fn checkpoint(&self) -> Result<bool, server::Error> {
         match self {
             Self::Own(own) => own.server.checkpoint().map(|()| true),

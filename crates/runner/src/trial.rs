@@ -227,6 +227,7 @@ impl<'a> ActiveTrial<'a> {
         self.cell.workload.writes()
             || self.workload_with(|workload| &workload.consistency).is_some()
             || self.workload_with(|workload| &workload.teardown).is_some()
+            || self.cell.workload.custom().is_some_and(|workload| !workload.figures.is_empty())
             || self.context.plan.alters_data()
             || results.concluded.server_exit.is_some()
             || results.concluded.companion_failure.is_some()

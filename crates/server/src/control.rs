@@ -93,13 +93,29 @@ impl Control {
     /// Runs statements in the tested database, in one session and in order, up to one that is refused.
     pub(crate) fn run_all(&self, statements: &[Statement]) -> Result<(), Error> {
         let mut session = self.connect(crate::DATABASE)?;
-        for Statement { place, sql } in statements {
-            session.execute(sql).map_err(|error| {
-                let refused = error.server_error().map(|refused| mask(&refused.message));
-                Error::Statement { place: place.clone(), why: refused.unwrap_or_else(|| sql_text(&error)) }
-            })?;
+        run_statements(&mut session, statements)
+    }
+
+    /// Runs statements in the tested database, in one session that can only read; returns the number that the last one returns.
+    pub(crate) fn figure(&self, statements: &[Statement]) -> Result<f64, Error> {
+        let mut session = self.connect(crate::DATABASE)?;
+        self.execute(&mut session, "set default_transaction_read_only = on")?;
+        let Some((query, before)) = statements.split_last() else {
+            return Err(self.failed("determine a figure", "there is no query".to_owned()));
+        };
+        run_statements(&mut session, before)?;
+        let rows: Vec<Option<f64>> = session.query(&query.sql).map_err(|error| refused(query, &error))?;
+        match rows[..] {
+            [Some(figure)] if figure.is_finite() => Ok(figure),
+            _ => {
+                let given = match rows[..] {
+                    [figure] => figure.map_or_else(|| "null".to_owned(), |figure| figure.to_string()),
+                    _ => format!("{} rows", rows.len()),
+                };
+                let why = format!("expected one row with a number as its first column, got {given}");
+                Err(Error::Statement { place: query.place.clone(), why })
+            }
         }
-        Ok(())
     }
 
     /// Runs a checkpoint. False if the role may not.
@@ -120,6 +136,20 @@ impl Control {
     pub(crate) fn failed(&self, doing: impl Into<String>, why: String) -> Error {
         Error::Sql { doing: doing.into(), server: self.display_name.clone(), why, outage: None }
     }
+}
+
+/// Runs statements in order, up to one that is refused.
+fn run_statements(session: &mut Session, statements: &[Statement]) -> Result<(), Error> {
+    statements
+        .iter()
+        .try_for_each(|statement| session.execute(&statement.sql).map_err(|error| refused(statement, &error)))
+}
+
+/// Error of a workload's statement.
+fn refused(statement: &Statement, error: &SessionError) -> Error {
+    let refused = error.server_error().map(|refused| mask(&refused.message));
+    let why = refused.unwrap_or_else(|| sql_text(error));
+    Error::Statement { place: statement.place.clone(), why }
 }
 
 /// SQLSTATE of the server's own error.

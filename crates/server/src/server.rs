@@ -268,6 +268,15 @@ impl Server {
         self.control.run_all(statements)
     }
 
+    /// Runs statements in the tested database, in one session that can only read. Returns the number that the last one returns.
+    ///
+    /// # Errors
+    /// There is no session; a statement was refused, with its place and the cause; or the last one returns no number, or not
+    /// one row.
+    pub fn figure(&self, statements: &[Statement]) -> Result<f64, Error> {
+        self.control.figure(statements)
+    }
+
     /// Reads the tested database's tables and indexes into the server's buffers, as far as they fit.
     ///
     /// # Errors

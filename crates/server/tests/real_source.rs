@@ -44,7 +44,7 @@ fn source() -> Option<PathBuf> {
 
 fn builds_and_runs(system: BuildSystem) {
     let Some(location) = source() else {
-        return skip("there is no source of PostgreSQL: run setup/postgresql-source target/test-sources");
+        return skip("there is no source of PostgreSQL: run setup/test-sources target/test-sources");
     };
     let cache = cache();
     // Without optimization, for speed.

@@ -510,6 +510,7 @@ fn a_custom_workload_is_stored_with_all_of_its_texts() {
         setup: vec![text("setup.sql")],
         teardown: vec![text("check.sql")],
         consistency: vec![text("sums.sql")],
+        figures: [("figure.recall".to_owned(), text("recall.sql"))].into(),
         minimum_version: Some(model::version::Major::new(15)),
         pgbench_tables: false,
         star_tables: true,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use host::{NoProgress, Progress};
 use model::dataset::OwnDatabase;
-use model::merit::NamedFigure;
+use model::merit::{COST_PREFIX, FIGURE_PREFIX, NamedFigure, own_figure};
 use model::spec::Spanned;
 use model::spec::{Background, Campaign, Family, Files, SpecError, Tables, Workload as Table};
 use model::trace::PREFIX;
@@ -19,7 +19,7 @@ use script::{Names, Script};
 use crate::datasets::{Datasets, own_database};
 use crate::error::WorkloadError;
 use crate::read::Location;
-use crate::{consistency, parameters, setup, shipped, teardown};
+use crate::{consistency, figures, parameters, setup, shipped, teardown};
 
 mod phases;
 mod streams;
@@ -283,6 +283,8 @@ impl TableReader<'_> {
             ("setup", table.setup.as_ref().map(Spanned::span)),
             ("teardown", table.teardown.as_ref().map(Spanned::span)),
             ("consistency", table.consistency.as_ref().map(Spanned::span)),
+            ("figures", table.figures.keys().next().map(Spanned::span)),
+            ("costs", table.costs.keys().next().map(Spanned::span)),
             ("tables", table.tables.as_ref().map(Spanned::span)),
             ("dataset", table.dataset.as_ref().map(Spanned::span)),
             ("minimum_version", table.minimum_version.as_ref().map(Spanned::span)),
@@ -377,6 +379,7 @@ impl TableReader<'_> {
             setup: self.texts(table.setup.as_ref())?,
             teardown: self.texts(table.teardown.as_ref())?,
             consistency: self.texts(table.consistency.as_ref())?,
+            figures: self.figures(table)?,
             pgbench_tables,
             star_tables: table.tables.as_ref().is_some_and(|tables| tables.get_ref() == "star"),
             trace: None,
@@ -406,8 +409,8 @@ impl TableReader<'_> {
             None => custom,
         };
         let mut checked = custom.clone();
-        let Custom { setup: made, teardown: ended, consistency: checks, .. } = &mut checked;
-        for text in made.iter_mut().chain(ended).chain(checks) {
+        let Custom { setup: made, teardown: ended, consistency: checks, figures: asked, .. } = &mut checked;
+        for text in made.iter_mut().chain(ended).chain(checks).chain(asked.values_mut()) {
             // Errors show the whole path, which is no part of the workload.
             text.name = self.location.path(&text.name).display().to_string();
         }
@@ -415,6 +418,14 @@ impl TableReader<'_> {
         setup(&checked, 1)?;
         teardown(&checked, 1)?;
         consistency(&checked, 1)?;
+        for (metric, statements) in figures(&checked, 1)? {
+            if statements.is_empty() {
+                let file = &checked.figures[&metric].name;
+                return Err(WorkloadError::Script(format!(
+                    "error: {file} has no query, which is to return {metric}"
+                )));
+            }
+        }
         Ok(custom)
     }
 
@@ -603,6 +614,25 @@ impl TableReader<'_> {
             Err(why) => Err(self.wrong(files.span(), why.to_string(), "expected SQL files")),
         };
         files.get_ref().0.iter().map(read).collect()
+    }
+
+    /// The files of a workload's own figures, by the names of their metrics.
+    fn figures(&self, table: &Table) -> Result<BTreeMap<String, ScriptText>, WorkloadError> {
+        let named = [(FIGURE_PREFIX, &table.figures), (COST_PREFIX, &table.costs)];
+        let given =
+            named.into_iter().flat_map(|(prefix, files)| files.iter().map(move |file| (prefix, file)));
+        let read = |(prefix, (name, file)): (&str, (&Spanned<String>, &Spanned<String>))| {
+            let metric = format!("{prefix}{}", name.get_ref());
+            if own_figure(&metric).is_none() {
+                let message = format!("invalid name of a figure: \"{}\"", name.get_ref());
+                return Err(self.wrong(name.span(), message, "expected up to 40 letters, digits and `_`"));
+            }
+            match self.location.read(file.get_ref()) {
+                Ok(text) => Ok((metric, ScriptText { name: file.get_ref().clone(), text })),
+                Err(why) => Err(self.wrong(file.span(), why.to_string(), "expected an SQL file")),
+            }
+        };
+        given.map(read).collect()
     }
 
     fn wrong(&self, at: Range<usize>, message: String, help: &str) -> WorkloadError {

@@ -40,7 +40,7 @@ macro_rules! family {
 }
 
 /// The bundled workloads.
-static SHIPPED: [Directory; 12] = [
+static SHIPPED: [Directory; 13] = [
     shipped!(
         "analytic":
         "cheapest-supplier.sql", "discount-forecast.sql", "domestic-revenue.sql", "idle-customers.sql",
@@ -74,6 +74,7 @@ static SHIPPED: [Directory; 12] = [
         "stock-level.sql", "tables.sql", "workload.toml"),
     shipped!("queue": "add.sql", "setup.sql", "take.sql", "workload.toml"),
     shipped!("scans": "scan.sql", "setup.sql", "workload.toml"),
+    shipped!("vector-search": "index.sql", "recall.sql", "search.sql", "setup.sql", "workload.toml"),
 ];
 
 /// Names of the bundled workloads.

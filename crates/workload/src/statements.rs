@@ -1,6 +1,7 @@
 //! Statements before and after a load: SQL files with their variables filled in.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 
 use model::cell::Cell;
 use model::workload::{Custom, ScriptText, Statement};
@@ -35,6 +36,17 @@ pub fn consistency(workload: &Custom, scale: u32) -> Result<Vec<Statement>, Work
     all_statements(workload, |workload| &workload.consistency, scale)
 }
 
+/// Statements after a trial whose last one returns a figure of it, by the names of the figures' metrics.
+///
+/// # Errors
+/// As [`setup`].
+pub fn figures(workload: &Custom, scale: u32) -> Result<Vec<(String, Vec<Statement>)>, WorkloadError> {
+    let of_figure = |(metric, text): (&String, &ScriptText)| {
+        Ok((metric.clone(), statements(slice::from_ref(text), &workload.parameters, scale)?))
+    };
+    workload.figures.iter().map(of_figure).collect()
+}
+
 /// Statements of a workload and its background workloads; those of one workload under two names run once.
 fn all_statements(
     workload: &Custom,
@@ -64,7 +76,8 @@ pub fn check(cells: &[Cell]) -> Result<(), WorkloadError> {
         .flat_map(|(custom, scale)| custom.with_background().map(move |custom| (custom, scale)))
         .collect();
     for (custom, scale) in customs {
-        for texts in [&custom.setup, &custom.teardown, &custom.consistency] {
+        let figures: Vec<ScriptText> = custom.figures.values().cloned().collect();
+        for texts in [&custom.setup, &custom.teardown, &custom.consistency, &figures] {
             compute(texts, &custom.parameters, scale).map_err(|why| {
                 let place = format!("the workload \"{}\" at scale {scale}", custom.name);
                 WorkloadError::Script(format!("error: {place}: {why}"))
@@ -147,7 +160,7 @@ fn compute(
     let mut statements = Vec::new();
     for script in &scripts {
         let known = ["scale"].into_iter().chain(parameters.keys().map(String::as_str)).collect();
-        let commands = Commands { script, of: "a setup, teardown or check of consistency", known };
+        let commands = Commands { script, of: "a setup, teardown, figure or check of consistency", known };
         let filled = run(&commands, &mut variables, &mut random)?;
         statements.extend(filled.into_iter().map(|filled| filled.statement));
     }
@@ -282,7 +295,7 @@ mod tests {
         for (text, expected) in [
             (
                 "select 1;\n\\sleep 1 s\n",
-                "setup.sql:2: a setup, teardown or check of consistency can contain only SQL and \\set",
+                "setup.sql:2: a setup, teardown, figure or check of consistency can contain only SQL and \\set",
             ),
             ("\\set x :nothing\nselect 1;\n", "setup.sql:1: undefined variable \"nothing\""),
             ("select 1 \\gset\n", "setup.sql:1: a setup, teardown"),

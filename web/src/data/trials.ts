@@ -2,7 +2,7 @@
 
 import { count, counted, tps } from './format';
 import type { Table } from './table';
-import type { Column, Panel, Point, PhasePoint, ScriptPoint, Trial, Verdict, View } from './generated/view';
+import type { Column, Panel, Point, FigurePoint, PhasePoint, ScriptPoint, Trial, Verdict, View } from './generated/view';
 
 export interface Placed {
   trial: Trial;
@@ -84,6 +84,12 @@ export function scriptPoint(point: Point, of: ScriptPoint): Point {
 export function phasePoint(point: Point, of: PhasePoint): Point {
   const figure = ({ phases }: Trial) => phases.find(({ phase }) => phase === of.phase)?.tps ?? null;
   return { ...point, ...of, phases: [], secondary: null, runs: point.runs.map((run) => ({ ...run, figure: figure(run) })) };
+}
+
+/** A figure of the workload's own as a point of its own. */
+export function figurePoint(point: Point, of: FigurePoint): Point {
+  const figure = ({ figures }: Trial) => figures[of.metric] ?? null;
+  return { ...point, ...of, secondary: null, runs: point.runs.map((run) => ({ ...run, figure: figure(run) })) };
 }
 
 /** What a script is judged by. */

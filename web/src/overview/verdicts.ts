@@ -1,7 +1,7 @@
 /** Every verdict of a view, one row each, by importance. */
 
 import { counted } from '../data/format';
-import { intervalOf, verdictDirection, title, distinguishing, phasePoint, scriptLabel, scriptPoint } from '../data/trials';
+import { intervalOf, verdictDirection, title, distinguishing, figurePoint, phasePoint, scriptLabel, scriptPoint } from '../data/trials';
 import type { Panel, Point, Trial, Verdict, View } from '../data/generated/view';
 
 export interface Judged {
@@ -9,9 +9,9 @@ export interface Judged {
   clients: number | null;
   /** Index of the column. */
   at: number;
-  /** The cell in words, the same for all columns; followed by a script or phase if the verdict is on one of several. */
+  /** The cell in words, the same for all columns; followed by a script, a phase or a figure of the workload's own if the verdict is on that. */
   cell: string;
-  /** What is judged, if it is of a script or phase, and whether that is a latency. */
+  /** What is judged, if it is not the cell's figure, and whether that is a latency. */
   part: { figure: string; isLatency: boolean } | null;
   verdict: Verdict;
   kind: Kind;
@@ -47,7 +47,11 @@ export function verdictsOf(view: View): Judged[] {
           const first = before.phases.find(({ phase }) => phase === of.phase);
           return first && of.verdict ? [judged(`${cell}, phase ${of.phase}`, { figure: 'TPS', isLatency: false }, of.verdict, phasePoint(before, first), phasePoint(after, of))] : [];
         });
-        return [judged(cell, null, after.verdict, before, after), ...scripts, ...phases];
+        const own = after.figures.flatMap((of) => {
+          const first = before.figures.find(({ metric }) => metric === of.metric);
+          return first && of.verdict ? [judged(`${cell}, ${of.metric}`, { figure: of.metric, isLatency: false }, of.verdict, figurePoint(before, first), figurePoint(after, of))] : [];
+        });
+        return [judged(cell, null, after.verdict, before, after), ...scripts, ...phases, ...own];
       }),
     ),
   );

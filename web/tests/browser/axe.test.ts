@@ -27,6 +27,7 @@ const PAGES: [file: string, fragment: string][] = [
   ['mix', ''],
   ['mix', 'page=trial'],
   ['phases', ''],
+  ['figures', ''],
   ['emulated', ''],
   ['kernels', ''],
   ['kernels', 'page=history'],

@@ -107,6 +107,20 @@ test('a phase that changed has its verdict before those on the whole and the oth
   expect(rows[2]).toContain('phase overload');
 });
 
+test('a figure of the workload\'s own has a verdict, a line in the table and one in the trial', async () => {
+  const page = await open('figures');
+  const rows = await rowsOf(page).allInnerTexts();
+  expect(rows.length).toBe(3);
+  for (const part of ['figure.recall', 'regression', '-5.0%', tps(0.98), tps(0.931)]) expect(rows[0]?.replaceAll('\u2212', '-')).toContain(part);
+  for (const row of rows.slice(1)) expect(row).toContain('equivalent');
+  const table = page.getByRole('table', { name: 'means, ranges and changes' });
+  const recall = table.locator('tr', { has: page.getByRole('rowheader', { name: 'figure.recall' }) });
+  expect((await recall.innerText()).replaceAll('\u2212', '-')).toMatch(/0\.980[^]*0\.931[^]*-5\.0%[^]*regression/);
+  await rowsOf(page).first().locator('a').first().click();
+  await page.waitForFunction(() => location.hash.includes('page=trial'));
+  expect(await page.locator('.trial-head').innerText()).toMatch(/figure\.recall\s+0\.931\s+0\.980/);
+});
+
 test('each script of a mix has a verdict next to that of the whole, and the script that changed comes first', async () => {
   const page = await open('mix');
   const rows = await rowsOf(page).allInnerTexts();

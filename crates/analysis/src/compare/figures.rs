@@ -37,8 +37,7 @@ impl<'r> FiguresCache<'r> {
         let mut metrics = self.request.metrics.clone();
         if metrics.is_empty() {
             metrics = merits(shared);
-            metrics.extend(Metric::of_scripts(shared.level()));
-            metrics.extend(Metric::of_phases(shared.level()));
+            metrics.extend(Metric::of_parts(shared.level()));
         }
         metrics.extend(self.request.gates.iter().map(|gate| gate.metric.clone()));
         let mut distinct: Vec<Metric> = Vec::new();
@@ -79,8 +78,8 @@ impl<'r> FiguresCache<'r> {
     }
 
     /// The rows of all metrics, in these cells of each pair of sides. Each metric is a matrix of its own, but those of
-    /// scripts and phases are one: none of them is what the cell is judged by, and each is one more chance of a false alarm. `trials` are all
-    /// in the store.
+    /// scripts, phases and workloads' own queries are one: none of them is what the cell is judged by, and each is one more
+    /// chance of a false alarm. `trials` are all in the store.
     pub(super) fn rows<'a>(
         self,
         shared: &[&[Shared<'a>]],

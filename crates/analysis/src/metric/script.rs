@@ -43,9 +43,21 @@ impl Metric {
 }
 
 impl Metric {
-    /// Whether it is about a part of what a cell is judged by: a script, or a phase.
+    /// Whether it is compared next to what a cell is judged by: that of a part, which is a script or a phase, or one of the
+    /// workload's own.
     pub(crate) const fn is_of_part(&self) -> bool {
-        matches!(self, Self::Script { .. } | Self::Phase { .. })
+        matches!(self, Self::Script { .. } | Self::Phase { .. } | Self::Own(_))
+    }
+
+    /// All that are compared next to what a cell is judged by.
+    pub(crate) fn of_parts(cell: &RecordedCell) -> Vec<Self> {
+        [Self::of_scripts(cell), Self::of_phases(cell), Self::own(cell)].concat()
+    }
+
+    /// The figures of a cell's workload that queries of its own return.
+    pub(crate) fn own(cell: &RecordedCell) -> Vec<Self> {
+        let custom = cell.workload.known().and_then(|workload| workload.custom());
+        custom.into_iter().flat_map(|custom| custom.figures.keys().cloned().map(Self::Own)).collect()
     }
 
     /// The throughput of the phases of a cell that are not judged.

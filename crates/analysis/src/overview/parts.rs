@@ -1,4 +1,4 @@
-//! The parts of cells that have several, scripts and phases: their figures next to those of the whole.
+//! Figures next to what a cell is judged by: of its parts, which are scripts and phases, and of its workload's own queries.
 
 use std::collections::BTreeMap;
 
@@ -50,6 +50,12 @@ pub(super) fn phase(metric: &Metric, trials: &[&Trial]) -> Option<view::PhasePoi
     })
 }
 
+/// A figure of the workload's own, in a cell with these trials.
+pub(super) fn own_figure(metric: &Metric, trials: &[&Trial]) -> view::FigurePoint {
+    let Figures { n, mean, min, max, class } = Figures::new(metric, trials, |trial| metric.head_value(trial));
+    view::FigurePoint { metric: metric.to_string(), n, mean, min, max, class, verdict: None }
+}
+
 /// Figures of a part, over trials.
 struct Figures {
     n: usize,
@@ -75,7 +81,7 @@ impl Figures {
     }
 }
 
-/// What a script or phase is judged by, in a trial.
+/// What a script or phase is judged by, or a figure of the workload's own, in a trial.
 pub(super) fn part_figure(
     metric: &Metric,
     trial: &Trial,
@@ -85,7 +91,7 @@ pub(super) fn part_figure(
         Metric::Script { script, latency: Some(figure) } => {
             figure.value(summary(script, trial, contexts)?.latency.as_ref()?)
         }
-        Metric::Phase { .. } => metric.head_value(trial),
+        Metric::Phase { .. } | Metric::Own(_) => metric.head_value(trial),
         _ => None,
     }
 }

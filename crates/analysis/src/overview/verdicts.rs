@@ -72,8 +72,7 @@ pub(super) fn judge_columns<'a>(
         };
         for (at_panel, panel) in panels.iter().enumerate() {
             let merit = Merit::of(&cells[at_panel]);
-            let mut of_parts = Metric::of_scripts(&cells[at_panel]);
-            of_parts.extend(Metric::of_phases(&cells[at_panel]));
+            let of_parts = Metric::of_parts(&cells[at_panel]);
             for (at_row, row) in panel.rows.iter().enumerate() {
                 let levels = levels(&cells[at_panel], row.clients);
                 match (&row.points[0], &row.points[column]) {
@@ -144,7 +143,8 @@ pub(super) fn judge_columns<'a>(
         let name = metric.to_string();
         let scripts = point.scripts.iter_mut().map(|of| (&of.metric, &mut of.verdict));
         let phases = point.phases.iter_mut().map(|of| (&of.metric, &mut of.verdict));
-        if let Some((_, of_part)) = scripts.chain(phases).find(|(metric, _)| **metric == name) {
+        let own = point.figures.iter_mut().map(|of| (&of.metric, &mut of.verdict));
+        if let Some((_, of_part)) = scripts.chain(phases).chain(own).find(|(metric, _)| **metric == name) {
             *of_part = Some(verdict(row, metric));
         }
     }

@@ -359,6 +359,8 @@ pub struct Point {
     pub scripts: Vec<ScriptPoint>,
     /// Its phases that are not what it is judged by, if its workload has several.
     pub phases: Vec<PhasePoint>,
+    /// The figures that queries of its workload's own return after each trial.
+    pub figures: Vec<FigurePoint>,
     /// All trials, by repeat.
     pub runs: Vec<Trial>,
 }
@@ -384,7 +386,7 @@ pub struct ScriptPoint {
     pub tps: Option<f64>,
     /// As in [`Point::class`].
     pub class: Option<String>,
-    /// As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+    /// As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
     pub verdict: Option<Verdict>,
 }
 
@@ -407,7 +409,28 @@ pub struct PhasePoint {
     pub max: Option<f64>,
     /// As in [`Point::class`].
     pub class: Option<String>,
-    /// As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+    /// As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
+    pub verdict: Option<Verdict>,
+}
+
+/// A figure that a query of the workload's own returns after each trial.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(ts_rs::TS), ts(export_to = "view.ts"))]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FigurePoint {
+    /// Its name as a metric of `compare`: `figure.recall`, of which more is better, or `cost.bytes`, of which less is.
+    pub metric: String,
+    /// Number of trials used for it.
+    pub n: usize,
+    /// Geometric mean; null if a trial has zero or less.
+    pub mean: Option<f64>,
+    /// Smallest figure.
+    pub min: Option<f64>,
+    /// Largest figure.
+    pub max: Option<f64>,
+    /// As in [`Point::class`].
+    pub class: Option<String>,
+    /// As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
     pub verdict: Option<Verdict>,
 }
 
@@ -487,6 +510,8 @@ pub struct Trial {
     pub scripts: Vec<Script>,
     /// Results of each phase, if its workload has several.
     pub phases: Vec<Phase>,
+    /// Results of the workload's own queries, by the names of their metrics.
+    pub figures: BTreeMap<String, f64>,
     /// The raw read of a table before the load, bypassing the server; null if there was none.
     pub raw_read: Option<RawRead>,
     /// Its transactions; null if the workload does not store them.

@@ -294,11 +294,14 @@ fn tables_of_an_older_version_are_upgraded_and_keep_their_rows() {
             ))
             .unwrap();
     }
-    fixture.client().execute("DROP TABLE pgdyno.phases").unwrap();
+    fixture
+        .client()
+        .execute("DROP TABLE pgdyno.phases; ALTER TABLE pgdyno.trials DROP COLUMN figures")
+        .unwrap();
     fixture.publish(&[]);
     assert_eq!(rows(), before);
     let version: i32 = fixture.client().query_one("SELECT version FROM pgdyno.pgdyno_schema").unwrap();
-    assert_eq!(version, 5);
+    assert_eq!(version, 6);
     assert_eq!(fixture.counts()["phases"], 0, "trials that were published before have no rows in it");
 }
 

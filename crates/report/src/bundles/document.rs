@@ -81,6 +81,8 @@ struct TrialDocument<'a> {
     validity: ValidityDocument<'a>,
     summary: Option<SummaryDocument<'a>>,
     accounting: AccountingDocument,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    figures: &'a BTreeMap<String, f64>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     load_hosts: &'a [LoadHost],
     imported: Option<ImportedDocument<'a>>,
@@ -362,6 +364,7 @@ impl<'a> TrialDocument<'a> {
                 server_commits: trial.accounting.server_commits,
                 surplus: trial.accounting.surplus(),
             },
+            figures: &trial.figures,
             load_hosts: &trial.load_hosts,
             imported: trial.imported.as_ref().map(ImportedDocument::new),
         }

@@ -180,6 +180,9 @@ fn load(trial: &Trial) -> Section {
             ),
         );
     }
+    for (metric, figure) in &trial.figures {
+        section.push(metric, figure.to_string());
+    }
     section.push_known("connecting took", &connecting);
     section.push_known("driver CPU, whole load", &summary.driver_cpu_us.map(seconds));
     section.push_known("driver busy, at most", &busy);

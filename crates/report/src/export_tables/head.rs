@@ -238,6 +238,9 @@ pub(super) fn trials<'r>() -> Vec<Field<&'r TrialRecord>> {
         field("wal_bytes_per_transaction", Real, "WAL per transaction", |row| {
             Value::from(Metric::WalBytesPerTransaction.value(row))
         }),
+        field("figures", Json, "results of the workload's own queries by the names of their metrics; null without any", |row| {
+            if row.trial.figures.is_empty() { Value::Null } else { json(&row.trial.figures) }
+        }),
         field("driver_cpu_us", Integer, "CPU time of the driver during the load", |row| {
             Value::from(summary(row).and_then(|summary| summary.driver_cpu_us))
         }),

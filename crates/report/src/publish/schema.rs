@@ -11,7 +11,7 @@ use crate::export_tables::{Column, Kind, Table, Value};
 
 /// Version of the tables that this release creates. A change to a table raises it and adds a step to
 /// [`Schema::create_or_upgrade`], which upgrades the version before.
-pub(super) const VERSION: u32 = 5;
+pub(super) const VERSION: u32 = 6;
 
 /// Tables with several rows for each trial.
 pub(super) const TABLES_PER_TRIAL: [Table; 7] = [
@@ -123,6 +123,9 @@ impl Schema {
             }
             if from < 5 {
                 session.execute(&self.add_factor("extension", "none", "topology"))?;
+            }
+            if from < 6 {
+                session.execute(&self.add_columns(Table::Trials, &["figures"]))?;
             }
         }
         if from < VERSION {

@@ -9,7 +9,7 @@ use store::StoreReader;
 use analysis::context::{contexts, has_figures_beyond_head};
 use analysis::overview;
 use analysis::overview::explain_answers;
-use analysis::overview::view::{Point, ScriptPoint, View};
+use analysis::overview::view::{FigurePoint, Point, ScriptPoint, View};
 use plaintext::figures::counted;
 
 /// The cells of some trials.
@@ -77,6 +77,9 @@ pub struct CellLine {
     pub verdict: Option<&'static str>,
     /// Its scripts, if its workload has several.
     pub scripts: Vec<ScriptPoint>,
+    /// The figures that queries of its workload's own return; absent without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub figures: Vec<FigurePoint>,
     /// Its trials.
     pub trials: Vec<TrialLine>,
 }
@@ -139,6 +142,7 @@ impl CellsReport {
                         sessions: verdict.and_then(|verdict| verdict.sessions),
                         verdict: verdict.map(|verdict| verdict.verdict),
                         scripts: point.scripts.clone(),
+                        figures: point.figures.clone(),
                         trials: trials_of(point),
                     });
                 }

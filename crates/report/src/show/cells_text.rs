@@ -3,6 +3,7 @@
 use super::cells::{CellLine, CellsReport};
 use crate::answers::answers;
 use crate::chart::{Terminal, bar, ranged_bar};
+use crate::own_figures;
 use crate::paired::paired_tables;
 use crate::scripts;
 use crate::tables::{run_line, title};
@@ -29,8 +30,9 @@ pub(super) fn page(cells: &CellsReport, terminal: Option<Terminal>) -> String {
         };
         out += &format!("\n{}", wrap(&(title(&cells.view.panels[lines[0].panel]) + &mean), width));
         out += &panel(cells, lines, terminal);
-        if let Some(table) = scripts::table(&cells.view.panels[lines[0].panel], &cells.view.columns) {
-            out += &format!("\n{}", table.render(Format::Table));
+        let (of_lines, columns) = (&cells.view.panels[lines[0].panel], &cells.view.columns);
+        for table in [scripts::table(of_lines, columns), own_figures::table(of_lines, columns)] {
+            out += &table.map(|table| format!("\n{}", table.render(Format::Table))).unwrap_or_default();
         }
     }
     match cells.lines.as_slice() {
@@ -145,7 +147,7 @@ fn trials(line: &CellLine, terminal: Option<Terminal>) -> String {
     table.render(Format::Table)
 }
 
-/// All cells as one table, in full precision, each followed by its scripts if there are several.
+/// All cells as one table, in full precision, each followed by its scripts if there are several, and its workload's own figures.
 pub(super) fn long(cells: &CellsReport) -> Table {
     let mut table = Table::new([
         "server",
@@ -200,17 +202,20 @@ pub(super) fn long(cells: &CellsReport) -> Table {
             text(&line.verdict),
         ];
         table.push(row.clone());
-        for of in &line.scripts {
-            let verdict = of.verdict.as_ref();
+        let scripts = line.scripts.iter().map(|of| {
+            let figures = [of.mean, of.min, of.max];
+            (of.n, &of.metric, "µs", figures, &of.class, of.verdict.as_ref())
+        });
+        let own = line.figures.iter().map(|of| {
+            let figures = [of.mean, of.min, of.max];
+            (of.n, &of.metric, "", figures, &of.class, of.verdict.as_ref())
+        });
+        for (n, metric, unit, figures, class, verdict) in scripts.chain(own) {
             row.truncate(COMMON);
+            row.extend([n.to_string(), metric.clone(), unit.to_owned()]);
+            row.extend(figures.iter().map(text));
             row.extend([
-                of.n.to_string(),
-                of.metric.clone(),
-                "µs".to_owned(),
-                text(&of.mean),
-                text(&of.min),
-                text(&of.max),
-                text(&of.class),
+                text(class),
                 text(&verdict.and_then(|verdict| verdict.change)),
                 text(&verdict.and_then(|verdict| verdict.ci95_low)),
                 text(&verdict.and_then(|verdict| verdict.ci95_high)),

@@ -1,5 +1,7 @@
 //! One trial: its figures, and its measured window over time.
 
+use std::collections::BTreeMap;
+
 use diagnose::{CpuTime, explain};
 use jiff::Timestamp;
 use model::load_hosts::LoadHost;
@@ -70,6 +72,9 @@ pub struct TrialReport {
     pub background: Vec<BackgroundSummary>,
     /// Results of each script, if the workload has several.
     pub scripts: Vec<Script>,
+    /// Results of the workload's own queries, by the names of their metrics; absent without any.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
     /// Results of each phase, if the workload has several; absent otherwise.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<view::Phase>,
@@ -209,6 +214,7 @@ impl TrialReport {
             service: summary.and_then(|summary| summary.service.clone()),
             background: summary.map(|summary| summary.background.clone()).unwrap_or_default(),
             scripts: Script::of(record),
+            figures: trial.figures.clone(),
             phases: view::Phase::of(trial),
             statements: StatementLine::of(&record.played),
             load_hosts: trial.load_hosts.clone(),

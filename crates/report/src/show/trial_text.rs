@@ -46,6 +46,7 @@ pub(super) fn page(trial: &TrialReport, terminal: Option<Terminal>) -> String {
         throughput(trial, terminal, width),
         latency(trial, terminal),
         parts(trial),
+        own_figures(trial),
         phases(&trial.phases),
         statements(&trial.statements, terminal, width),
         load_hosts(&trial.load_hosts),
@@ -253,6 +254,15 @@ fn parts(trial: &TrialReport) -> String {
     tables.join("\n")
 }
 
+/// The figures that queries of the workload's own returned.
+fn own_figures(trial: &TrialReport) -> String {
+    let mut table = Table::new(["figure", "#"]);
+    for (metric, figure) in &trial.figures {
+        table.push(vec![metric.clone(), figures::tps(*figure)]);
+    }
+    if table.rows.is_empty() { String::new() } else { table.render(Format::Table) }
+}
+
 fn time(trial: &TrialReport, width: usize) -> String {
     let Some(explained) = &trial.explained else {
         let why = trial.unexplained.as_ref().filter(|_| trial.tps.is_some());
@@ -380,6 +390,9 @@ pub(super) fn long(trial: &TrialReport) -> Table {
     row("throughput", "transactions", trial.transactions.map(|count| count.to_string()), "");
     row("throughput", "failed", trial.failed.map(|count| count.to_string()), "");
     row("throughput", "window", trial.window_us.map(|us| us.to_string()), "us");
+    for (metric, figure) in &trial.figures {
+        row("figure", metric, Some(figure.to_string()), "");
+    }
     for phase in &trial.phases {
         let section = format!("phase {}", phase.phase);
         let count = |figure: Option<u64>| figure.map(|figure| figure.to_string());

@@ -1,5 +1,6 @@
-//! The phase after the load: whether the server survived, its settings, the consistency of the data, the teardown, the hook and the log.
+//! The phase after the load: whether the server survived, its settings, the workload's own figures, the consistency of the data, the teardown, the hook and the log.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use collect::server_log;
@@ -27,6 +28,8 @@ pub(super) struct Concluded {
     pub(super) limits: Option<LimitsInForce>,
     /// Settings in force after the load; empty if not known.
     pub(super) settings: Vec<Setting>,
+    /// Results of the workload's own queries, by the names of their metrics.
+    pub(super) figures: BTreeMap<String, f64>,
     /// Why the data are inconsistent; none if they are not, or were not checked.
     pub(super) inconsistency: Option<String>,
     pub(super) server_log: Option<Log>,
@@ -56,6 +59,7 @@ pub(super) fn conclude(
     if concluded.server_exit.is_none() && load.started.is_some() {
         concluded.companion_failure = server.companion_failure();
         concluded.settings = server.settings().unwrap_or_default();
+        concluded.determine_figures(trial, server);
         concluded.inconsistency = inconsistency(trial, server);
         concluded.notes.extend(tear_down(trial, server));
     }
@@ -70,6 +74,21 @@ pub(super) fn conclude(
 }
 
 impl Concluded {
+    /// Determines the own figures of the trial's workload. One that can't be determined is a note.
+    fn determine_figures(&mut self, trial: &ActiveTrial, server: &dyn ServerUnderTest) {
+        let Some(custom) = trial.cell.workload.custom() else { return };
+        let queries = match workload::figures(custom, trial.cell.scale) {
+            Ok(queries) => queries,
+            Err(error) => return self.notes.push(error.to_string()),
+        };
+        for (metric, statements) in queries {
+            match server.figure(&statements) {
+                Ok(figure) => drop(self.figures.insert(metric, figure)),
+                Err(error) => self.notes.push(format!("{metric} is not known: {error}")),
+            }
+        }
+    }
+
     fn read_log(&mut self, trial: &ActiveTrial, server: &mut dyn ServerUnderTest) {
         let Some(text) = server.take_log() else { return };
         let log = Log { name: "server".to_owned(), text: mask(&text) };

@@ -111,6 +111,7 @@ pub(super) fn record(trial: &ActiveTrial, results: Results) -> FinishedTrial {
                 validity,
                 summary,
                 accounting,
+                figures: concluded.figures,
                 phases: outcomes,
                 load_hosts: load.hosts,
                 paired,

@@ -21,7 +21,7 @@ use scenario::{
 };
 
 /// The steps of a complete trial.
-const STEPS: [&str; 27] = [
+const STEPS: [&str; 28] = [
     "start server",
     "ready",
     "before hook",
@@ -44,6 +44,7 @@ const STEPS: [&str; 27] = [
     "read limits",
     "check server",
     "read settings",
+    "determine figure",
     "check consistency",
     "teardown",
     "after hook",
@@ -106,7 +107,8 @@ fn replies_to_phases(phases: usize) -> Vec<DriverReply> {
 #[test]
 fn the_loads_of_phases_run_one_after_the_other_on_the_prepared_server() {
     let ending = Scenario::reading().with_workload(with_phases).driver(replies_to_phases(3)).run();
-    let asked_for = ["before hook", "vacuum", "check consistency", "teardown", "after hook"];
+    let asked_for =
+        ["before hook", "vacuum", "determine figure", "check consistency", "teardown", "after hook"];
     let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
     let from = steps.iter().position(|step| *step == "read version").unwrap();
     let to = steps.iter().rposition(|step| *step == "count commits").unwrap() + 1;
@@ -151,7 +153,8 @@ fn a_phase_that_fails_leaves_out_those_after_it() {
 #[test]
 fn a_reading_trial_leaves_out_what_its_campaign_does_not_ask_for() {
     let ending = Scenario::reading().run();
-    let asked_for = ["before hook", "vacuum", "check consistency", "teardown", "after hook"];
+    let asked_for =
+        ["before hook", "vacuum", "determine figure", "check consistency", "teardown", "after hook"];
     let steps: Vec<&str> = STEPS.into_iter().filter(|step| !asked_for.contains(step)).collect();
     assert_eq!(ending.steps, steps.join(", "));
     assert_eq!(ending.findings(), [""; 0]);
@@ -326,6 +329,7 @@ fn a_driver_that_dies_is_a_failed_load_with_its_stderr() {
             "read version",
             "check server",
             "read settings",
+            "determine figure",
             "check consistency",
             "teardown",
             "after hook",
@@ -503,6 +507,21 @@ fn a_teardown_that_fails_is_a_note() {
         ending.notes(),
         ["the teardown failed: could not teardown on the server mock: no answer; see its log"]
     );
+    assert_eq!(ending.findings(), [""; 0]);
+}
+
+#[test]
+fn an_own_figure_is_one_of_the_trial_and_its_failure_a_note() {
+    let ending = Scenario::complete().run();
+    assert_eq!(ending.record().trial.figures, [("figure.recall".to_owned(), 0.5)].into());
+    assert_eq!(ending.notes(), [""; 0]);
+    let ending = Scenario::complete().fail("determine figure").run();
+    assert_eq!(ending.steps, join(&[&STEPS]), "the rest goes on");
+    assert_eq!(
+        ending.notes(),
+        ["figure.recall is not known: could not determine figure on the server mock: no answer; see its log"]
+    );
+    assert!(ending.record().trial.figures.is_empty());
     assert_eq!(ending.findings(), [""; 0]);
 }
 

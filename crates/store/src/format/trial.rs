@@ -2,6 +2,8 @@
 //!
 //! In an imported trial, everything except identity and validity may be null.
 
+use std::collections::BTreeMap;
+
 use jiff::Timestamp;
 use model::limits;
 use model::message;
@@ -74,6 +76,10 @@ pub struct Trial {
     pub summary: Option<Summary>,
     /// Transactions as counted by the driver and by the server.
     pub accounting: Accounting,
+    /// The results of the workload's own queries after the load, by the names of their metrics, such as `figure.recall`; without
+    /// those that failed.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub figures: BTreeMap<String, f64>,
     /// The results of the phases that are not judged; absent for a workload without phases.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<Phase>,
@@ -467,6 +473,7 @@ impl Trial {
             validity: Validity::from(&trial.validity),
             summary: trial.summary.as_ref().map(Summary::from),
             accounting: trial.accounting.into(),
+            figures: trial.figures.clone(),
             phases: trial.phases.iter().map(Phase::from).collect(),
             load_hosts: trial.load_hosts.iter().cloned().map(LoadHost::from).collect(),
             paired: trial.paired.as_ref().map(PairedTrial::from),
@@ -510,6 +517,7 @@ impl Trial {
             validity: self.validity.into_model()?,
             summary: self.summary.map(Summary::into_model),
             accounting: self.accounting.into(),
+            figures: self.figures,
             phases: self.phases.into_iter().map(Phase::into_model).collect::<Result<_, _>>()?,
             load_hosts: self.load_hosts.into_iter().map(Into::into).collect(),
             paired: self.paired.map(PairedTrial::into_model).transpose()?,

@@ -26,6 +26,9 @@ pub struct WorkloadContent {
     /// Scripts that checked the data after the trial.
     #[serde(default, skip_serializing_if = "is_default")]
     pub consistency: Vec<ScriptText>,
+    /// Queries after the trial whose results are figures of it, by the names of their metrics.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub figures: BTreeMap<String, ScriptText>,
     /// Whether the data set had pgbench's tables.
     pub pgbench_tables: bool,
     /// Whether the data set had the tables of the star schema.
@@ -192,6 +195,9 @@ mirrors!(WeightedScript, workload::WeightedScript { name, weight, text });
 impl From<&workload::Custom> for WorkloadContent {
     fn from(custom: &workload::Custom) -> Self {
         let texts = |texts: &[workload::ScriptText]| texts.iter().cloned().map(ScriptText::from).collect();
+        let named = |texts: &BTreeMap<String, workload::ScriptText>| {
+            texts.iter().map(|(name, text)| (name.clone(), text.clone().into())).collect()
+        };
         Self {
             description: custom.description.clone(),
             scripts: custom.scripts.iter().cloned().map(WeightedScript::from).collect(),
@@ -199,6 +205,7 @@ impl From<&workload::Custom> for WorkloadContent {
             setup: texts(&custom.setup),
             teardown: texts(&custom.teardown),
             consistency: texts(&custom.consistency),
+            figures: named(&custom.figures),
             pgbench_tables: custom.pgbench_tables,
             star_tables: custom.star_tables,
             trace: custom.trace.clone().map(Trace::from),
@@ -291,6 +298,7 @@ impl WorkloadContent {
             setup: texts(self.setup),
             teardown: texts(self.teardown),
             consistency: texts(self.consistency),
+            figures: self.figures.into_iter().map(|(name, text)| (name, text.into())).collect(),
             pgbench_tables: self.pgbench_tables,
             star_tables: self.star_tables,
             trace: self.trace.map(trace::Trace::from),

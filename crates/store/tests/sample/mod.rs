@@ -283,6 +283,7 @@ pub(crate) fn record(id: &str) -> TrialRecord {
                 other_commits: Some(9),
                 server_commits: Some(20),
             },
+            figures: [("figure.recall".to_owned(), 0.984_375), ("cost.bytes".to_owned(), 8192.0)].into(),
             phases: Vec::new(),
             load_hosts: vec![
                 LoadHost {

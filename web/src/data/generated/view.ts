@@ -551,6 +551,39 @@ better: 'higher' | 'lower',
 secondary: string | null, };
 
 /**
+ * A figure that a query of the workload's own returns after each trial.
+ */
+export type FigurePoint = { 
+/**
+ * Its name as a metric of `compare`: `figure.recall`, of which more is better, or `cost.bytes`, of which less is.
+ */
+metric: string, 
+/**
+ * Number of trials used for it.
+ */
+n: number, 
+/**
+ * Geometric mean; null if a trial has zero or less.
+ */
+mean: number | null, 
+/**
+ * Smallest figure.
+ */
+min: number | null, 
+/**
+ * Largest figure.
+ */
+max: number | null, 
+/**
+ * As in [`Point::class`].
+ */
+class: string | null, 
+/**
+ * As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
+ */
+verdict: Verdict | null, };
+
+/**
  * The finding of a validity gate.
  */
 export type Finding = { 
@@ -971,7 +1004,7 @@ max: number | null,
  */
 class: string | null, 
 /**
- * As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+ * As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
  */
 verdict: Verdict | null, };
 
@@ -1121,6 +1154,10 @@ scripts: Array<ScriptPoint>,
  * Its phases that are not what it is judged by, if its workload has several.
  */
 phases: Array<PhasePoint>, 
+/**
+ * The figures that queries of its workload's own return after each trial.
+ */
+figures: Array<FigurePoint>, 
 /**
  * All trials, by repeat.
  */
@@ -1346,7 +1383,7 @@ tps: number | null,
  */
 class: string | null, 
 /**
- * As in [`Point::verdict`], but p is adjusted over all scripts and phases of the report.
+ * As in [`Point::verdict`], but p is adjusted over all scripts, phases and own figures of the report.
  */
 verdict: Verdict | null, };
 
@@ -1602,6 +1639,10 @@ scripts: Array<Script>,
  * Results of each phase, if its workload has several.
  */
 phases: Array<Phase>, 
+/**
+ * Results of the workload's own queries, by the names of their metrics.
+ */
+figures: { [key in string]: number }, 
 /**
  * The raw read of a table before the load, bypassing the server; null if there was none.
  */

@@ -279,6 +279,12 @@ impl ServerUnderTest for MockServer {
         self.try_step(if place == "consistency.sql:1" { "check consistency" } else { "teardown" })
     }
 
+    fn figure(&self, statements: &[Statement]) -> Result<f64, server::Error> {
+        let [Statement { place, .. }] = statements else { panic!("{statements:?}") };
+        assert_eq!(place, "recall.sql:1");
+        self.try_step("determine figure").map(|()| 0.5)
+    }
+
     fn checkpoint(&self) -> Result<bool, server::Error> {
         self.try_step("checkpoint").map(|()| self.0.is_privileged)
     }

@@ -66,7 +66,7 @@ impl Scenario {
         }
     }
 
-    /// A trial that has every step but the raw read: with hooks, VACUUM and a workload with a teardown and checks of its data.
+    /// A trial that has every step but the raw read: with hooks, VACUUM and a workload with a teardown, a figure of its own and checks of its data.
     pub(super) fn complete() -> Self {
         let more = "vacuum = 'vacuum'\n[hooks]\nbefore_trial = 'before'\nafter_trial = 'after'\n";
         Self::new(&format!("{CAMPAIGN}{more}")).with_workload(|workload| {
@@ -74,6 +74,8 @@ impl Scenario {
             workload.teardown = vec![ScriptText { name: "teardown.sql".to_owned(), text }];
             let text = "SELECT 1 / (count(*) - 1) FROM own;".to_owned();
             workload.consistency = vec![ScriptText { name: "consistency.sql".to_owned(), text }];
+            let recall = ScriptText { name: "recall.sql".to_owned(), text: "SELECT 0.5;".to_owned() };
+            workload.figures = [("figure.recall".to_owned(), recall)].into();
         })
     }
 
