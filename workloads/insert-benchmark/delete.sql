@@ -1,5 +1,5 @@
--- The oldest rows that no other session deletes. Where they begin is looked up now and then only: before them, the index has
--- entries of deleted rows.
+-- The oldest rows that no other session deletes. Where they begin is looked up now and then only, as the index has entries of
+-- deleted rows before them; until then, it is at least as far as the rows that this session has deleted.
 \if :deletes % 100 = 0
 select coalesce(min(id), 0) as oldest from sale \gset
 \endif
@@ -7,3 +7,4 @@ select coalesce(min(id), 0) as oldest from sale \gset
 delete from sale
 where id = any (array(
     select id from sale where id >= :oldest order by id limit :batch::int for update skip locked));
+\set oldest :oldest + :batch

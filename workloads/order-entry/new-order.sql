@@ -82,7 +82,7 @@ join item on id = ordered \gset
 rollback;
 \else
 -- In one order of all transactions, so that none waits in a circle.
-select quantity, data from stock
+select item, quantity, dist_info[:d], data from stock
 where (warehouse, item) in (select * from unnest(
            array[:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8,
            :s9, :s10, :s11, :s12, :s13, :s14, :s15]::int[],
@@ -139,16 +139,23 @@ update stock set quantity = quantity - :q15 + case when quantity >= :q15 + 10 th
 \endif
 \endif
 \endif
-insert into order_line
-select :w, :d, :o, line, l.item, supplier, null, l.quantity, l.quantity * price, dist_info[:d]
-from unnest(
+-- The lines, as the customer is shown them.
+with lines as (
+    select line, l.item, supplier, l.quantity, l.quantity * price as amount, dist_info[:d] as dist_info, name, price,
+           s.quantity as in_stock, i.data like 'original%' and s.data like 'original%' as is_brand
+    from unnest(
            array[:i1, :i2, :i3, :i4, :i5, :i6, :i7, :i8,
            :i9, :i10, :i11, :i12, :i13, :i14, :i15]::int[],
            array[:s1, :s2, :s3, :s4, :s5, :s6, :s7, :s8,
            :s9, :s10, :s11, :s12, :s13, :s14, :s15]::int[],
            array[:q1, :q2, :q3, :q4, :q5, :q6, :q7, :q8,
            :q9, :q10, :q11, :q12, :q13, :q14, :q15]::int[]) with ordinality l (item, supplier, quantity, line)
-join item i on i.id = l.item join stock s on s.warehouse = l.supplier and s.item = l.item;
+    join item i on i.id = l.item join stock s on s.warehouse = l.supplier and s.item = l.item
+), inserted as (
+    insert into order_line select :w, :d, :o, line, item, supplier, null, quantity, amount, dist_info from lines
+)
+select supplier, item, name, quantity, in_stock, case when is_brand then 'B' else 'G' end as brand, price, amount
+from lines order by line;
 commit;
 \endif
 \if :pace > 0

@@ -29,7 +29,8 @@ update customer set balance = balance - :cents * 0.01, ytd_payment = ytd_payment
     data = case credit when 'GC' then data
            else left(concat_ws(' ', id, district, warehouse, :d::int, :w::int, :cents::int, data), 500) end
 where warehouse = :cw and district = :cd and id = :c
-returning first, middle, last, street, city, state, zip, phone, since, credit, credit_limit, discount, balance;
+returning first, middle, last, street, city, state, zip, phone, since, credit, credit_limit, discount, balance,
+    case credit when 'BC' then left(data, 200) end as data;
 insert into history
 select :cw, :cd, :c, :w, :d, now(), :cents * 0.01, w.name || '    ' || d.name
 from warehouse w join district d on d.warehouse = w.id where w.id = :w and d.id = :d;
