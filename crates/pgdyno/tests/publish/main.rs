@@ -331,7 +331,7 @@ fn unsuitable_targets_are_reported_and_left_unchanged() {
     fixture.publish(&[]);
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 99").unwrap();
     let before = fixture.counts();
-    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 5");
+    refused(&mut fixture.command(&[]), "its tables are of version 99, and this pgdyno knows them up to 6");
     client.execute("UPDATE pgdyno.pgdyno_schema SET version = 5; SET application_name = 'pgdyno'").unwrap();
     refused(&mut fixture.command(&[]), "a load of pgdyno is running on this server (1 sessions)");
     assert_eq!(fixture.counts(), before);
