@@ -18,7 +18,7 @@ pub(crate) const DATABASE: &str = "reference";
 /// How to get it.
 pub(crate) const ADVICE: &str =
     "iibench.py is in github.com/mdcallag/mytools, and needs Debian's python3-psycopg2";
-/// Interval at which its processes are looked at, and so the precision of its times.
+/// Interval at which its processes are observed, and so the precision of its times.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The program, and how many of it run at once.

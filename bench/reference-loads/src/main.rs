@@ -1,4 +1,4 @@
-//! pgdyno's workloads `order-entry` and `insert-benchmark` beside the programs that they follow.
+//! pgdyno's workloads `order-entry` and `insert-benchmark` against the programs that they follow.
 //!
 //! `cargo build --release -p pgdyno -p reference-loads`, then `reference-loads --help`, which describes the measurement;
 //! `bench/README.md` describes how to read it.
