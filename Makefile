@@ -67,11 +67,12 @@ pins: compiler
 	cargo run --locked -p server --example pin_archives -- --download
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so groups run in parallel, followed
-## by the tests that need the machine for themselves
+## by the tests that need the machine for themselves. These judge times, which whoever shares the machine changes: what fails
+## is run once more, and reported
 unit: compiler perf kernels clients source chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS)
-	setup/built test -p pgdyno -- alone_
+	setup/built test -p pgdyno --retry -- alone_
 
 program-tests:
 	setup/built test -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
