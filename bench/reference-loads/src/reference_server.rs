@@ -17,10 +17,12 @@ use store::Store;
 use tempfile::TempDir;
 
 /// Nothing of the server runs during a load that would not run in all rounds, and nobody waits for a disk.
-const SETTINGS: [(&str, &str); 5] = [
+const SETTINGS: [(&str, &str); 6] = [
     ("autovacuum", "off"),
     ("checkpoint_timeout", "1h"),
     ("max_wal_size", "8GB"),
+    // Files of WAL are reused after each checkpoint, and not created during a load.
+    ("min_wal_size", "8GB"),
     ("shared_buffers", "1GB"),
     ("synchronous_commit", "off"),
 ];
@@ -94,8 +96,10 @@ impl ReferenceServer {
         Ok(self.server.checkpoint()?)
     }
 
-    /// Runs a campaign of one trial on it. The campaign's factors and workloads are given; its server is `reference`.
+    /// Writes all to disk, and runs a campaign of one trial on it. The campaign's factors and workloads are given; its server is
+    /// `reference`.
     pub(crate) fn campaign(&self, factors: &str) -> Result<TrialRecord> {
+        self.server.checkpoint()?;
         let text = format!(
             "name = \"reference\"\n[servers.reference]\ndsn = \"host=127.0.0.1 port={} user=postgres\"\n\
              [run]\nrepeats = 1\nretries = 0\n\
