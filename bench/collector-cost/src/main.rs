@@ -13,7 +13,6 @@ mod table;
 mod trial;
 mod verdict;
 
-use std::env;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
@@ -22,6 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, bail};
 use clap::{Parser, ValueEnum};
+use processes::sibling_program;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use store::Store;
 
@@ -115,16 +115,6 @@ fn interrupt_flag() -> Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&interrupted)).context("could not handle Ctrl-C")?;
     }
     Ok(interrupted)
-}
-
-/// The program of this name in the directory of this one.
-fn sibling_program(name: &str) -> Result<PathBuf> {
-    let this = env::current_exe().context("cannot determine the path of this program")?;
-    let program = this.with_file_name(name);
-    program.is_file().then_some(program).with_context(|| {
-        let directory = this.parent().unwrap_or(&this).display();
-        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
-    })
 }
 
 /// Returns an error once the user has interrupted.

@@ -15,14 +15,14 @@ mod servers;
 mod table;
 mod targets;
 
-use std::env;
 use std::fs;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Parser, ValueEnum};
 use model::workload::Transport;
+use processes::sibling_program;
 
 use cost::{Cell, Length};
 use interrupt::Interrupt;
@@ -176,16 +176,6 @@ fn pgdyno(competitor: Competitor, options: &Options) -> Result<Peer> {
         Competitor::Pgbench => Peer::pgdyno_pgbench(&program, options.engine),
         Competitor::Sysbench => Peer::pgdyno_bench(&program, options.engine),
     }
-}
-
-/// The program of this name in the directory of this one.
-fn sibling_program(name: &str) -> Result<PathBuf> {
-    let this = env::current_exe().context("cannot determine the path of this program")?;
-    let program = this.with_file_name(name);
-    program.is_file().then_some(program).with_context(|| {
-        let directory = this.parent().unwrap_or(&this).display();
-        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
-    })
 }
 
 fn transport(name: &str) -> Result<Transport, &'static str> {

@@ -2,13 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Seek};
-use std::mem::MaybeUninit;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use processes::Usage;
 use tempfile::{NamedTempFile, tempfile};
 
 use crate::interrupt::Interrupt;
@@ -124,27 +124,4 @@ fn read_text(file: &mut File) -> Result<String> {
     file.rewind()?;
     file.read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Resource usage of all child processes that have been waited for.
-struct Usage {
-    cpu_us: f64,
-    switches: f64,
-}
-
-impl Usage {
-    fn of_children() -> Result<Self> {
-        let mut usage = MaybeUninit::<libc::rusage>::uninit();
-        // SAFETY: the kernel fills the structure, to which the pointer is valid.
-        if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-            return Err(std::io::Error::last_os_error()).context("cannot read the CPU time of processes");
-        }
-        // SAFETY: it is filled, because the call has succeeded.
-        let usage = unsafe { usage.assume_init() };
-        let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
-        Ok(Self {
-            cpu_us: us(usage.ru_utime) + us(usage.ru_stime),
-            switches: (usage.ru_nvcsw + usage.ru_nivcsw) as f64,
-        })
-    }
 }

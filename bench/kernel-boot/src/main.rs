@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use model::record::{Status, Trial};
+use processes::sibling_program;
 use store::Store;
 
 /// Boots kernels as a campaign does, and measures their boots and runs
@@ -51,8 +52,10 @@ const MAX_SPREAD: f64 = 0.005;
 
 fn main() -> Result<()> {
     let options = Options::parse();
-    let sibling = std::env::current_exe()?.with_file_name("pgdyno");
-    let pgdyno = options.pgdyno.clone().unwrap_or(sibling);
+    let pgdyno = match &options.pgdyno {
+        Some(program) => program.clone(),
+        None => sibling_program("pgdyno")?,
+    };
     let directory = tempfile::tempdir().context("cannot create a temporary directory")?;
     let bench = Bench { options: &options, pgdyno: &pgdyno, directory: directory.path() };
     if let Ok(load) = fs::read_to_string("/proc/loadavg") {

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use clap::Parser;
 use generate::Format;
+use processes::sibling_program;
 
 /// Megabytes in bytes.
 const MEGABYTE: u64 = 1_000_000;
@@ -38,7 +39,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let program = match options.pgdyno {
         Some(program) => program,
-        None => std::env::current_exe()?.with_file_name("pgdyno"),
+        None => sibling_program("pgdyno")?,
     };
     let directory = match &options.directory {
         Some(directory) => tempfile::tempdir_in(directory),

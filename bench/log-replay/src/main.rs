@@ -16,6 +16,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use clap::Parser;
 use cluster::{Cluster, Machine};
+use processes::sibling_program;
 use usage::{Usage, measured};
 
 /// Tables of the load.
@@ -53,7 +54,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let program = match &options.pgdyno {
         Some(program) => program.clone(),
-        None => std::env::current_exe()?.with_file_name("pgdyno"),
+        None => sibling_program("pgdyno")?,
     };
     let machine = Machine::new(&options.server)?;
     let initial = machine.initialize("initial")?;

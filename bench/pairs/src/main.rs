@@ -11,7 +11,6 @@ mod cases;
 mod sessions;
 mod table;
 
-use std::env;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -19,6 +18,7 @@ use std::process::{Child, Command};
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 use model::units::Span;
+use processes::sibling_program;
 use store::Store;
 
 use campaign::Campaigns;
@@ -118,16 +118,6 @@ fn main() -> Result<()> {
         out.flush()?;
     }
     Ok(())
-}
-
-/// The program of this name in the directory of this one.
-fn sibling_program(name: &str) -> Result<PathBuf> {
-    let this = env::current_exe().context("cannot determine the path of this program")?;
-    let program = this.with_file_name(name);
-    program.is_file().then_some(program).with_context(|| {
-        let directory = this.parent().unwrap_or(&this).display();
-        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
-    })
 }
 
 /// Shells that run a command again and again, killed when dropped.

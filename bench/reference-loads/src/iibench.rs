@@ -9,6 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use processes::Usage;
 
 use crate::reference_server::ReferenceServer;
 use crate::usage;
@@ -50,7 +51,7 @@ pub(crate) struct Line {
 impl Iibench {
     /// Runs a load to its end.
     pub(crate) fn play(&self, server: &mut ReferenceServer, args: &[&str]) -> Result<Played> {
-        let (client_us, server_us) = (usage::of_children_us()?, server.cpu_us()?);
+        let (client_us, server_us) = (Usage::of_children()?.cpu_us, server.cpu_us()?);
         let processes = (1..=self.clients).map(|number| self.start(server, number, args));
         let mut processes = processes.collect::<Result<Vec<Process>>>()?;
         while processes.iter().any(|process| !process.has_exited) {
@@ -67,7 +68,7 @@ impl Iibench {
         let startup_us: f64 = processes.iter().map(|process| process.startup_us).sum();
         Ok(Played {
             elapsed_s: ended.duration_since(begun).as_secs_f64(),
-            client_us: usage::of_children_us()? - client_us - startup_us,
+            client_us: Usage::of_children()?.cpu_us - client_us - startup_us,
             server_us: server.cpu_us()? - server_us,
             outputs: processes.iter_mut().map(|process| std::mem::take(&mut process.lines)).collect(),
         })

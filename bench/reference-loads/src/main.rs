@@ -13,12 +13,12 @@ mod reference_server;
 mod table;
 mod usage;
 
-use std::env;
 use std::io::{Write, stdout};
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use processes::sibling_program;
 
 use insert_benchmark::InsertBenchmark;
 use order_entry::OrderEntry;
@@ -131,14 +131,4 @@ impl Common {
         };
         ReferenceServer::start(&self.server, pgdyno)
     }
-}
-
-/// The program of this name in the directory of this one.
-fn sibling_program(name: &str) -> Result<PathBuf> {
-    let this = env::current_exe().context("cannot determine the path of this program")?;
-    let program = this.with_file_name(name);
-    program.is_file().then_some(program).with_context(|| {
-        let directory = this.parent().unwrap_or(&this).display();
-        format!("there is no {name} in {directory}: run cargo build --release -p {name}")
-    })
 }

@@ -6,10 +6,11 @@ use std::process::{Command, Stdio};
 use analysis::metric::Metric;
 use anyhow::{Context, Result, ensure};
 use clap::Args;
+use processes::Usage;
 
 use crate::reference_server::ReferenceServer;
 use crate::table::{Figures, Load};
-use crate::{Common, Comparison, usage};
+use crate::{Common, Comparison};
 
 /// The database that go-tpc fills, and the copy that it works on.
 const FILLED: &str = "reference_filled";
@@ -78,11 +79,11 @@ impl Comparison for OrderEntry {
     fn reference(&mut self) -> Result<Vec<Figures>> {
         self.server.create(DATABASE, FILLED)?;
         self.server.execute(DATABASE, READ_TABLES)?;
-        let (clients_us, server_us) = (usage::of_children_us()?, self.server.cpu_us()?);
+        let (clients_us, server_us) = (Usage::of_children()?.cpu_us, self.server.cpu_us()?);
         let time = format!("{}s", self.options.seconds);
         let text = self.go_tpc("run", DATABASE, &["--time", &time, "--interval", "1h"])?;
         let (clients_us, server_us) =
-            (usage::of_children_us()? - clients_us, self.server.cpu_us()? - server_us);
+            (Usage::of_children()?.cpu_us - clients_us, self.server.cpu_us()? - server_us);
         let summary = Summary::parse(&text).with_context(|| format!("not the output of go-tpc: {text}"))?;
         let Summary { new_orders_per_minute, transactions, failures } = summary;
         ensure!(failures <= transactions * FAILURES, "{failures} of go-tpc's transactions failed: {text}");

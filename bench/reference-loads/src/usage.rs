@@ -1,23 +1,6 @@
 //! CPU time of processes.
 
 use std::fs;
-use std::io;
-use std::mem::MaybeUninit;
-
-use anyhow::{Context, Result};
-
-/// CPU time of the child processes that have been waited for and of theirs, user and system, in microseconds.
-pub(crate) fn of_children_us() -> Result<f64> {
-    let mut usage = MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: the kernel fills the structure, to which the pointer is valid.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error()).context("cannot read the CPU time of processes");
-    }
-    // SAFETY: it is filled, because the call has succeeded.
-    let usage = unsafe { usage.assume_init() };
-    let us = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
-    Ok(us(usage.ru_utime) + us(usage.ru_stime))
-}
 
 /// CPU time of the first thread of a process until now, in microseconds; none if it has ended, or the kernel does not
 /// report it.

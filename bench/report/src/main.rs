@@ -18,6 +18,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use clap::Parser;
+use processes::sibling_program;
 use serde::Deserialize;
 
 use browser::Browser;
@@ -67,7 +68,7 @@ fn main() -> Result<()> {
     let options = Options::parse();
     let pgdyno = match &options.pgdyno {
         Some(path) => path.clone(),
-        None => std::env::current_exe()?.with_file_name("pgdyno"),
+        None => sibling_program("pgdyno")?,
     };
     let page =
         fs::metadata(options.web.join("dist/index.html")).context("the page is not built: run make web")?;
