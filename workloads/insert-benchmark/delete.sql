@@ -1,5 +1,5 @@
 -- The oldest rows that no other session deletes. Before them, the index has entries of deleted rows: the search begins behind the rows that
--- this session has deleted, since the ones before them are deleted by others, if at all. Where the oldest row is now is looked up now and then.
+-- this session has deleted, since the ones before them are deleted by others, if at all. The id of the oldest row is read now and then.
 \if :deletes % 1000 = 0
 select coalesce(min(id), 0) as oldest from sale \gset
 \endif

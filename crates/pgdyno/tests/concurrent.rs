@@ -82,6 +82,9 @@ fn a_hook_may_measure() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(bench.trials().iter().all(|trial| evidence(trial).is_none()));
     let report = std::fs::read_to_string(bench.path().join("hook.json")).unwrap();
-    // Ten transactions on a busy machine may have other warnings.
-    assert!(report.contains("\"warnings\": [") && !report.contains("other-pgdyno"), "{report}");
+    let report: serde_json::Value = serde_json::from_str(&report).unwrap();
+    // Ten transactions on a busy machine may find their driver saturated.
+    let warnings = report["warnings"].as_array().unwrap().iter();
+    let others: Vec<_> = warnings.filter(|warning| warning["kind"] != "driver-saturated").collect();
+    assert!(others.is_empty(), "{report:#}");
 }
