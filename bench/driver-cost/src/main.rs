@@ -33,8 +33,9 @@ use servers::{Kind, Loaded, Setup};
 ///
 /// Each is run as a user would. Against pgbench, both have the same arguments and one thread: pgbench -n -S -M prepared
 /// -j 1 -c CLIENTS -T SECONDS, and pgdyno pgbench. Against sysbench, which has a thread for each client, pgdyno has its
-/// default number of threads: sysbench select-only.lua --threads=CLIENTS, and pgdyno bench select-only -c CLIENTS. The two
-/// of a comparison alternate on the same server, and the one that goes first changes from round to round. A ratio is
+/// default number of threads: sysbench select-only.lua --threads=CLIENTS, and pgdyno bench select-only -c CLIENTS; so it
+/// has against the bare client, the least that a thread for each client costs: a loop that sends and receives. The two of a
+/// comparison alternate on the same server, and the one that goes first changes from round to round. A ratio is
 /// pgdyno's figure over the other's of the same round; the output has the median of the rounds and their range, and
 /// pgdyno's target. "met" and "missed" are the median's, with a question mark if the range has both.
 ///
@@ -54,7 +55,7 @@ struct Options {
     #[arg(long, value_name = "VERSION", default_value = "18")]
     postgres: String,
     /// The load drivers to compare with
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench")]
+    #[arg(long, value_enum, value_delimiter = ',', default_value = "pgbench,sysbench,bare-client")]
     peers: Vec<Competitor>,
     /// The pgbench to compare with; the first in PATH if not given
     #[arg(long, value_name = "PATH", default_value = "pgbench")]
@@ -72,7 +73,7 @@ struct Options {
     #[arg(long, conflicts_with_all = ["pgdyno", "engine"])]
     control: bool,
     /// Numbers of clients; if not given, 1,16,64,256,1000 on the null server and 4 as well on the real one, 4,16,64
-    /// against sysbench
+    /// against sysbench, 1,4 against the bare client
     #[arg(long, value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..))]
     clients: Option<Vec<u32>>,
     /// Transports
@@ -132,6 +133,7 @@ impl Comparison {
         let theirs = match competitor {
             Competitor::Pgbench => Peer::pgbench(&options.pgbench)?,
             Competitor::Sysbench => Peer::sysbench(&options.sysbench)?,
+            Competitor::BareClient => Peer::bare_client()?,
         };
         let ours = if options.control { theirs.clone() } else { pgdyno(competitor, options)? };
         Ok(Self { competitor, theirs, ours })
@@ -174,7 +176,7 @@ fn pgdyno(competitor: Competitor, options: &Options) -> Result<Peer> {
     };
     match competitor {
         Competitor::Pgbench => Peer::pgdyno_pgbench(&program, options.engine),
-        Competitor::Sysbench => Peer::pgdyno_bench(&program, options.engine),
+        Competitor::Sysbench | Competitor::BareClient => Peer::pgdyno_bench(&program, options.engine),
     }
 }
 
@@ -197,6 +199,7 @@ impl Options {
     fn clients_of(&self, competitor: Competitor, kind: Kind) -> Vec<u32> {
         let mut clients = self.clients.clone().unwrap_or_else(|| match (competitor, kind) {
             (Competitor::Sysbench, _) => vec![4, 16, 64],
+            (Competitor::BareClient, _) => vec![1, 4],
             (Competitor::Pgbench, Kind::Null) => vec![1, 16, 64, 256, 1000],
             (Competitor::Pgbench, Kind::Real) => vec![1, 4, 16, 64, 256, 1000],
         });

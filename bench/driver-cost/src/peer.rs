@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use model::message::Endpoint;
+use processes::sibling_program;
 use serde_json::Value;
 
 use crate::servers::Setup;
@@ -26,6 +27,8 @@ pub(crate) enum Engine {
 pub(crate) enum Competitor {
     Pgbench,
     Sysbench,
+    /// A loop of `send` and `recv` in a thread for each client: the least that such a client costs.
+    BareClient,
 }
 
 /// A load driver.
@@ -46,6 +49,8 @@ enum Interface {
     PgdynoBench,
     /// sysbench's, which has a thread for each client.
     Sysbench,
+    /// Those of `bare-client`.
+    BareClient,
 }
 
 /// Length of a run.
@@ -77,6 +82,11 @@ impl Peer {
     pub(crate) fn sysbench(program: &Path) -> Result<Self> {
         let advice = "install one, name one with --sysbench, or compare with --peers pgbench";
         Self::new(Interface::Sysbench, program, "sysbench to compare with", advice)
+    }
+
+    pub(crate) fn bare_client() -> Result<Self> {
+        let program = sibling_program("bare-client")?;
+        Self::new(Interface::BareClient, &program, "bare client to compare with", "build it with driver-cost")
     }
 
     /// `pgdyno pgbench`, for comparison with pgbench.
@@ -114,6 +124,7 @@ impl Peer {
             Interface::Pgbench => pgbench_words(setup, run),
             Interface::PgdynoBench => bench_words(setup, run),
             Interface::Sysbench => sysbench_words(setup, run),
+            Interface::BareClient => bare_words(setup, run),
         };
         self.command.iter().cloned().chain(more).collect()
     }
@@ -121,7 +132,7 @@ impl Peer {
     /// Parses a report of this driver.
     pub(crate) fn parse(&self, text: &str) -> Result<Report> {
         match self.interface {
-            Interface::Pgbench => parse_pgbench(text),
+            Interface::Pgbench | Interface::BareClient => parse_pgbench(text),
             Interface::PgdynoBench => parse_bench(text),
             Interface::Sysbench => parse_sysbench(text),
         }
@@ -138,6 +149,11 @@ impl fmt::Display for Peer {
 fn pgbench_words(setup: &Setup, run: Run) -> Vec<String> {
     let load = ["-n", "-S", "-M", "prepared", "-j", "1", "-c"].map(str::to_owned);
     load.into_iter().chain([setup.clients.to_string()]).chain(length(run)).chain(address(setup)).collect()
+}
+
+fn bare_words(setup: &Setup, run: Run) -> Vec<String> {
+    let load = ["-s".to_owned(), setup.scale.to_string(), "-c".to_owned(), setup.clients.to_string()];
+    load.into_iter().chain(length(run)).chain(address(setup)).collect()
 }
 
 /// `--allow-concurrent`, because the other drivers do not wait for each other either.

@@ -90,7 +90,7 @@ pub(crate) struct Connecting {
 #[derive(Debug, Serialize)]
 pub(crate) struct Driver {
     pub(crate) engine: &'static str,
-    /// Reason why it is not io_uring.
+    /// Reason why io_uring could not be used.
     pub(crate) engine_reason: Option<String>,
     pub(crate) busy_share: f64,
     pub(crate) busy_share_max: f64,

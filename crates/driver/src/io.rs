@@ -8,8 +8,9 @@ mod epoll;
 mod timer;
 mod uring;
 
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, Result};
@@ -94,15 +95,35 @@ impl Chunk {
 
 /// Wakes a thread from [`Io::wait`].
 #[derive(Clone)]
-pub(crate) struct Waker(Arc<OwnedFd>);
+pub(crate) struct Waker(Arc<Wakes>);
+
+struct Wakes {
+    event: OwnedFd,
+    /// Whether there was one since [`Waker::take`].
+    pending: AtomicBool,
+}
 
 impl Waker {
     pub(crate) fn new() -> Result<Self> {
-        Ok(Self(Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?)))
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self(Arc::new(Wakes { event, pending: AtomicBool::new(false) })))
     }
 
     pub(crate) fn wake(&self) {
         // Can fail only after 2^64 calls.
-        let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
+        let _ = rustix::io::write(&self.0.event, &1_u64.to_ne_bytes());
+        self.0.pending.store(true, Ordering::Release);
+    }
+
+    /// Whether the event has been written since the last call, for a thread that waits without it.
+    #[inline]
+    fn take(&self) -> bool {
+        self.0.pending.load(Ordering::Acquire) && self.0.pending.swap(false, Ordering::AcqRel)
+    }
+}
+
+impl AsFd for Waker {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.event.as_fd()
     }
 }

@@ -271,10 +271,10 @@ pub struct Verbosity {
 /// An event loop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Engine {
-    /// io_uring if it works, else epoll.
+    /// Epoll if each thread has one client; else io_uring if it works.
     #[default]
     Auto,
-    /// Edge-triggered epoll.
+    /// Edge-triggered epoll; a thread with one client receives its answers directly.
     Epoll,
     /// io_uring; an error if the kernel does not support it.
     Uring,

@@ -87,6 +87,6 @@ pub struct Outcome {
 pub struct EngineUsed {
     /// `epoll` or `io_uring`.
     pub name: &'static str,
-    /// Reason why `auto` did not choose io_uring.
+    /// Reason why `auto` could not choose io_uring.
     pub reason: Option<String>,
 }

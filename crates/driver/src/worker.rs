@@ -67,6 +67,10 @@ impl Worker {
                 let io = uring(&self.waker).map_err(LoadError::Uring)?;
                 self.run_on(io, EngineUsed { name: "io_uring", reason: None })?;
             }
+            // All threads have the same, also where one of several has one client.
+            Engine::Auto if self.load.clients() as usize <= self.load.own_threads().len() => {
+                self.run_epoll(None)?
+            }
             Engine::Auto => match uring(&self.waker) {
                 Ok(io) => self.run_on(io, EngineUsed { name: "io_uring", reason: None })?,
                 Err(error) => self.run_epoll(Some(format!("io_uring cannot be used: {error}")))?,

@@ -101,14 +101,19 @@ fn run(load: Load) -> Recorded {
     recorded
 }
 
-/// Runs a load on each event loop.
+/// Runs a load on each event loop, and with a thread for each client on the one that it has then.
 fn on_each_engine(load: &Load, mut check: impl FnMut(Recorded)) {
-    for engine in ENGINES {
-        let recorded = run(Load { engine, ..load.clone() });
-        let used = &recorded.outcome.as_ref().unwrap().engine;
-        assert_eq!(used.name, if engine == Engine::Uring { "io_uring" } else { "epoll" });
+    let mut check = |load: Load, name: &str| {
+        let recorded = run(load);
+        assert_eq!(recorded.outcome.as_ref().unwrap().engine.name, name);
         check(recorded);
+    };
+    for engine in ENGINES {
+        check(Load { engine, ..load.clone() }, if engine == Engine::Uring { "io_uring" } else { "epoll" });
     }
+    let threads = load.clients();
+    let seeds = Seeds::draw(7, threads as usize, threads as usize, false);
+    check(Load { engine: Engine::Auto, threads, seeds, ..load.clone() }, "epoll");
 }
 
 #[test]

@@ -438,7 +438,7 @@ pub struct Outcome {
     pub cpu_us: u64,
     /// The event loop that ran: `io_uring` or `epoll`.
     pub engine: String,
-    /// Reason for `epoll`; none with `io_uring`.
+    /// Reason for `epoll` where `io_uring` could not be used; else none.
     pub engine_reason: Option<String>,
 }
 

@@ -411,7 +411,7 @@ pub struct Summary {
     pub driver_lag_max_us: Option<f64>,
     /// The driver's event loop; none in bundles that predate it.
     pub driver_engine: Option<String>,
-    /// Reason for epoll; none with io_uring, or if epoll was requested.
+    /// Reason for epoll where io_uring could not be used; else none.
     pub driver_engine_reason: Option<String>,
     /// Steadiness of the window, and precision of its figures; none if the load was not meant to be steady, and in
     /// bundles that predate them.

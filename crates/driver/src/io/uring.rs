@@ -122,7 +122,7 @@ impl Uring {
 
     /// Watches the timer or the waker.
     fn watch(&mut self, kind: u64) -> Result<()> {
-        let descriptor = if kind == TIMER { self.timer.as_fd() } else { self.waker.0.as_fd() };
+        let descriptor = if kind == TIMER { self.timer.as_fd() } else { self.waker.as_fd() };
         let poll = opcode::PollAdd::new(
             io_uring::types::Fd(descriptor.as_raw_fd()),
             u32::from(PollFlags::IN.bits()),

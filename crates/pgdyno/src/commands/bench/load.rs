@@ -65,7 +65,7 @@ pub(in crate::commands) enum ProtocolName {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(super) enum EngineName {
-    /// io_uring if it works, else epoll
+    /// epoll if each thread has one client; else io_uring if it works
     Auto,
     Epoll,
     Uring,
