@@ -192,10 +192,10 @@ fn alone_a_dropped_index_is_a_regression_of_the_queries_that_used_it_with_their_
 #[test]
 fn streams_run_all_scripts_of_any_workload_in_orders_of_their_own() {
     let bench = Bench::new(
-        "name = 'streams'\n[factors]\nserver = ['18']\nworkload = ['three', 'own', 'mixed']\nclients = [2]\nduration = ['1s']\n\
-         [run]\nrepeats = 1\nseed = 1\n\
-         [workloads.three]\nbuiltin = 'analytic'\nparameters = { streams = 3, seed = 7 }\n\
-         [workloads.own]\nscripts = ['count.sql', 'sum.sql@2']\nstreams = 2\ntables = 'star'\nwrites = false\n\
+        "name = 'streams'\n[factors]\nserver = ['18']\nworkload = ['three', 'own', 'mixed']\nclients = [2]\n\
+         [run]\nduration = '1s'\nrepeats = 1\nseed = 1\n\
+         [workloads.three]\nbuiltin = 'analytic'\nduration = '10min'\nparameters = { streams = 3, seed = 7 }\n\
+         [workloads.own]\nscripts = ['count.sql', 'sum.sql@2']\nstreams = 2\ntables = 'star'\nwrites = false\nduration = '10min'\n\
          [workloads.mixed]\nbuiltin = 'select-only'\nbackground = [{ workload = 'analytic' }]\n",
     );
     fs::write(bench.path().join("count.sql"), "select count(*) from nation;\n").unwrap();
