@@ -1,5 +1,6 @@
 //! A load driver as its user runs it: its command line for a load of point lookups, and the figures of its report.
 
+use std::env;
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +8,6 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 use model::message::Endpoint;
-use processes::sibling_program;
 use serde_json::Value;
 
 use crate::servers::Setup;
@@ -85,8 +85,9 @@ impl Peer {
     }
 
     pub(crate) fn bare_client() -> Result<Self> {
-        let program = sibling_program("bare-client")?;
-        Self::new(Interface::BareClient, &program, "bare client to compare with", "build it with driver-cost")
+        let program = env::current_exe()?.with_file_name("bare-client");
+        let advice = "run cargo build --release -p driver-cost";
+        Self::new(Interface::BareClient, &program, "bare client to compare with", advice)
     }
 
     /// `pgdyno pgbench`, for comparison with pgbench.

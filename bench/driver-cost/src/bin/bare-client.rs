@@ -1,8 +1,8 @@
 //! The least that clients with a thread each cost: a load of point lookups with nothing around it.
 //!
 //! Each thread sends Bind, Execute and Sync of one prepared statement, and receives until the server is ready. It neither
-//! measures times nor looks at results, and has no errors to handle but those that end it. No load driver that gives each
-//! client a thread of its own can take less CPU time per transaction than that, or give more transactions per second.
+//! measures times nor looks at results, and has no errors to handle but those that end it. A load driver that gives each
+//! client a thread of its own can hardly take less CPU time per transaction than that, or give more transactions per second.
 //!
 //! It is one of the programs that `driver-cost` runs; its report has the lines of pgbench's that matter.
 
