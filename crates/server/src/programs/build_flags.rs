@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use memchr::memmem;
+
 use crate::programs::installation::Installation;
 
 /// Build options of a server; unknown ones are none.
@@ -46,25 +48,30 @@ impl BuildFlags {
 
     /// Searches the texts compiled into `postgres`: they have no labels, but are unlike any other in it.
     fn from_binary(postgres: &[u8]) -> Self {
-        let mut found = Self::default();
-        for text in texts(postgres) {
-            found.cc = found.cc.or_else(|| compiler(text));
-            found.cflags = found.cflags.or_else(|| cflags(text));
-            found.configure = found.configure.or_else(|| configure(text));
+        let find = |part: &str, parse: fn(&str) -> Option<String>| {
+            let places = memmem::find_iter(postgres, part);
+            places.filter_map(|at| text_around(postgres, at)).find_map(parse)
+        };
+        Self {
+            configure: find("'--", configure).or_else(|| find("'CFLAGS=", configure)),
+            cc: find(", compiled by ", compiler),
+            cflags: find(FLAG, cflags),
         }
-        found
     }
 }
 
-/// Zero-terminated texts of printable ASCII, of a minimum length. A text may be preceded by a few bytes that only look
-/// as if they belonged to it.
-fn texts(bytes: &[u8]) -> impl Iterator<Item = &str> {
-    const MIN_LENGTH: usize = 16;
+/// A flag that every `configure` and `meson.build` adds.
+const FLAG: &str = " -fno-strict-aliasing";
+
+/// The text of printable ASCII around a place, up to a zero. It may begin with a few bytes that only look as if they belonged
+/// to it.
+fn text_around(bytes: &[u8], at: usize) -> Option<&str> {
     let printable = |byte: &u8| matches!(byte, b' '..=b'~');
-    bytes.split(|&byte| byte == 0).filter_map(move |part| {
-        let begin = part.iter().rposition(|byte| !printable(byte)).map_or(0, |at| at + 1);
-        std::str::from_utf8(&part[begin..]).ok().filter(|text| text.len() >= MIN_LENGTH)
-    })
+    let (before, after) = bytes.split_at(at);
+    let begin = before.iter().rposition(|byte| !printable(byte)).map_or(0, |at| at + 1);
+    let length = memchr::memchr(0, after)?;
+    let is_text = after[..length].iter().all(printable);
+    is_text.then(|| std::str::from_utf8(&bytes[begin..at + length]).ok()).flatten()
 }
 
 /// The compiler in `PostgreSQL 18.6 on x86_64-pc-linux-gnu, compiled by gcc (GCC) 4.4.7, 64-bit`.
@@ -74,15 +81,13 @@ fn compiler(text: &str) -> Option<String> {
     before.contains("PostgreSQL ").then(|| compiler.to_owned())
 }
 
-/// Every `configure` and `meson.build` adds the flag searched for.
 fn cflags(text: &str) -> Option<String> {
     let flags = &text[text.find('-')?..];
-    flags.contains(" -fno-strict-aliasing").then(|| flags.to_owned())
+    flags.contains(FLAG).then(|| flags.to_owned())
 }
 
 /// Arguments as quoted by `configure`, each in apostrophes.
 fn configure(text: &str) -> Option<String> {
     let arguments = text[text.find('\'')?..].trim_end();
-    let is_one = arguments.contains("'--") || arguments.contains("'CFLAGS=");
-    (is_one && arguments.ends_with('\'')).then(|| arguments.to_owned())
+    arguments.ends_with('\'').then(|| arguments.to_owned())
 }

@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use memchr::memmem;
+
 use crate::error::Error;
 use crate::programs::installation::Installation;
 use host::IoContext;
@@ -19,21 +21,14 @@ impl Installation {
         }
         let postgres = self.program("postgres");
         let mut bytes = fs::read(&postgres).doing("read", &postgres)?;
-        // Names are case-insensitive, and some are in mixed case (`DateStyle`).
-        bytes.make_ascii_lowercase();
-        let shortest = unknown.iter().map(|name| name.len()).min().unwrap_or_default();
-        for text in bytes.split(|&byte| byte == 0).filter(|text| text.len() >= shortest && ends_in_name(text))
-        {
-            unknown.retain(|name| !text.ends_with(name.to_ascii_lowercase().as_bytes()));
-            if unknown.is_empty() {
-                break;
-            }
+        let is_missing =
+            |bytes: &[u8], name: &str| memmem::find(bytes, format!("{name}\0").as_bytes()).is_none();
+        unknown.retain(|name| is_missing(&bytes, name));
+        if !unknown.is_empty() {
+            // Names are case-insensitive, and some are in mixed case (`DateStyle`).
+            bytes.make_ascii_lowercase();
+            unknown.retain(|name| is_missing(&bytes, &name.to_ascii_lowercase()));
         }
         Ok(unknown)
     }
-}
-
-/// Whether a text ends in a character of a name; most do not.
-fn ends_in_name(text: &[u8]) -> bool {
-    text.last().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
 }
