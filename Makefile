@@ -71,6 +71,7 @@ pins: compiler
 ## is run once more, and reported
 unit: compiler perf kernels clients source chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
+	@setup/spread "$$(setup/built path bin pgdyno)"
 	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS)
 	setup/built test -p pgdyno --retry -- alone_
 
