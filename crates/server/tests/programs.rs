@@ -91,8 +91,9 @@ fn settings_that_a_server_does_not_have_are_known_without_starting_it() {
         let unknown = installed(version).unknown_settings(all.chain(wrong)).unwrap();
         assert_eq!(unknown, ["shared_bufers", "max_conections"], "{version}");
     }
-    let of =
-        |version: &str| installed(version).unknown_settings(["io_method", "WORK_MEM"].into_iter()).unwrap();
+    let of = |version: &str| {
+        installed(version).unknown_settings(["io_method", "WORK_MEM", "datestyle"].into_iter()).unwrap()
+    };
     assert_eq!((of("17"), of("18")), (vec!["io_method"], vec![]));
 }
 
