@@ -352,10 +352,14 @@ impl Reader {
             b'E' => TransactionStatus::FailedBlock,
             unknown => return Err(ProtocolError::UnknownStatus(unknown)),
         };
+        let failed = mem::take(&mut self.failed);
         if let Some(cold) = &mut self.cold {
+            if self.modes.inspect_results && !failed && self.rows > cold.rows_before {
+                // The last rows belong to no result.
+                return Err(ProtocolError::UnexpectedMessage(b'Z'));
+            }
             cold.end_response();
         }
-        let failed = mem::take(&mut self.failed);
         let (commits, has_unreported_commits) =
             self.commits.end_response(status == TransactionStatus::Idle && !failed);
         Ok(Response {
@@ -728,6 +732,32 @@ mod tests {
             reader.collect(true);
             assert_eq!(reader.next(&bytes), Err(ProtocolError::Malformed(kind)));
         }
+    }
+
+    #[test]
+    fn rows_without_an_end_are_an_error_where_results_matter() {
+        let cut = [description(&["a"]), row(&[Some("1")]), message(b'Z', b"I")].concat();
+        let complete = [description(&["a"]), row(&[Some("1")]), message(b'C', b"SELECT 1\0")].concat();
+        let after_another = [complete, cut.clone()].concat();
+        let failed = [row(&[Some("1")]), error_response(), message(b'Z', b"I")].concat();
+        let described = [description(&["a"]), message(b'Z', b"I")].concat();
+        let modes: [fn(&mut Reader); 2] = [|reader| reader.collect(true), |reader| reader.pipeline(true)];
+        for choose in modes {
+            let end = |bytes: &[u8]| {
+                let mut reader = Reader::default();
+                choose(&mut reader);
+                let mut at = 0;
+                while at < bytes.len() {
+                    at += reader.next(&bytes[at..])?.0;
+                }
+                Ok(())
+            };
+            for bytes in [&cut, &after_another] {
+                assert_eq!(end(bytes), Err(ProtocolError::UnexpectedMessage(b'Z')));
+            }
+            assert_eq!((end(&failed), end(&described)), (Ok(()), Ok(())));
+        }
+        assert_eq!(read_all([&cut[..]]).end, None, "a load counts rows only");
     }
 
     #[test]

@@ -61,13 +61,9 @@ fn result() -> Vec<u8> {
     [row_description(), row(b"one"), message(b'C', b"SELECT 1\0"), ready()].concat()
 }
 
-/// What a session tolerates: the load only counts rows, and a result that is malformed has none.
-const TOLERATED: [&str; 7] = [
-    "has a row without columns described",
+/// What a session tolerates, as it has no rows that would be misread.
+const TOLERATED: [&str; 3] = [
     "describes 65535 columns and sends none",
-    "has a value longer than its row",
-    "has a value of negative length",
-    "has more values than columns",
     "has a command without an end",
     "sends what was not asked for",
 ];
