@@ -48,12 +48,11 @@ check: lint
 	setup/built test $$(setup/packages-with-servers) --lib --bins --test offline -- --quiet --skip server_tests
 	cd web && npm run --silent test
 
-## lint: formatting, spelling, clippy, fuzz targets, dependencies, types and floors
+## lint: formatting, spelling, clippy, dependencies, types and floors
 lint: compiler $(WEB_PAGE) cargo-deny codespell
 	cargo fmt --all --check
 	codespell --ignore-words setup/words *.md docs
 	cargo clippy --workspace --all-targets --locked -- -D warnings
-	RUSTC_BOOTSTRAP=1 cargo check --quiet --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz
 	cargo deny --log-level error check bans licenses sources
 	$(GENERATED) || { echo 'lint: run make generated, and review the changes' >&2; exit 1; }
 	cd web && npm run --silent fixture && npm run --silent lint && npm run --silent check

@@ -26,8 +26,7 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let lines = log.split(|byte| *byte == b'\n').count() as u64;
     let mut entries = 0;
-    loop {
-        let Some(entry) = file.next().expect("memory can be read") else { break };
+    while let Some(entry) = file.next().expect("memory can be read") {
         entries += 1;
         match Message::of(&entry) {
             Message::Statement { text, parameters, .. } => {
