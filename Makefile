@@ -71,8 +71,8 @@ pins: compiler
 unit: compiler perf kernels clients source chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
 	@setup/spread "$$(setup/built path bin pgdyno)"
-	$(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS)
-	setup/built test -p pgdyno --retry -- alone_
+	status=0; $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS) || status=1; \
+	setup/built test -p pgdyno --retry -- alone_ || status=1; exit $$status
 
 program-tests:
 	setup/built test -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
