@@ -1,8 +1,8 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz clean \
-	compiler chromium perf kernels clients source cargo-deny mdbook codespell
+.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz corpus clean \
+	compiler chromium perf kernels clients source cargo-deny cargo-fuzz mdbook codespell
 
 PGDYNO := target/release/pgdyno
 REPORT := report.html
@@ -137,9 +137,12 @@ conformance: build
 	setup/conformance $(PGDYNO) "$(PG_BIN)" $(PGBENCH_TAP)
 
 ## fuzz: every fuzz target, or TARGET, for FUZZ_SECONDS each
-fuzz: compiler $(WEB_PAGE)
-	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
+fuzz: compiler cargo-fuzz $(WEB_PAGE)
 	setup/fuzz $(FUZZ_SECONDS) $(TARGET)
+
+## corpus: keeps the inputs that fuzzing found, of every target or TARGET, without those that reach no code of their own
+corpus: compiler cargo-fuzz $(WEB_PAGE)
+	setup/fuzz keep $(TARGET)
 
 ## clean: removes build output, not measurements
 clean:
@@ -188,6 +191,9 @@ clients:
 source:
 	@setup/packages make:build-essential bison:bison flex:flex perl:perl meson:meson ninja:ninja-build
 	@setup/test-sources target/test-sources || true
+
+cargo-fuzz: compiler
+	@cargo fuzz --version >/dev/null 2>&1 || cargo install cargo-fuzz --locked
 
 # Spelling: a few seconds to install, while the crate typos-cli compiles for minutes.
 codespell:
