@@ -12,7 +12,7 @@ use skip::skip;
 use support::{Bench, joined, text};
 
 /// Options of a short comparison of reads, while other tests run.
-const READS: [&str; 8] = ["-S", "-s", "1", "-c", "2", "--allow-concurrent", "--pin", "none"];
+const READS: [&str; 8] = ["-S", "-s", "1", "-c", "1", "--allow-concurrent", "--pin", "none"];
 
 /// Exit code and output.
 fn ab(bench: &Bench, arguments: &[&str]) -> (i32, String) {

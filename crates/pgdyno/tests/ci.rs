@@ -15,7 +15,7 @@ use support::{Bench, text};
 
 /// Arguments of a short comparison of reads.
 const READS: &str =
-    "-S -s 1 -c 2 --margin 60% --allow-concurrent --pin none --output github-benchmark=tracker.json";
+    "-S -s 1 -c 1 --margin 60% --allow-concurrent --pin none --output github-benchmark=tracker.json";
 /// Settings that make them several times as slow.
 const SLOWER: &str =
     "--b-set enable_indexscan=off --b-set enable_bitmapscan=off --b-set enable_indexonlyscan=off";
