@@ -83,6 +83,8 @@ struct Readings {
     late: u32,
     failed: u32,
     spent_us: i64,
+    /// Time of the last reading.
+    last_us: i64,
     /// Error of the first failed reading.
     first_error: Option<CollectError>,
 }
@@ -97,6 +99,7 @@ impl Readings {
             late: 0,
             failed: 0,
             spent_us: 0,
+            last_us: i64::MIN,
             first_error: None,
         }
     }
@@ -132,8 +135,10 @@ impl Readings {
         let late = due.as_ref().is_some_and(|due| at_us - due.at_us > due.interval_us / 2);
         if let (true, Some(due)) = (late, &due) {
             self.late += 1;
-            at_us = due.at_us;
+            // The reading before the load may have ended during it, after this time.
+            at_us = due.at_us.max(self.last_us);
         }
+        self.last_us = at_us;
         if let Err(error) = outcome {
             self.failed += 1;
             self.first_error.get_or_insert(error);
@@ -269,6 +274,32 @@ mod tests {
         let failed = sampled.metrics.get("collector.failed", Some("scripted")).unwrap();
         assert_eq!(failed.points.last().unwrap().value, Some(1.0));
         assert!(sampled.notes[0].contains("1 failed") && sampled.notes[0].contains("no database tested"));
+    }
+
+    #[test]
+    fn a_late_reading_is_not_before_one_that_ended_during_the_load() {
+        let (values, receiver) = channel();
+        let (sender, read) = channel();
+        let source = Scripted { values: receiver, read: sender };
+        let clock = Arc::new(LoadClock::default());
+        let sampler = Sampler::start(Box::new(source), Duration::from_secs(1), Arc::clone(&clock)).unwrap();
+        // The first reading ends ten seconds after the start, where the one at the start is due.
+        let origin_us = now().monotonic_us - 10 * SECOND;
+        clock.start(Window { origin_us, from_us: 3600 * SECOND, to_us: 7200 * SECOND });
+        for value in [1.0, 2.0] {
+            values.send(Ok(value)).unwrap();
+            read.recv().unwrap();
+        }
+        clock.end();
+        drop(values);
+        let sampled = sampler.join().unwrap();
+        assert_eq!(
+            sampled.metrics.get("collector.late", Some("scripted")).unwrap().points[1].value,
+            Some(1.0)
+        );
+        for series in &sampled.metrics.0 {
+            assert!(series.points.is_sorted_by_key(|point| point.at_us), "{series:?}");
+        }
     }
 
     #[test]
