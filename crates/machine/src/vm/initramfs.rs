@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use cpio::newc::{Builder, ModeFileType, trailer};
 
@@ -99,7 +99,7 @@ impl Initramfs {
     /// It can't be read, or a library is missing.
     pub fn program(&mut self, from: &Path, at: Option<&Path>) -> Result<(), Error> {
         self.loadable(from, at.unwrap_or(from))?;
-        libraries(from)?.iter().try_for_each(|library| self.loadable(library, library))
+        self.loadable_here(libraries(from)?)
     }
 
     /// Adds the libraries that these loadable libraries, already in it, need.
@@ -107,7 +107,12 @@ impl Initramfs {
     /// # Errors
     /// One can't be read, or is missing.
     pub fn libraries_of(&mut self, files: &[PathBuf]) -> Result<(), Error> {
-        libraries_of_all(files)?.iter().try_for_each(|library| self.loadable(library, library))
+        self.loadable_here(libraries_of_all(files)?)
+    }
+
+    /// Adds libraries at their paths here. Paths by `..`, relative to several programs, are of one file.
+    fn loadable_here(&mut self, libraries: BTreeSet<PathBuf>) -> Result<(), Error> {
+        libraries.iter().try_for_each(|library| self.loadable(library, &without_parents(library)))
     }
 
     fn loadable(&mut self, from: &Path, at: &Path) -> Result<(), Error> {
@@ -218,6 +223,18 @@ impl Initramfs {
     }
 }
 
+/// The path without `..`. In an initramfs, no directory of a path is a symbolic link.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -257,6 +274,20 @@ mod tests {
             entries.iter().position(|(name, ..)| name == "data")
                 < entries.iter().position(|(name, ..)| name == "data/x")
         );
+    }
+
+    #[test]
+    fn a_library_that_is_found_by_several_paths_is_packed_once() {
+        let place = tempfile::tempdir().unwrap();
+        let library = place.path().join("lib/libx.so");
+        fs::create_dir_all(place.path().join("lib/modules")).unwrap();
+        fs::create_dir(place.path().join("bin")).unwrap();
+        fs::write(&library, "x").unwrap();
+        let mut root = Initramfs::new(place.path()).unwrap();
+        let paths = ["bin/../lib/libx.so", "lib/libx.so", "lib/modules/../libx.so"];
+        root.loadable_here(paths.map(|path| place.path().join(path)).into()).unwrap();
+        assert_eq!(root.bytes(), 1);
+        assert!(root.packed.contains(&library));
     }
 
     #[test]
