@@ -12,7 +12,7 @@ mod driver;
 mod explain;
 mod export;
 mod fleet;
-mod guest;
+pub(crate) mod guest;
 mod history;
 mod import;
 mod init;

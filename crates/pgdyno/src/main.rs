@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         return code;
     }
     completion::answer_shell(commands::Cli::command);
-    let matches = help::fitted(commands::Cli::command()).get_matches();
+    let matches = help::fitted(commands::Cli::command()).get_matches_from(commands::guest::arguments());
     let cli = commands::Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     exit::report(cli.run())
 }

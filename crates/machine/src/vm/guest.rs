@@ -102,6 +102,12 @@ impl GuestConfig {
     }
 }
 
+/// Whether this is the first process of a guest. Its arguments do not tell: the kernel passes on the words of its command
+/// line that it does not know, such as `nokaslr`, before those for it.
+pub fn is_first_process() -> bool {
+    std::process::id() == 1 && Path::new(CONFIG).exists()
+}
+
 /// The first process of a guest.
 #[derive(Clone)]
 pub struct Guest {

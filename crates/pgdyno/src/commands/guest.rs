@@ -1,10 +1,12 @@
 //! `pgdyno guest`: the first process of a virtual machine. Started by the kernel that pgdyno boots, not by users.
 
+use std::ffi::OsString;
+
 use anyhow::bail;
 use clap::Args;
 use host::Cache;
 use machine::vm::Frame;
-use machine::vm::guest::{Guest, Job};
+use machine::vm::guest::{Guest, Job, is_first_process};
 
 use crate::exit::Exit;
 
@@ -12,9 +14,15 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 pub(crate) struct GuestArgs {}
 
+/// The arguments of this process; in a virtual machine's first one, only those for this command.
+pub(crate) fn arguments() -> Vec<OsString> {
+    let all = std::env::args_os();
+    if is_first_process() { all.take(1).chain(["guest".into()]).collect() } else { all.collect() }
+}
+
 impl GuestArgs {
     pub(crate) fn run(self) -> anyhow::Result<Exit> {
-        if std::process::id() != 1 {
+        if !is_first_process() {
             bail!(
                 "`pgdyno guest` is only for the first process of a virtual machine; use `pgdyno kernel boot`"
             );
