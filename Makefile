@@ -1,7 +1,7 @@
 # `make demo` and `make test` need no other set-up: they install what they need.
 
 .DEFAULT_GOAL := build
-.PHONY: build web demo test check generated pins dist test-dist test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz corpus clean \
+.PHONY: build web demo test check generated pins dist test-dist test-slow test-reboot soak lint unit program-tests long-tests crate-tests browser site screenshots bench conformance fuzz corpus clean \
 	compiler chromium perf kernels clients source cargo-deny cargo-fuzz mdbook codespell
 
 PGDYNO := target/release/pgdyno
@@ -16,7 +16,7 @@ SOAK_SECONDS := 3600
 GENERATED := setup/built test -p model -p analysis -p report -p pgdyno --lib --test offline -- --quiet generated
 # Groups of tests that run in parallel, the longest first, and tests of pgdyno that are a group of their own.
 TEST_GROUPS := program-tests crate-tests long-tests browser
-LONG_TESTS := kernels shipped
+LONG_TESTS := bisect fleet kernels shipped tutorials
 # Tests that can't run on this machine write one line each, which `make test` shows at its end.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
@@ -101,6 +101,10 @@ dist: compiler $(WEB_PAGE)
 ## test-dist: these on Debian 11, 12 and 13 without a compiler: from the installation to a report
 test-dist:
 	setup/test-dist
+
+## test-slow: the tests that take minutes each: bisections of kernels and of PostgreSQL's commits, a counted profile, meson
+test-slow: compiler perf kernels source $(WEB_PAGE)
+	setup/built test -p server -p pgdyno --test real_source --test kernels --test bisect -- --ignored
 
 ## test-reboot: a campaign that reboots into its kernels, in an emulated machine created from Debian packages
 test-reboot: compiler

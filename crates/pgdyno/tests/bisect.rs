@@ -439,6 +439,7 @@ fn from_a_merge_the_search_goes_on_to_its_commits() {
 
 /// Commits of a real source: the first change is a comment, the second does not compile, the third mends it and costs time.
 #[test]
+#[ignore = "builds PostgreSQL twice, for minutes: make test-slow"]
 fn commits_are_built_and_those_that_do_not_build_are_named_with_their_neighbours() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/test-sources/postgresql.tar.bz2");
     if !source.exists() {

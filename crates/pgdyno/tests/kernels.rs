@@ -20,11 +20,11 @@ const KERNEL: &str = "6.1";
 /// A newer one.
 const NEWER: &str = "6.12";
 
-/// A campaign with one cell for each of the factors' levels, and one virtual second per trial.
+/// A campaign with one cell for each of the factors' levels, and a third of a virtual second per trial, which takes some seconds.
 fn bench(factors: &str, rest: &str) -> Bench {
     Bench::new(&format!(
         "name = 'kernels'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nacceleration = ['icount']\n\
-         workload = ['select-only']\nclients = [1]\n{factors}\n[run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nretries = 0\norder = 'sequential'\n{rest}"
+         workload = ['select-only']\nclients = [1]\n{factors}\n[run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nretries = 0\norder = 'sequential'\n{rest}"
     ))
 }
 
@@ -207,6 +207,7 @@ fn path_length(trial: &Trial) -> f64 {
 }
 
 #[test]
+#[ignore = "boots four virtual machines for longer loads, for minutes: make test-slow"]
 fn a_counted_profile_shows_the_planted_work_in_its_function_and_nothing_between_equal_trials() {
     if let Err(why) = collect::Perf::for_guests() {
         return skip::skip(why);
@@ -216,6 +217,7 @@ fn a_counted_profile_shows_the_planted_work_in_its_function_and_nothing_between_
     calling(&bench, "short.sql", "octet_length", 41_000);
     calling(&bench, "long.sql", "hashtext", 41_000);
     let profiled = fs::read_to_string(bench.path().join("campaign.toml")).unwrap();
+    let profiled = profiled.replace("'300ms'", "'1s'").replace("'100ms'", "'200ms'");
     let run = |campaign: &str, workloads: &str, seed: &str| {
         let campaign = campaign.replace("'select-only'", workloads);
         fs::write(bench.path().join("campaign.toml"), campaign).unwrap();
@@ -342,7 +344,7 @@ fn without_perf_for_guests_the_reason_is_reported_and_the_trial_has_no_profile()
 fn data_on_a_disk_are_written_in_the_guest_and_nowhere_else() {
     let bench = Bench::new(&format!(
         "name = 'disk'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nworkload = ['tpcb-like']\nclients = [1]\n\
-         acceleration = ['icount']\nstorage = ['virtio']\n[run]\nduration = '1s'\nwarmup = '200ms'\nrepeats = 1\nretries = 0\n"
+         acceleration = ['icount']\nstorage = ['virtio']\n[run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nretries = 0\n"
     ));
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -501,6 +503,7 @@ fn a_kernel_built_from_a_commit_boots_and_the_bundle_names_the_commit() {
 }
 
 #[test]
+#[ignore = "boots a dozen virtual machines, for minutes: make test-slow"]
 fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
     let [old, new] = images();
     let bench = Bench::new("");
@@ -564,6 +567,7 @@ fn a_bisection_finds_the_kernel_and_names_those_that_fail_with_it() {
 }
 
 #[test]
+#[ignore = "boots a dozen virtual machines, for minutes: make test-slow"]
 fn a_bisection_of_arguments_that_change_nothing_finds_nothing() {
     let bench = Bench::new("");
     let arguments = [

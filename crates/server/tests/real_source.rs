@@ -30,6 +30,7 @@ fn a_server_built_by_configure_runs_like_any_other() {
 }
 
 #[test]
+#[ignore = "builds PostgreSQL, for minutes: make test-slow"]
 fn a_server_built_by_meson_runs_like_any_other() {
     builds_and_runs(BuildSystem::Meson);
 }
