@@ -38,7 +38,7 @@ demo: build
 	$(PGDYNO) report --store campaigns/.pgdyno -o $(REPORT)
 	@echo "The report is in $(REPORT)"
 
-## test: every check
+## test: every check of CI
 test: lint unit
 	@setup/skipped "$(SKIPPED_TESTS)"
 
