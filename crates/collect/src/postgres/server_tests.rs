@@ -464,8 +464,12 @@ fn replication_lag_is_reported() {
             })
         };
         lag("it follows");
-        // A lock that the follower has to wait for.
+        // The follower confirms what it has received, even of an open transaction, until it waits for a lock.
         follower.execute("BEGIN; LOCK TABLE t").unwrap();
+        publisher.execute("INSERT INTO t VALUES (0)").unwrap();
+        until("the follower waits", || {
+            follower.query::<Vec<String>>("SELECT FROM pg_locks WHERE NOT granted").unwrap().pop()
+        });
         publisher.execute("INSERT INTO t SELECT generate_series(1, 100000)").unwrap();
         lag("it is behind");
     }
