@@ -1,6 +1,7 @@
 //! Bundles in one file, to be shared: a tar archive compressed with Zstandard, with the paths of a store. Its bundles have their
 //! checksums, and are checked before they are stored elsewhere.
 
+use std::cell::Cell;
 use std::io::{self, Read, Write};
 use std::path::{Component, Path};
 
@@ -17,6 +18,10 @@ use crate::{content, id, sums};
 const TRIALS: &str = "trials";
 /// Most bytes of the files of one bundle, which are in memory until they are checked.
 const MAX_BUNDLE_BYTES: u64 = 2 << 30;
+/// Most files of one bundle: more than any campaign makes.
+const MAX_BUNDLE_FILES: usize = 4096;
+/// Most bytes of the headers of an entry, such as a long path, and of what is skipped after the one before it.
+const MAX_HEADER_BYTES: u64 = 64 << 10;
 /// A text of bundles hardly shrinks further: most files are compressed already.
 const LEVEL: i32 = 3;
 
@@ -156,13 +161,19 @@ fn read_archive(
     let unreadable = |source: io::Error| StoreError::Archive {
         what: format!("it can't be read: {source}; copy or download it again"),
     };
-    let mut archive = Archive::new(zstd::Decoder::new(archive).map_err(unreadable)?);
+    let left = Cell::new(0);
+    let decoder = zstd::Decoder::new(archive).map_err(unreadable)?;
+    let mut archive = Archive::new(Limited { inner: decoder, left: &left });
     let mut on_files = |(id, files): (String, Files)| {
         let (record, files) = checked(&id, files)?;
         on_bundle(record, files)
     };
     let mut current: Option<(String, Files)> = None;
-    for entry in archive.entries().map_err(unreadable)? {
+    let mut held_bytes = 0;
+    let mut entries = archive.entries().map_err(unreadable)?;
+    loop {
+        left.set(MAX_HEADER_BYTES);
+        let Some(entry) = entries.next() else { break };
         let mut entry = entry.map_err(unreadable)?;
         let path = entry.path().map_err(unreadable)?.into_owned();
         if entry.header().entry_type() == EntryType::Directory {
@@ -171,19 +182,45 @@ fn read_archive(
         let (id, name) = place(&path, entry.header().entry_type())?;
         if current.as_ref().is_some_and(|(known, _)| *known != id) {
             current.take().map(&mut on_files).transpose()?;
+            held_bytes = 0;
         }
         let (_, files) = current.get_or_insert_with(|| (id.clone(), Files::new()));
-        let held: u64 = files.values().map(|content| content.len() as u64).sum();
-        let max = files::max_bytes(&name).min(MAX_BUNDLE_BYTES.saturating_sub(held));
-        let mut content = Vec::new();
-        entry.by_ref().take(max + 1).read_to_end(&mut content).map_err(unreadable)?;
-        if content.len() as u64 > max {
+        let max = files::max_bytes(&name).min(MAX_BUNDLE_BYTES.saturating_sub(held_bytes));
+        if entry.size() > max {
             return Err(StoreError::Archive { what: format!("{} is too large", path.display()) });
         }
+        left.set(entry.size());
+        let mut content = Vec::new();
+        entry.read_to_end(&mut content).map_err(unreadable)?;
+        held_bytes += content.len() as u64;
         files.insert(name, content);
+        if files.len() > MAX_BUNDLE_FILES {
+            return Err(StoreError::Archive {
+                what: format!("bundle {id} has more than {MAX_BUNDLE_FILES} files"),
+            });
+        }
     }
     let last = current.ok_or_else(|| StoreError::Archive { what: "it has no trials".to_owned() })?;
     on_files(last)
+}
+
+/// Reads at most as much as is left, which is set before each part: entries have headers of any length, and the archive's reader
+/// keeps them in memory.
+struct Limited<'a, R> {
+    inner: R,
+    left: &'a Cell<u64>,
+}
+
+impl<R: Read> Read for Limited<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let max = usize::try_from(self.left.get()).unwrap_or(usize::MAX).min(buffer.len());
+        if max == 0 && !buffer.is_empty() {
+            return Err(io::Error::other("the header of an entry is too long"));
+        }
+        let count = self.inner.read(&mut buffer[..max])?;
+        self.left.set(self.left.get() - count as u64);
+        Ok(count)
+    }
 }
 
 /// The record of a bundle, whose files are those of its list and have its sums, and the files without it.

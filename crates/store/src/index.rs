@@ -12,7 +12,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use model::record::Trial;
-use rusqlite::{Connection, Transaction, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 
 use crate::bundle;
 use crate::content::CAMPAIGN;
@@ -27,14 +27,13 @@ const LOCK: &str = "index.lock";
 /// Version of the tables below; an index of another version is rebuilt.
 const VERSION: i64 = 1;
 
-const TABLES: &str = "
-    CREATE TABLE trial (
+/// The only table.
+const TABLE: &str = "CREATE TABLE trial (
         id       TEXT PRIMARY KEY,
         stamp    TEXT NOT NULL,  -- changes when the bundle's head does
         head     BLOB NOT NULL,  -- trial.json
         campaign TEXT NOT NULL   -- campaign.toml
-    ) WITHOUT ROWID;
-";
+    ) WITHOUT ROWID";
 
 /// Contents of a store.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -183,31 +182,54 @@ impl Index {
         Ok(listing)
     }
 
+    /// Opens the file, unless it is a link: it is created and written with the rights of whoever reads the store.
+    fn open(&self) -> Result<Connection, Failure> {
+        let directory = self.path.parent().unwrap_or(Path::new(".")).canonicalize()?;
+        let flags = OpenFlags::default() | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        Ok(Connection::open_with_flags(directory.join(FILE), flags)?)
+    }
+
     fn connect(&self) -> Result<Connection, Failure> {
-        let connection = Connection::open(&self.path)?;
+        let connection = self.open()?;
         // Durability is up to the bundles: an index damaged by a crash of the machine is rebuilt.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
-        if version == VERSION {
+        if version == VERSION && schema(&connection)? == [Some(TABLE.to_owned())] {
             return Ok(connection);
         }
         drop(connection);
         self.remove()?;
-        let mut connection = Connection::open(&self.path)?;
+        let mut connection = self.open()?;
         let changes = connection.transaction()?;
-        changes.execute_batch(TABLES)?;
+        changes.execute(TABLE, [])?;
         changes.pragma_update(None, "user_version", VERSION)?;
         changes.commit()?;
         Ok(connection)
     }
 }
 
+/// What the database defines, in SQL. Another one than the table can be of somebody who wants its query to run without end.
+fn schema(connection: &Connection) -> Result<Vec<Option<String>>, Failure> {
+    let mut query = connection.prepare("SELECT sql FROM sqlite_schema")?;
+    let definitions = query.query_map([], |row| row.get(0))?;
+    Ok(definitions.collect::<Result<_, _>>()?)
+}
+
 fn rows(connection: &Connection) -> Result<HashMap<String, Row>, Failure> {
-    let mut query = connection.prepare("SELECT id, stamp, head, campaign FROM trial")?;
-    let rows = query.query_map([], |row| {
-        Ok((row.get(0)?, Row { stamp: row.get(1)?, head: row.get(2)?, campaign: row.get(3)? }))
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+    let mut query = connection.prepare("SELECT id, stamp, head, campaign FROM trial ORDER BY id")?;
+    let mut selected = query.query([])?;
+    let mut rows = HashMap::new();
+    let mut last = String::new();
+    while let Some(row) = selected.next()? {
+        let id: String = row.get(0)?;
+        // Pages of a damaged file may lead to the same rows over and over.
+        if id <= last {
+            return Err(io::Error::other("its rows are in no order").into());
+        }
+        last.clone_from(&id);
+        rows.insert(id, Row { stamp: row.get(1)?, head: row.get(2)?, campaign: row.get(3)? });
+    }
+    Ok(rows)
 }
 
 fn put(changes: &Transaction<'_>, bundle: &Path, trial: &Trial, stamp: &str) -> Result<(), Failure> {

@@ -96,7 +96,10 @@ fn text(path: &Path, line: &Line) -> Result<Vec<u8>, StoreError> {
 /// Replaces a file by a new one, locked before it becomes visible.
 fn replace(path: &Path, content: &[u8]) -> Result<File, StoreError> {
     let new = PathBuf::from(format!("{}{NEW}", path.display()));
-    let mut file = File::create(&new).map_err(StoreError::io("create", &new))?;
+    // Whatever a killed process, or somebody else in a shared directory, has put there: nothing is written through a link.
+    let _ = fs::remove_file(&new);
+    let mut file =
+        File::options().write(true).create_new(true).open(&new).map_err(StoreError::io("create", &new))?;
     let put = file.lock().and_then(|()| file.write_all(content)).and_then(|()| fs::rename(&new, path));
     put.map_err(StoreError::io("write", path))?;
     Ok(file)
@@ -291,6 +294,21 @@ mod tests {
         writer.end(ended());
         assert_eq!(poll(&mut reader), (vec![Line::Ended(ended())], false));
         assert_eq!(fs::read_dir(root.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let root = tempfile::tempdir().unwrap();
+        let theirs = root.path().join("theirs");
+        fs::write(&theirs, "theirs").unwrap();
+        let new = format!("{}{NEW}", path(root.path(), RUN).display());
+        let link = || std::os::unix::fs::symlink(&theirs, &new).unwrap();
+        link();
+        let mut writer = LiveWriter::begin(root.path(), RUN, run("a")).unwrap();
+        link();
+        writer.trial(run("b"), begins(1)).unwrap();
+        assert_eq!(fs::read_to_string(&theirs).unwrap(), "theirs");
+        assert_eq!(runs(root.path()), [RUN]);
     }
 
     #[test]

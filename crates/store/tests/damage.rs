@@ -160,7 +160,13 @@ fn a_missing_damaged_or_outdated_index_is_rebuilt() {
     let expected = store.trials().unwrap();
     let sqlite =
         |statement: &str| rusqlite::Connection::open(&index).unwrap().execute_batch(statement).unwrap();
-    let damages: [(&str, &dyn Fn()); 7] = [
+    let elsewhere = tempfile::tempdir().unwrap();
+    let theirs = elsewhere.path().join("theirs");
+    // As somebody can make it whose store one reads: a query that runs without end.
+    let endless = "DROP TABLE trial; CREATE VIEW trial (id, stamp, head, campaign) AS WITH RECURSIVE t(x) AS \
+                   (SELECT 1 UNION ALL SELECT x + 1 FROM t) SELECT x, '', x'00', '' FROM t";
+    let triggered = "CREATE TRIGGER t AFTER UPDATE ON trial BEGIN SELECT 1; END";
+    let damages: [(&str, &dyn Fn()); 10] = [
         ("lost", &|| fs::remove_file(&index).unwrap()),
         ("empty", &|| fs::write(&index, "").unwrap()),
         ("not a database", &|| fs::write(&index, "nonsense ".repeat(1000)).unwrap()),
@@ -168,13 +174,34 @@ fn a_missing_damaged_or_outdated_index_is_rebuilt() {
         ("of another version", &|| sqlite("PRAGMA user_version = 99; DROP TABLE trial; CREATE TABLE x (y)")),
         ("without its table", &|| sqlite("DROP TABLE trial")),
         ("full of nonsense", &|| sqlite("UPDATE trial SET head = 'x'")),
+        ("a view without an end", &|| sqlite(endless)),
+        ("with a trigger", &|| sqlite(triggered)),
+        ("a link", &|| {
+            fs::remove_file(&index).unwrap();
+            std::os::unix::fs::symlink(&theirs, &index).unwrap();
+        }),
     ];
     for (what, damage) in damages {
         damage();
         assert_eq!(store.trials().unwrap(), expected, "{what}");
         assert_eq!(store.trials().unwrap(), expected, "{what}, the second time");
         assert_eq!(problems(&store), [], "{what}");
+        assert_eq!(trial_definitions(&index), ["table"], "{what}");
     }
+    assert!(!theirs.exists());
+    // A store may be reached by a link.
+    let link = elsewhere.path().join("store");
+    std::os::unix::fs::symlink(root.path(), &link).unwrap();
+    fs::remove_file(&index).unwrap();
+    assert_eq!(Store::existing(&link).unwrap().trials().unwrap(), expected);
+    assert_eq!(trial_definitions(&index), ["table"]);
+}
+
+/// Types of what an index defines.
+fn trial_definitions(index: &Path) -> Vec<String> {
+    let connection = rusqlite::Connection::open(index).unwrap();
+    let mut query = connection.prepare("SELECT type FROM sqlite_schema").unwrap();
+    query.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 #[test]

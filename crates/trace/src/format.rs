@@ -113,20 +113,46 @@ pub(super) fn event_line(event: &Event, text: Option<u32>) -> Line<'_> {
     line
 }
 
+/// Most bytes of the texts of a frame before its last one: several times what a writer puts into a frame.
+const MAX_TEXTS_BYTES: usize = 16 << 20;
+
 /// The texts of a frame, by number, while its lines are read.
 #[derive(Debug, Default)]
-pub(super) struct Texts(Vec<Arc<str>>);
+pub(super) struct Texts {
+    texts: Vec<Arc<str>>,
+    bytes: usize,
+}
 
 impl Texts {
-    /// The event of a line, unless it is a text's. None: the line is damaged.
-    pub(super) fn event(&mut self, line: Line<'_>) -> Option<Option<Event>> {
-        if let Some(text) = line.text {
-            // Numbers begin again in each frame.
-            let number = line.x? as usize;
-            self.0.truncate(number);
-            self.0.push(text.as_ref().into());
-            return (self.0.len() == number + 1).then_some(None);
+    /// The event of a line, unless it is a text's.
+    ///
+    /// # Errors
+    /// The line is damaged.
+    pub(super) fn event(&mut self, line: Line<'_>) -> Result<Option<Event>, &'static str> {
+        match (&line.text, line.x) {
+            (Some(text), Some(number)) => self.add(number as usize, text).map(|()| None),
+            _ => self.event_of(line).map(Some).ok_or("a line is incomplete"),
         }
+    }
+
+    fn add(&mut self, number: usize, text: &str) -> Result<(), &'static str> {
+        // Numbers begin again in each frame.
+        if number == 0 {
+            (self.texts, self.bytes) = Default::default();
+        }
+        if self.texts.len() != number {
+            return Err("the numbers of texts have gaps");
+        }
+        if self.bytes > MAX_TEXTS_BYTES {
+            return Err("a frame has too many texts");
+        }
+        self.bytes += text.len();
+        self.texts.push(text.into());
+        Ok(())
+    }
+
+    /// The event of a line that is no text's; none if the line is damaged.
+    fn event_of(&self, line: Line<'_>) -> Option<Event> {
         let shared = |text: Option<Cow<'_, str>>| text.map(|text| Arc::<str>::from(text.as_ref()));
         let (at_us, session) = (line.t?, line.s?);
         let action = if let Some(identity) = line.begin {
@@ -151,12 +177,12 @@ impl Texts {
                 Some(state) if state.is_empty() => Outcome::Failure(None),
                 Some(state) => Outcome::Failure(Some(SqlState::parse(&state)?)),
             };
-            let text = Arc::clone(self.0.get(line.x? as usize)?);
+            let text = Arc::clone(self.texts.get(line.x? as usize)?);
             let after =
                 line.w.into_iter().map(|(session, number)| StatementRef { session, number }).collect();
             Action::Execute(Statement { shape: line.q?, text, call, duration_us: line.d, outcome, after })
         };
-        Some(Some(Event { at_us, session, action }))
+        Some(Event { at_us, session, action })
     }
 }
 

@@ -14,6 +14,15 @@ use crate::statement::Event;
 
 /// Longest line: a statement has at most 1 GiB, which JSON makes longer.
 const MAX_LINE_BYTES: u64 = 2 << 30;
+/// Longest first line.
+const MAX_HEADER_BYTES: u64 = 4 << 10;
+/// Longest last line: those of a hundred thousand shapes of statements.
+const MAX_FOOTER_BYTES: u64 = 256 << 20;
+/// Most runs, each of which is read through a file and a decoder of its own. A writer begins another one only when 64 MiB of events
+/// came too late for the last.
+const MAX_RUNS: usize = 512;
+/// Binary logarithm of the decoder's memory, in bytes: twice what the writer's compression level needs.
+const MAX_WINDOW_LOG: u32 = 22;
 
 /// A trace.
 #[derive(Debug)]
@@ -47,16 +56,22 @@ impl TraceReader {
         }
         let damaged = |reason: &str| TraceError::Damaged { path: path.to_owned(), reason: reason.to_owned() };
         let mut header = lines(path, 0, end.last).map_err(read)?;
-        let first = header.next_line().map_err(|error| damaged(&error.to_string()))?;
+        let first = header.next_line(MAX_HEADER_BYTES).map_err(|error| damaged(&error.to_string()))?;
         if serde_json::from_str::<Header>(first.unwrap_or_default()).is_err() {
             return Err(damaged("its first line is not that of a trace"));
         }
         let frame_end = length - END_BYTES as u64;
         let mut last = lines(path, end.last.min(frame_end), frame_end).map_err(read)?;
-        let last = last.next_line().map_err(|error| damaged(&error.to_string()))?.unwrap_or_default();
+        let last = last
+            .next_line(MAX_FOOTER_BYTES)
+            .map_err(|error| damaged(&error.to_string()))?
+            .unwrap_or_default();
         let footer: Footer =
             serde_json::from_str(last).map_err(|error| damaged(&format!("its last line: {error}")))?;
         let (summary, runs) = footer.into_summary().ok_or_else(|| damaged("its last line"))?;
+        if runs.len() > MAX_RUNS || !runs.is_sorted() || runs.last().is_some_and(|place| *place > end.last) {
+            return Err(damaged("the places in its last line"));
+        }
         Ok(Self { path: path.to_owned(), summary, runs, end })
     }
 
@@ -139,11 +154,11 @@ impl Run {
     /// Reads the next event, unless there is one.
     fn fill(&mut self) -> Result<(), String> {
         while self.next.is_none() {
-            let Some(line) = self.lines.next_line().map_err(|error| error.to_string())? else {
+            let Some(line) = self.lines.next_line(MAX_LINE_BYTES).map_err(|error| error.to_string())? else {
                 return Ok(());
             };
             let line: Line<'_> = serde_json::from_str(line).map_err(|error| error.to_string())?;
-            self.next = self.texts.event(line).ok_or("a line is incomplete")?;
+            self.next = self.texts.event(line)?;
         }
         Ok(())
     }
@@ -158,14 +173,16 @@ struct Lines {
 fn lines(path: &Path, from: u64, to: u64) -> io::Result<Lines> {
     let mut file = File::open(path)?;
     file.seek(SeekFrom::Start(from))?;
-    let decoder = Decoder::new(file.take(to.saturating_sub(from)))?;
+    let mut decoder = Decoder::new(file.take(to.saturating_sub(from)))?;
+    decoder.window_log_max(MAX_WINDOW_LOG)?;
     Ok(Lines { reader: BufReader::with_capacity(128 * 1024, decoder), line: String::new() })
 }
 
 impl Lines {
-    fn next_line(&mut self) -> io::Result<Option<&str>> {
+    /// The next line, or its first `max` bytes.
+    fn next_line(&mut self, max: u64) -> io::Result<Option<&str>> {
         self.line.clear();
-        let count = (&mut self.reader).take(MAX_LINE_BYTES).read_line(&mut self.line)?;
+        let count = (&mut self.reader).take(max).read_line(&mut self.line)?;
         Ok((count > 0).then_some(self.line.as_str()))
     }
 }

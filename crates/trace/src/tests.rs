@@ -1,7 +1,11 @@
 use std::fs;
 use std::path::Path;
 
+use serde_json::{Value, json};
+
 use super::*;
+use crate::format::Footer;
+use crate::frames::FrameWriter;
 
 fn statement(at_us: i64, session: u32, text: &str) -> Event {
     let call = match session % 2 {
@@ -150,5 +154,50 @@ fn damage_is_found() {
             outcome,
             Err(TraceError::NotATrace { .. } | TraceError::Damaged { .. } | TraceError::Version { .. })
         ));
+    }
+}
+
+/// Bytes of a trace whose sum is right: its first lines, those of its only run, and the places that its last line has.
+fn crafted(first: &[Value], events: &[Value], places: impl Fn(u64) -> Vec<u64>) -> Vec<u8> {
+    let mut frames = FrameWriter::new(Vec::new());
+    first.iter().for_each(|line| frames.line(line).unwrap());
+    frames.end_frame().unwrap();
+    let run = frames.at;
+    events.iter().for_each(|line| frames.line(line).unwrap());
+    frames.end_frame().unwrap();
+    let last = frames.at;
+    frames.line(&Footer::new(&summary(1), places(run))).unwrap();
+    frames.finish(last).unwrap().0
+}
+
+#[test]
+fn a_crafted_trace_fills_no_memory() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.pgdt");
+    let outcome = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        let trace = TraceReader::open(&path)?;
+        trace.verify()?;
+        trace.events()?.collect::<Result<Vec<Event>, TraceError>>().map(|events| events.len())
+    };
+    let header = json!({"pgdyno_trace": 1});
+    let text = |number: usize, bytes: usize| json!({"x": number, "text": "x".repeat(bytes)});
+    let event = |number: usize| json!({"t": 1, "s": 1, "q": 0, "x": number});
+    let one = |place| vec![place];
+    let whole = [text(0, 3 << 20), event(0), text(1, 3 << 20), event(1)];
+    assert_eq!(outcome(&crafted(&[header.clone()], &whole, one)).unwrap(), 2);
+
+    let refused = |bytes: &[u8]| outcome(bytes).unwrap_err().to_string();
+    let long = json!({"pgdyno_trace": 1, "more": " ".repeat(1 << 20)});
+    assert!(refused(&crafted(&[long], &whole, one)).contains("its first line is not that of a trace"));
+    let texts: Vec<Value> = (0..40).map(|number| text(number, 1 << 20)).collect();
+    assert!(refused(&crafted(&[header.clone()], &texts, one)).contains("a frame has too many texts"));
+    let gap = [text(0, 1), text(2, 1)];
+    assert!(refused(&crafted(&[header.clone()], &gap, one)).contains("the numbers of texts have gaps"));
+    let places: [fn(u64) -> Vec<u64>; 3] =
+        [|place| vec![place; 100_000], |place| vec![place, 0], |place| vec![place, u64::MAX]];
+    for places in places {
+        let refused = refused(&crafted(&[header.clone()], &whole, places));
+        assert!(refused.contains("the places in its last line"), "{refused}");
     }
 }

@@ -184,6 +184,50 @@ fn damaged_and_foreign_archives_store_nothing() {
     }
 }
 
+/// An archive of one entry, or of as many as there are paths, whose contents are zeros.
+fn archive_of(paths: impl Iterator<Item = String>, kind: tar::EntryType, bytes: u64) -> Vec<u8> {
+    let mut archive = tar::Builder::new(Vec::new());
+    for path in paths {
+        let mut header = tar::Header::new_gnu();
+        header.set_entry_type(kind);
+        header.set_size(bytes);
+        header.set_path(path).unwrap();
+        header.set_cksum();
+        archive.append(&header, std::io::repeat(0).take(bytes)).unwrap();
+    }
+    zstd::encode_all(archive.into_inner().unwrap().as_slice(), 1).unwrap()
+}
+
+#[test]
+fn an_archive_that_unpacks_to_much_more_than_bundles_is_refused() {
+    let bundle = "trials/01KAK3W8XQ5T2M9HC4ZP7V0001";
+    let one = |name: &str| std::iter::once(format!("{bundle}/{name}"));
+    let many = (0..5000).map(|number| format!("{bundle}/{number}"));
+    for (content, expected) in [
+        (
+            archive_of(one("trial.json"), tar::EntryType::GNULongName, 4 << 20),
+            "the header of an entry is too long",
+        ),
+        (
+            archive_of(one("trial.json"), tar::EntryType::XHeader, 4 << 20),
+            "the header of an entry is too long",
+        ),
+        (
+            archive_of(one("directory"), tar::EntryType::Directory, 4 << 20),
+            "the header of an entry is too long",
+        ),
+        (archive_of(one("trial.json"), tar::EntryType::Regular, 65 << 20), "trial.json is too large"),
+        (archive_of(many, tar::EntryType::Regular, 0), "has more than 4096 files"),
+    ] {
+        let there = tempfile::tempdir().unwrap();
+        fs::write(there.path().join("a.tar.zst"), content).unwrap();
+        let refused = pgdyno(there.path(), &["import", "bundle", "a.tar.zst"]);
+        assert_eq!(refused.status.code(), Some(1), "{expected}");
+        assert!(stderr(&refused).contains(expected), "{expected}: {}", stderr(&refused));
+        assert_eq!(files(there.path()), [], "{expected}");
+    }
+}
+
 #[test]
 fn an_archive_goes_through_pipes() {
     let bundles = bundles();
