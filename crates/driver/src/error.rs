@@ -141,6 +141,17 @@ pub enum LoadError {
     /// A thread cannot be started.
     #[error("cannot start a thread of the driver: {0}")]
     Thread(io::Error),
+    /// Intervals of a part of a load did not arrive.
+    #[error(
+        "some of its intervals were lost on their way: those that arrived have {arrived} of its {ended} transactions; look for \
+         messages above max_payload in the agent's log, and for slow consumers in the NATS server's log"
+    )]
+    LostIntervals {
+        /// Transactions of the intervals that arrived.
+        arrived: u64,
+        /// Transactions of its outcome.
+        ended: u64,
+    },
     /// A bug in the driver.
     #[error("internal error of the driver, please report it: {0}")]
     Internal(String),

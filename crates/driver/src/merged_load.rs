@@ -45,9 +45,26 @@ struct PartProgress {
     last: Option<Place>,
     /// Number of intervals of the drain that it has reported.
     drained: u64,
+    /// Transactions of the intervals that it has reported.
+    counted: Counts,
     /// Whether it reports nothing more.
     has_ended: bool,
     outcome: Option<Outcome>,
+}
+
+/// Transactions of a part, which its intervals and its outcome count alike.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    /// Succeeded transactions of the main workload that ended in the warm-up.
+    warmup: u64,
+    /// Those that ended in the window.
+    window: u64,
+    /// Those that ended in the drain.
+    drain: u64,
+    /// Failed ones, in any phase.
+    failed: u64,
+    /// Succeeded and failed ones of all background workloads, in any phase.
+    background: u64,
 }
 
 /// An interval of several parts.
@@ -108,6 +125,7 @@ impl MergedLoad {
             }
         };
         progress.last = Some(place);
+        progress.counted.add(&interval);
         let one = IntervalSum::new(interval)?;
         match self.pending.get_mut(&place) {
             Some(sum) => sum.add(one),
@@ -118,10 +136,25 @@ impl MergedLoad {
         }
     }
 
-    /// Marks the end of a part, with its outcome; none if it is lost.
-    pub fn end(&mut self, part: usize, outcome: Option<Outcome>) {
+    /// Marks the end of a part, with its outcome.
+    ///
+    /// # Errors
+    /// Its intervals have other transactions than its outcome: some were lost on their way, and the part is to be
+    /// [lost](Self::lose), too.
+    pub fn end(&mut self, part: usize, outcome: Outcome) -> Result<(), LoadError> {
+        let progress = &mut self.parts[part];
+        let (arrived, ended) = (progress.counted.sum(), Counts::of_outcome(&outcome));
+        if progress.counted != ended {
+            return Err(LoadError::LostIntervals { arrived, ended: ended.sum() });
+        }
+        progress.has_ended = true;
+        progress.outcome = Some(outcome);
+        Ok(())
+    }
+
+    /// Marks the end of a part that is lost: it has no outcome.
+    pub fn lose(&mut self, part: usize) {
         self.parts[part].has_ended = true;
-        self.parts[part].outcome = outcome;
     }
 
     /// The next interval that all parts have reported; none if some still have to.
@@ -219,6 +252,39 @@ fn add_background(sum: &mut BackgroundOutcome, one: &BackgroundOutcome) {
     sum.window_transactions += one.window_transactions;
     sum.failed_transactions += one.failed_transactions;
     sum.missed = both(sum.missed, one.missed, u64::saturating_add);
+}
+
+impl Counts {
+    fn of_outcome(outcome: &Outcome) -> Self {
+        let background = outcome.background.iter();
+        Self {
+            warmup: outcome.warmup_transactions,
+            window: outcome.window_transactions,
+            drain: outcome.drain_transactions,
+            failed: outcome.failed_transactions,
+            background: background.map(|one| one.transactions + one.failed_transactions).sum(),
+        }
+    }
+
+    /// Adds an interval.
+    fn add(&mut self, interval: &Interval) {
+        let succeeded =
+            |scripts: &[ScriptInterval]| -> u64 { scripts.iter().map(|script| script.transactions).sum() };
+        let failed =
+            |scripts: &[ScriptInterval]| -> u64 { scripts.iter().filter_map(|script| script.failed).sum() };
+        let of_phase = match interval.phase {
+            Phase::Warmup => &mut self.warmup,
+            Phase::Measure => &mut self.window,
+            Phase::Drain => &mut self.drain,
+        };
+        *of_phase += succeeded(&interval.scripts);
+        self.failed += failed(&interval.scripts);
+        self.background += succeeded(&interval.background) + failed(&interval.background);
+    }
+
+    fn sum(&self) -> u64 {
+        self.warmup + self.window + self.drain + self.failed + self.background
+    }
 }
 
 impl IntervalSum {

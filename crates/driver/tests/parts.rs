@@ -145,7 +145,7 @@ fn each_client_runs_in_one_part_with_its_number_and_the_server_counts_the_same()
     let mut merged = MergedLoad::new(&load, parts.len()).unwrap();
     for (at, part) in parts.iter().enumerate() {
         part.intervals.iter().for_each(|interval| merged.add(at, interval.clone()).unwrap());
-        merged.end(at, Some(part.outcome.clone()));
+        merged.end(at, part.outcome.clone()).unwrap();
     }
     let intervals: Vec<_> = std::iter::from_fn(|| merged.next_interval().unwrap()).collect();
     let outcome = merged.outcome().unwrap();

@@ -152,7 +152,7 @@ fn merged_parts_are_what_one_driver_reports() {
         for (part, records) in parts.iter().enumerate() {
             let (of_part, outcome) = replies(&whole, records, 1);
             of_part.into_iter().for_each(|interval| merged.add(part, interval).unwrap());
-            merged.end(part, Some(outcome));
+            merged.end(part, outcome).unwrap();
             intervals.extend(std::iter::from_fn(|| merged.next_interval().unwrap()));
         }
         assert_eq!(intervals.len(), expected.len());
@@ -166,6 +166,39 @@ fn merged_parts_are_what_one_driver_reports() {
         // Without the ends of other hosts' transactions, no stall is known.
         expected_outcome.longest_stall_us = None;
         assert_eq!(merged.outcome(), Some(expected_outcome));
+    }
+}
+
+/// In warm-up, window and drain, in a closed and in an open loop, with failed and background transactions.
+#[test]
+fn a_part_whose_intervals_did_not_all_arrive_is_lost() {
+    for rate in [Rate::MAX, Rate::per_second(100.0).unwrap()] {
+        let message = load(rate);
+        let whole = load_from_message(&message).unwrap();
+        let (intervals, outcome) = replies(&whole, &records(&whole, &mut RandomState::from_seed(2)), 1);
+        let succeeded =
+            outcome.warmup_transactions + outcome.window_transactions + outcome.drain_transactions;
+        let of_background: u64 =
+            outcome.background.iter().map(|one| one.transactions + one.failed_transactions).sum();
+        let all = succeeded + outcome.failed_transactions + of_background;
+        assert!(outcome.failed_transactions > 0 && of_background > 0);
+        for dropped in 0..=intervals.len() {
+            let mut merged = MergedLoad::new(&message, 1).unwrap();
+            let arrived = intervals.iter().enumerate().filter(|(at, _)| *at != dropped);
+            arrived.for_each(|(_, interval)| merged.add(0, interval.clone()).unwrap());
+            let ended = merged.end(0, outcome.clone());
+            let Some(interval) = intervals.get(dropped) else {
+                ended.unwrap();
+                assert!(merged.outcome().is_some());
+                continue;
+            };
+            let scripts = interval.scripts.iter().chain(&interval.background);
+            let missing: u64 = scripts.map(|script| script.transactions + script.failed.unwrap()).sum();
+            let error = ended.unwrap_err().to_string();
+            let figures = format!("have {} of its {all} transactions", all - missing);
+            assert!(error.contains(&figures), "{error}; expected: {figures}");
+            assert_eq!(merged.outcome(), None, "the totals are not of all intervals");
+        }
     }
 }
 
@@ -199,7 +232,7 @@ fn an_interval_waits_for_all_parts_but_not_for_a_lost_one() {
     assert_eq!(complete(&mut merged), []);
     merged.add(1, interval(Phase::Warmup, 0, 10)).unwrap();
     assert_eq!(complete(&mut merged), [(Phase::Warmup, 0, 10)]);
-    merged.end(1, None);
+    merged.lose(1);
     assert_eq!(complete(&mut merged), [(Phase::Measure, 10, 20)]);
     assert_eq!(merged.outcome(), None, "the other one still runs");
 }
@@ -217,7 +250,7 @@ fn parts_that_stop_one_after_the_other_have_one_end() {
         for (phase, start_us, width_us) in intervals {
             merged.add(part, interval(*phase, *start_us, *width_us)).unwrap();
         }
-        merged.end(part, None);
+        merged.lose(part);
     }
     assert_eq!(
         complete(&mut merged),
@@ -257,7 +290,7 @@ fn iterations_that_one_part_does_not_complete_are_not_complete() {
     };
     let ended = |load: &message::Load, parts: [bool; 2]| {
         let mut merged = MergedLoad::new(load, 2).unwrap();
-        (0..).zip(parts).for_each(|(part, stopped)| merged.end(part, Some(early(stopped))));
+        (0..).zip(parts).for_each(|(part, stopped)| merged.end(part, early(stopped)).unwrap());
         merged.outcome().unwrap().stopped_early
     };
     let by_time = load(Rate::MAX);

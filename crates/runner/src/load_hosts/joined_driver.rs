@@ -243,7 +243,7 @@ impl JoinedDriver {
         host.record.lost = Some(why);
         let loss = host.record.loss().unwrap_or_default();
         if let Some(merged) = &mut self.merged {
-            merged.end(at, None);
+            merged.lose(at);
         }
         match self.stage {
             Stage::Connecting { .. } | Stage::Connected => self.fail(loss),
@@ -335,14 +335,15 @@ impl JoinedDriver {
         }
     }
 
-    /// Ends the part of a host, whose clock is measured once more.
+    /// Ends the part of a host, whose clock is measured once more. One that intervals are missing of is lost.
     fn end(&mut self, at: usize, outcome: Outcome) {
         let host = &mut self.hosts[at];
-        host.has_ended = true;
         host.record.cpu_us = Some(outcome.cpu_us);
         host.measure_clock_again(&self.clock);
-        if let Some(merged) = &mut self.merged {
-            merged.end(at, Some(outcome));
+        let ended = self.merged.as_mut().map_or(Ok(()), |merged| merged.end(at, outcome));
+        match ended {
+            Ok(()) => self.hosts[at].has_ended = true,
+            Err(error) => self.lose(at, error.to_string()),
         }
     }
 }

@@ -48,6 +48,8 @@ enum Behaviour {
     IsLate(i64),
     /// Does not accept the load.
     TakesNothing,
+    /// Its interval that begins here does not arrive.
+    LosesAnInterval(u64),
 }
 
 /// A driver whose clock is ahead by `offset_us`, with messages that take these times.
@@ -62,6 +64,8 @@ struct FakeDriver {
     part: Option<Part>,
     /// Replies by the time at which they arrive.
     replies: VecDeque<(i64, Reply)>,
+    /// Transactions that it has reported, of the warm-up and of the window.
+    reported: [u64; 2],
     exits_at: Option<i64>,
     exchanges: i64,
     requests: Rc<RefCell<Vec<Request>>>,
@@ -78,6 +82,7 @@ impl FakeDriver {
             behaviour: Behaviour::Sound,
             part: None,
             replies: VecDeque::new(),
+            reported: [0; 2],
             exits_at: None,
             exchanges: 0,
             requests: Rc::default(),
@@ -188,10 +193,21 @@ impl Driver for FakeDriver {
             return Ok(ProcessEvent::Exited { status: ExitStatus::from_raw(9), stderr: String::new() });
         }
         if next_us <= until_us {
-            let (at_us, reply) = self.replies.pop_front().unwrap();
+            let (at_us, mut reply) = self.replies.pop_front().unwrap();
             self.now.set(at_us.max(self.now.get()));
-            if matches!(reply, Reply::Finished(_)) {
-                self.offset_us += self.drift_us;
+            match &mut reply {
+                Reply::Interval(interval) => {
+                    self.reported[usize::from(interval.phase == Phase::Measure)] +=
+                        interval.scripts[0].transactions;
+                    if self.behaviour == Behaviour::LosesAnInterval(interval.start_us) {
+                        return self.next(Duration::ZERO);
+                    }
+                }
+                Reply::Finished(outcome) => {
+                    [outcome.warmup_transactions, outcome.window_transactions] = self.reported;
+                    self.offset_us += self.drift_us;
+                }
+                _ => {}
             }
             return Ok(ProcessEvent::Reply(reply));
         }
@@ -453,6 +469,22 @@ fn a_host_that_falls_silent_is_lost() {
         }
     });
     assert_eq!(fixture.failure(), "lost load host a with its 4 clients: it has reported nothing for 12 s");
+}
+
+#[test]
+fn a_host_whose_interval_did_not_arrive_is_lost() {
+    for start_us in [0, 1_000_000, 2_000_000] {
+        let fixture = Fixture::run(&[0, 0], |at, fake| {
+            if at == 1 {
+                fake.behaviour = Behaviour::LosesAnInterval(start_us);
+            }
+        });
+        let why = "lost load host b with its 4 clients: some of its intervals were lost on their way: those that arrived \
+                   have 20 of its 30 transactions";
+        assert!(fixture.failure().starts_with(why), "{}", fixture.failure());
+        let [a, b] = fixture.hosts().try_into().unwrap();
+        assert_eq!((a.lost, b.lost.is_some()), (None, true));
+    }
 }
 
 #[test]
