@@ -21,7 +21,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::runtime::{Handle, Runtime};
 
 use crate::error::FleetError;
-use crate::message::{self, Event, Job};
+use crate::message::{self, Event, Job, MAX_JOB_BYTES};
 use crate::subjects::Subjects;
 
 /// Time limit of a request.
@@ -211,7 +211,7 @@ impl Connection {
     /// The job of a run, as bytes, which have this SHA-256 if one is given.
     pub(crate) fn job(&self, run: &str, sum: Option<&str>) -> Result<Job, FleetError> {
         let name = job_name(run);
-        let bytes = self.get(&name)?;
+        let bytes = self.get(&name, MAX_JOB_BYTES as u64)?;
         if sum.is_some_and(|sum| sum != sha256_of_bytes(&bytes)) {
             let why = "it is not the one whose blocks are queued".to_owned();
             return Err(FleetError::Message { subject: name, why });
@@ -297,22 +297,31 @@ impl Connection {
         Ok(())
     }
 
-    /// The bytes of an object.
-    pub(crate) fn get(&self, name: &str) -> Result<Vec<u8>, FleetError> {
+    /// The bytes of an object; one with more than `most` is refused.
+    pub(crate) fn get(&self, name: &str, most: u64) -> Result<Vec<u8>, FleetError> {
+        let too_large = || FleetError::Message {
+            subject: name.to_owned(),
+            why: format!("it has more than {most} bytes"),
+        };
         self.wait(async {
-            let mut object = self.objects.get(name).await.map_err(|error| match error.kind() {
+            let object = self.objects.get(name).await.map_err(|error| match error.kind() {
                 GetErrorKind::NotFound => FleetError::Message {
                     subject: name.to_owned(),
                     why: "it is not there, or not any more".to_owned(),
                 },
                 _ => FleetError::nats("return a file", format!("{name}: {error}")),
             })?;
+            if object.info.size as u64 > most {
+                return Err(too_large());
+            }
+            // It may have more than it states.
             let mut bytes = Vec::new();
             object
+                .take(most + 1)
                 .read_to_end(&mut bytes)
                 .await
                 .map_err(|error| FleetError::nats("return a file", format!("{name}: {error}")))?;
-            Ok(bytes)
+            if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
         })
     }
 

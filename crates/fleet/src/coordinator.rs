@@ -18,7 +18,7 @@ use runner::Claimed;
 use runner::blocks::{ArrivingTrials, Block, BlockContent, mark_as_lost, open_blocks};
 use runner::campaign::RunOutcome;
 use runner::observer::{Event, Observer};
-use store::{Store, archived_trials};
+use store::{MAX_ARCHIVE_BYTES, Store, archived_trial};
 
 use crate::connection::{Connection, Listener, bundle_name};
 use crate::error::FleetError;
@@ -399,17 +399,15 @@ impl Connection {
     /// A trial of a run, whose archive has this SHA-256.
     pub(crate) fn trial(&self, run: &str, trial: &str, sum: &str) -> Result<TrialRecord, FleetError> {
         let name = bundle_name(run, trial);
-        let archive = self.get(&name)?;
+        let archive = self.get(&name, MAX_ARCHIVE_BYTES)?;
         let refused = |why: &str| FleetError::Message { subject: name.clone(), why: why.to_owned() };
         if sha256_of_bytes(&archive) != sum {
             return Err(refused("its checksum is not that of its event: it was damaged or replaced"));
         }
-        let mut records = archived_trials(&mut archive.as_slice())?;
-        match records.pop() {
-            Some(record) if records.is_empty() && record.trial.id == trial && record.trial.run.id == run => {
-                Ok(record)
-            }
-            _ => Err(refused("it has another trial")),
+        let record = archived_trial(&mut archive.as_slice())?;
+        if record.trial.id != trial || record.trial.run.id != run {
+            return Err(refused("it has another trial"));
         }
+        Ok(record)
     }
 }

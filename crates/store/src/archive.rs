@@ -22,6 +22,8 @@ const MAX_BUNDLE_BYTES: u64 = 2 << 30;
 const MAX_BUNDLE_FILES: usize = 4096;
 /// Most bytes of the headers of an entry, such as a long path, and of what is skipped after the one before it.
 const MAX_HEADER_BYTES: u64 = 64 << 10;
+/// Most bytes of the archive of one bundle: with headers, and what compression adds to files that it can't shrink (1/256).
+pub const MAX_ARCHIVE_BYTES: u64 = MAX_BUNDLE_BYTES + MAX_BUNDLE_BYTES / 64;
 /// A text of bundles hardly shrinks further: most files are compressed already.
 const LEVEL: i32 = 3;
 
@@ -140,17 +142,21 @@ impl Store {
     }
 }
 
-/// The trials of an archive, checked.
+/// The trial of an archive with one bundle, checked.
 ///
 /// # Errors
-/// It is no archive of bundles, or a bundle is damaged.
-pub fn archived_trials(archive: &mut dyn Read) -> Result<Vec<TrialRecord>, StoreError> {
-    let mut records = Vec::new();
-    read_archive(archive, |record, _| {
-        records.push(record);
-        Ok(())
+/// It is no archive of bundles, its bundle is damaged, or it has more than one.
+pub fn archived_trial(archive: &mut dyn Read) -> Result<TrialRecord, StoreError> {
+    let mut only = None;
+    read_archive(archive, |record, _| match only.replace(record) {
+        None => Ok(()),
+        Some(_) => Err(StoreError::Archive { what: "it has more than one trial".to_owned() }),
     })?;
-    Ok(records)
+    only.ok_or_else(without_trials)
+}
+
+fn without_trials() -> StoreError {
+    StoreError::Archive { what: "it has no trials".to_owned() }
 }
 
 /// Calls `on_bundle` with each bundle of an archive, as a record and as files, when it is complete and checked.
@@ -200,8 +206,7 @@ fn read_archive(
             });
         }
     }
-    let last = current.ok_or_else(|| StoreError::Archive { what: "it has no trials".to_owned() })?;
-    on_files(last)
+    on_files(current.ok_or_else(without_trials)?)
 }
 
 /// Reads at most as much as is left, which is set before each part: entries have headers of any length, and the archive's reader

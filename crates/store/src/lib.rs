@@ -38,7 +38,7 @@ mod sums;
 mod totals;
 mod waits;
 
-pub use archive::{BundleArchive, ImportedBundles, archived_trials};
+pub use archive::{BundleArchive, ImportedBundles, MAX_ARCHIVE_BYTES, archived_trial};
 pub use check::Check;
 pub use claim::Claim;
 pub use content::StoredContext;

@@ -8,9 +8,10 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
+use model::record::TrialRecord;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use sample::{bare, record, stored, update_checksums};
-use store::{Problem, Store, StoreError, new_id};
+use store::{BundleArchive, Problem, Store, StoreError, archived_trial, new_id};
 
 /// Files of a bundle, one of each kind, and the list of them.
 const FILES: [&str; 8] = [
@@ -167,4 +168,26 @@ fn logs_that_unpack_to_much_more_than_a_log_are_refused() {
     assert!(found[0].reason.contains("too large"), "{found:?}");
     assert!(store.log(&id, "server").is_err());
     assert!(store.head(&id).is_ok());
+}
+
+#[test]
+fn an_archive_of_one_trial_has_no_other_one() {
+    let root = tempfile::tempdir().unwrap();
+    let store = Store::open(root.path()).unwrap();
+    let records = [bare(&new_id()), bare(&new_id())];
+    for record in &records {
+        store.write(record).unwrap();
+    }
+    let archive = |records: &[TrialRecord]| {
+        let mut bytes = Vec::new();
+        let mut archive = BundleArchive::new(&mut bytes, false).unwrap();
+        records.iter().for_each(|record| archive.add(&store, record).unwrap());
+        archive.finish().unwrap();
+        archived_trial(&mut bytes.as_slice())
+    };
+    assert_eq!(archive(&records[..1]).unwrap().trial.id, records[0].trial.id);
+    for (records, why) in [(&records[..], "it has more than one trial"), (&[], "it has no trials")] {
+        let error = archive(records).unwrap_err().to_string();
+        assert!(error.contains(why), "{error}");
+    }
 }
