@@ -16,7 +16,7 @@ use model::fleet::{AgentFacts, AgentState, AgentStatus};
 
 use crate::connection::Connection;
 use crate::error::FleetError;
-use crate::events::{BlockState, MAX_FAILURES};
+use crate::events::{BlockState, Decision};
 use crate::message::{self, Attempt, Ending, Event, Job, QueuedBlock, SignedBlock, What};
 use crate::queue::{Delivery, Kept};
 use crate::requirement::Requirement;
@@ -29,6 +29,8 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 const AFTER_FAILURE: Duration = Duration::from_secs(2);
 /// Time after which others may take a block that is not signed for this agent.
 const AFTER_REFUSAL: Duration = Duration::from_secs(10);
+/// Time after which a block can be taken again whose event is still to come.
+const UNTIL_QUEUED: Duration = Duration::from_secs(1);
 
 /// An agent on this machine.
 pub struct Agent<'a> {
@@ -198,11 +200,7 @@ impl ConnectedAgent<'_> {
         };
         let held = Held { delivery, _kept: kept, queued, signed, attempt, name };
         match self.announce(&held) {
-            Ok(Some(state)) => Some((held, state)),
-            Ok(None) => {
-                self.log_error(&held.name, self.insist(|| held.delivery.done(connection)));
-                None
-            }
+            Ok(state) => state.map(|state| (held, state)),
             Err(error) => {
                 agent.log(&format!("{}: {error}", held.name));
                 self.log_error(&held.name, held.delivery.give_back(connection, AFTER_FAILURE));
@@ -211,20 +209,28 @@ impl ConnectedAgent<'_> {
         }
     }
 
-    /// Says that it runs a block, and returns the block's state before; none if nobody is to run it.
+    /// Says that it runs a block, and returns the block's state before; none if it is not to run it: it is removed from the queue
+    /// or given back.
     fn announce(&self, held: &Held) -> Result<Option<BlockState>, FleetError> {
         let Self { agent, connection, .. } = *self;
-        let Held { queued, attempt, name, .. } = held;
+        let Held { delivery, queued, attempt, name, .. } = held;
         let QueuedBlock { run, block, round, .. } = queued;
         let state = connection.block_state(run, &block.name)?;
-        // It is not the last one queued, or was completed by an agent whose answer got lost.
-        if !state.is_open() || state.queued.as_ref().is_some_and(|known| known.round > *round) {
-            return Ok(None);
-        }
-        if state.failures().count() >= MAX_FAILURES {
-            self.publish(queued, &format!("{}-set-aside", queued.id), What::SetAside)?;
-            agent.log(&format!("{name}: set aside: {}", state.evidence().join("; ")));
-            return Ok(None);
+        let decision = state.decision(*round);
+        match decision {
+            Decision::Run => {}
+            Decision::Wait => {
+                delivery.give_back(connection, UNTIL_QUEUED)?;
+                return Ok(None);
+            }
+            Decision::SetAside | Decision::Remove => {
+                if decision == Decision::SetAside {
+                    self.publish(queued, &format!("{}-set-aside", queued.id), What::SetAside)?;
+                    agent.log(&format!("{name}: set aside: {}", state.evidence().join("; ")));
+                }
+                self.insist(|| delivery.done(connection))?;
+                return Ok(None);
+            }
         }
         let job = self.job(queued)?;
         self.publish(queued, &format!("{}-begun", attempt.id), What::Begun(attempt.clone()))?;

@@ -22,6 +22,20 @@ pub struct BlockState {
     completed: Option<String>,
 }
 
+/// What an agent is to do with a block that it was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    /// Run it.
+    Run,
+    /// Set it aside: it has ended too many attempts.
+    SetAside,
+    /// Remove it from the queue: it is complete, set aside, or queued again.
+    Remove,
+    /// Give it back for a moment: it is in the queue, but the event that says so is still to come, and would end attempts
+    /// that began before it.
+    Wait,
+}
+
 /// An attempt, as far as its events are known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptState {
@@ -92,6 +106,17 @@ impl BlockState {
     /// Whether it waits for an agent, or one has it.
     pub fn is_open(&self) -> bool {
         self.completed().is_none() && !self.is_set_aside
+    }
+
+    /// What an agent is to do with it that was given the block of this round.
+    pub(crate) fn decision(&self, round: u32) -> Decision {
+        match self.queued.as_ref().map(|known| known.round) {
+            Some(known) if known < round => Decision::Wait,
+            Some(known) if known > round => Decision::Remove,
+            _ if !self.is_open() => Decision::Remove,
+            _ if self.failures().count() >= MAX_FAILURES => Decision::SetAside,
+            _ => Decision::Run,
+        }
     }
 
     /// The attempts that failed, or whose agents died, as far as an agent knows that has just been given the block.
@@ -216,5 +241,32 @@ mod tests {
         events.push(queued(1));
         let again = state_of(&events);
         assert!(again.is_open() && again.attempts.is_empty(), "it was queued again");
+    }
+
+    #[test]
+    fn a_block_that_is_queued_again_waits_for_its_event() {
+        let failed = |id: &str| [begun(id, "a"), ended(id, Ending::Failed { why: "no space".to_owned() })];
+        let complete = [queued(0), begun("1", "a"), ended("1", Ending::Complete)];
+        let failing = [[queued(0)].as_slice(), &failed("1"), &failed("2"), &failed("3")].concat();
+        let set_aside = [failing.as_slice(), &[What::SetAside]].concat();
+        let again = [complete.as_slice(), &[queued(1)]].concat();
+        for (events, round, expected) in [
+            // The event of the first round may come later: an attempt counts all the same.
+            ([].as_slice(), 0, Decision::Run),
+            (&complete[..1], 0, Decision::Run),
+            (&complete[..2], 0, Decision::Run),
+            (&complete, 0, Decision::Remove),
+            (&complete, 1, Decision::Wait),
+            (&complete[..2], 1, Decision::Wait),
+            (&failing, 0, Decision::SetAside),
+            (&failing, 1, Decision::Wait),
+            (&set_aside, 0, Decision::Remove),
+            (&set_aside, 1, Decision::Wait),
+            (&again, 0, Decision::Remove),
+            (&again, 1, Decision::Run),
+        ] {
+            let decision = state(events.iter().cloned()).decision(round);
+            assert_eq!(decision, expected, "round {round} after {events:?}");
+        }
     }
 }
