@@ -3,6 +3,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -18,7 +19,7 @@ use runner::Claimed;
 use runner::blocks::{ArrivingTrials, Block, BlockContent, mark_as_lost, open_blocks};
 use runner::campaign::RunOutcome;
 use runner::observer::{Event, Observer};
-use store::{MAX_ARCHIVE_BYTES, Store, archived_trial};
+use store::{MAX_ARCHIVE_BYTES, Store, StoreError, archived_trial};
 
 use crate::connection::{Connection, Listener, bundle_name};
 use crate::error::FleetError;
@@ -276,11 +277,14 @@ impl<'a> Collecting<'a> {
         if self.stored.borrow().contains(trial) {
             return Ok(());
         }
+        let measure_again = |error: &dyn Display| {
+            self.observer.on_event(&Event::Notice(&format!("trial {trial} is measured again: {error}")));
+            self.stored.borrow_mut().insert(trial.to_owned());
+        };
         let mut record = match self.insist(|| connection.trial(&run.id, trial, sum)) {
             Ok(record) => record,
             Err(error @ (FleetError::Message { .. } | FleetError::Store(_))) => {
-                self.observer.on_event(&Event::Notice(&format!("trial {trial} is measured again: {error}")));
-                self.stored.borrow_mut().insert(trial.to_owned());
+                measure_again(&error);
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -288,7 +292,15 @@ impl<'a> Collecting<'a> {
         if let Some(agent) = lost {
             mark_as_lost(&mut record, agent);
         }
-        store.write(&record)?;
+        let written = store.write(&record);
+        // It was stored before, and was damaged since: as everywhere, it counts as missing.
+        if let Err(StoreError::Exists { .. }) = written
+            && let Err(damaged) = store.head(trial)
+        {
+            measure_again(&damaged);
+            return Ok(());
+        }
+        written?;
         self.stored.borrow_mut().insert(trial.to_owned());
         arriving.add(&record.trial, agents);
         self.trials.borrow_mut().push(record.trial);

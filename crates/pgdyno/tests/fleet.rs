@@ -278,6 +278,37 @@ fn a_run_goes_on_without_its_coordinator() {
     assert!(!status.contains("shared"), "{status}");
 }
 
+/// One repeat is stored when the coordinator dies, and the next one is being measured.
+const TWO_REPEATS: &str = "name = 'shared'\n[factors]\nserver = ['17', '18']\nworkload = ['select-only']\nscale = [1]\n\
+                           clients = [1]\nduration = ['4s']\nwarmup = ['0s']\n[run]\nrepeats = 2\ncompare = 'server'\n\
+                           checkpoint = false\n[fleet]\nlease = '2s'\n";
+
+/// Whether the first repeat is stored.
+fn has_first_repeat(bench: &Bench) -> bool {
+    bench.path().join(".pgdyno/trials").exists() && bench.trials().len() == 2
+}
+
+/// The fleet still has the trial, but a bundle is never changed.
+#[test]
+fn a_trial_whose_bundle_was_damaged_is_measured_again() {
+    let Some(nats) = Nats::start() else { return };
+    let bench = Bench::new(TWO_REPEATS);
+    let run = run_on(&bench, &nats, &[]);
+    let _only = agent(&bench, &nats, "only", &[]);
+    wait_until("a block is stored", || has_first_repeat(&bench));
+    signal(run.pid(), libc::SIGKILL);
+    run.end();
+    let damaged = bench.trials()[0].id.clone();
+    let path = bench.path().join(".pgdyno/trials").join(&damaged).join("trial.json");
+    fs::write(path, "{").unwrap();
+    let (code, stderr) = resume_on(&bench, &nats).end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let notice = format!("trial {damaged} is measured again: bundle {damaged}, trial.json: ");
+    assert!(joined(&stderr).contains(&notice), "{stderr}");
+    let usable = bench.trials().iter().filter(|trial| trial.validity.status != Status::Invalid).count();
+    assert_eq!(usable, 4, "{stderr}");
+}
+
 /// Agents, the coordinator and the NATS server are killed at random moments: nothing is lost, nothing is measured twice. The
 /// number of kills and the seed can be set (FLEET_KILLS, FLEET_SEED).
 #[test]
