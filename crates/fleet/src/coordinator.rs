@@ -34,6 +34,8 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_ROUNDS: u32 = 3;
 /// Time after which blocks that nobody takes are explained.
 const EXPLAIN_AFTER: Duration = Duration::from_secs(5);
+/// Most messages of agents that are passed on between two looks at the events.
+const MAX_TOLD: usize = 300;
 
 /// A run of a fleet, and the store that its trials go to.
 pub struct Coordinator<'a> {
@@ -307,9 +309,10 @@ impl<'a> Collecting<'a> {
         Ok(())
     }
 
-    /// Passes on what agents say.
+    /// Passes on what agents say; what is beyond [`MAX_TOLD`] waits until the next time.
     fn tell(&self, progress: &mut Listener<'_>) {
-        while let Some(said) = progress.next(Duration::ZERO) {
+        for _ in 0..MAX_TOLD {
+            let Some(said) = progress.next(Duration::ZERO) else { return };
             if let Ok(ProgressMessage { agent, text }) = message::decode(said.subject.as_str(), &said.payload)
             {
                 self.observer.on_event(&Event::Notice(&format!("{agent}: {text}")));
