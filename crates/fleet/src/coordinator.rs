@@ -110,7 +110,8 @@ impl Coordinator<'_> {
 struct Collecting<'a> {
     of: &'a Coordinator<'a>,
     observer: &'a dyn Observer,
-    /// Ids of the trials that were in the store when it began: attempts of earlier commands of the user.
+    /// Ids of the trials that were in the store when it began, or were queued with another campaign: attempts of earlier
+    /// commands of the user.
     earlier: BTreeSet<String>,
     /// The run's trials in the store.
     trials: RefCell<Vec<Trial>>,
@@ -132,11 +133,10 @@ impl<'a> Collecting<'a> {
         }
     }
 
-    fn run(&self) -> Result<RunOutcome, FleetError> {
+    fn run(mut self) -> Result<RunOutcome, FleetError> {
         let Coordinator { connection, plan, run, .. } = *self.of;
         let job = self.of.job()?;
         let sum = sha256_of_bytes(&job);
-        let mut arriving = ArrivingTrials::new(plan, self.of.trials, &self.earlier, self.observer);
         let mut progress = connection.listen(connection.subjects.progress(&run.id))?;
         let mut events = connection.listen(connection.subjects.events_of(&run.id))?;
         let mut state = connection.run_state(&run.id, RunState::default())?;
@@ -144,15 +144,14 @@ impl<'a> Collecting<'a> {
         let is_changed =
             |block: &BlockState| block.queued.as_ref().is_some_and(|queued| queued.job_sha256 != sum);
         if state.blocks.values().any(is_changed) {
-            self.collect(&mut arriving, &state)?;
-            connection.remove_run(&run.id, &bundles(&run.id, &state))?;
-            state = RunState { last: state.last, ..RunState::default() };
+            state = self.remove_changed(&state)?;
         }
+        let mut arriving = ArrivingTrials::new(plan, &self.trials.borrow(), &self.earlier, self.observer);
         let mut is_known = !state.blocks.is_empty();
         let mut unexplained_since = Instant::now();
         let mut explained = String::new();
         loop {
-            self.collect(&mut arriving, &state)?;
+            self.collect(&mut arriving, &state, false)?;
             self.tell(&mut progress);
             if self.of.interrupted() {
                 return Ok(RunOutcome { progress: arriving.progress(), interrupted: true });
@@ -202,6 +201,27 @@ impl<'a> Collecting<'a> {
         Ok(RunOutcome { progress: arriving.progress(), interrupted: false })
     }
 
+    /// Removes the blocks of the campaign as it was, once all trials that have ended are stored. Returns the state without them.
+    fn remove_changed(&mut self, state: &RunState) -> Result<RunState, FleetError> {
+        let Coordinator { connection, plan, run, trials, .. } = *self.of;
+        self.observer.on_event(&Event::Notice(
+            "the campaign was changed: its blocks are queued anew; trials of blocks that were not complete are kept as invalid \
+             (lost-agent)",
+        ));
+        let state = {
+            let mut arriving = ArrivingTrials::new(plan, trials, &self.earlier, self.observer);
+            self.collect(&mut arriving, state, false)?;
+            // That may have taken a while, in which others have ended.
+            let state = connection.run_state(&run.id, state.clone())?;
+            self.collect(&mut arriving, &state, true)?;
+            state
+        };
+        connection.remove_run(&run.id, &bundles(&run.id, &state))?;
+        self.earlier.extend(self.trials.borrow().iter().map(|trial| trial.id.clone()));
+        self.set_aside.borrow_mut().clear();
+        Ok(RunState { last: state.last, ..RunState::default() })
+    }
+
     /// Tries until the NATS server does it.
     fn insist<T>(&self, attempt: impl Fn() -> Result<T, FleetError>) -> Result<T, FleetError> {
         let report = |text: &str| self.observer.on_event(&Event::Notice(text));
@@ -240,8 +260,14 @@ impl<'a> Collecting<'a> {
         self.insist(|| connection.queue_block(&queued, key, plan.fleet.lease.duration()))
     }
 
-    /// Stores the trials of blocks that are complete or set aside, and those of sessions, each of which is whole.
-    fn collect(&self, arriving: &mut ArrivingTrials<'_>, state: &RunState) -> Result<(), FleetError> {
+    /// Stores the trials of blocks that are complete or set aside, and those of sessions, each of which is whole. If it `is_last`,
+    /// nobody completes the other blocks: their trials are stored as well, and marked, as the rest may run on another machine.
+    fn collect(
+        &self,
+        arriving: &mut ArrivingTrials<'_>,
+        state: &RunState,
+        is_last: bool,
+    ) -> Result<(), FleetError> {
         let agents = state.open().filter(|(_, block)| block.running().is_some()).count();
         for (name, block) in &state.blocks {
             let is_sessions = block
@@ -249,7 +275,7 @@ impl<'a> Collecting<'a> {
                 .as_ref()
                 .is_some_and(|queued| matches!(queued.block.content, BlockContent::Comparison(_)));
             let machine = block.completed().map(|completed| &completed.attempt.machine);
-            if !is_sessions && machine.is_none() && !block.is_set_aside {
+            if !is_sessions && machine.is_none() && !block.is_set_aside && !is_last {
                 continue;
             }
             for AttemptState { attempt, trials, .. } in &block.attempts {

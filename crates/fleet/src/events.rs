@@ -161,6 +161,20 @@ pub struct RunState {
 }
 
 impl RunState {
+    /// Adds the next event, with the name of its block and its number.
+    pub(crate) fn add(&mut self, block: String, sequence: u64, event: Event) {
+        self.last = sequence;
+        match event.what {
+            What::Queued(_) | What::Begun(_) => self.blocks.entry(block).or_default().add(event),
+            // Those of a block that is not known are of an agent that did not stop when its run was removed.
+            What::Trial { .. } | What::Ended { .. } | What::SetAside => {
+                if let Some(known) = self.blocks.get_mut(&block) {
+                    known.add(event);
+                }
+            }
+        }
+    }
+
     /// The blocks that wait for an agent, or that one has.
     pub fn open(&self) -> impl Iterator<Item = (&str, &BlockState)> {
         self.blocks.iter().filter(|(_, block)| block.is_open()).map(|(name, block)| (&**name, block))
@@ -268,5 +282,21 @@ mod tests {
             let decision = state(events.iter().cloned()).decision(round);
             assert_eq!(decision, expected, "round {round} after {events:?}");
         }
+    }
+
+    /// A changed campaign need not have that block.
+    #[test]
+    fn nobody_waits_for_a_block_of_a_removed_run() {
+        let after = |events: &[What]| {
+            let mut run = RunState::default();
+            for (sequence, what) in (1..).zip(events.iter().cloned()) {
+                run.add("b".to_owned(), sequence, Event { at: Timestamp::UNIX_EPOCH, what });
+            }
+            assert_eq!(run.last, events.len() as u64);
+            run.open().count()
+        };
+        assert_eq!(after(&[trial("1", "T1"), ended("1", Ending::Complete), What::SetAside]), 0);
+        assert_eq!(after(&[trial("1", "T1"), queued(0), ended("1", Ending::Complete)]), 1);
+        assert_eq!(after(&[begun("1", "a"), queued(0), ended("1", Ending::Complete)]), 0);
     }
 }

@@ -66,8 +66,7 @@ impl Connection {
     /// The state of a run's blocks after the events since this one.
     pub(crate) fn run_state(&self, run: &str, mut state: RunState) -> Result<RunState, FleetError> {
         for placed in self.events(run, None, state.last + 1)? {
-            state.last = placed.sequence;
-            state.blocks.entry(placed.block).or_default().add(placed.event);
+            state.add(placed.block, placed.sequence, placed.event);
         }
         Ok(state)
     }

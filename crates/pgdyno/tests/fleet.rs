@@ -288,6 +288,38 @@ fn has_first_repeat(bench: &Bench) -> bool {
     bench.path().join(".pgdyno/trials").exists() && bench.trials().len() == 2
 }
 
+/// What has ended is kept, also of a block that is not complete.
+#[test]
+fn a_changed_campaign_loses_no_trial_that_has_ended() {
+    let Some(nats) = Nats::start() else { return };
+    let bench = Bench::new(TWO_REPEATS);
+    let first = agent(&bench, &nats, "first", &[]);
+    let run = run_on(&bench, &nats, &[]);
+    wait_until("the second block has a trial", || {
+        let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
+        let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+        status["runs"][0]["trials"] == 3 && has_first_repeat(&bench)
+    });
+    for running in [run, first] {
+        let tree = running.process_tree();
+        signal(running.pid(), libc::SIGKILL);
+        running.end();
+        wait_until_gone(&tree);
+    }
+    let changed = TWO_REPEATS.replace("repeats = 2", "repeats = 3");
+    fs::write(bench.path().join("campaign.toml"), &changed).unwrap();
+    let url = nats.url();
+    let mut run = bench.start_with(&["resume", "campaign.toml", "--edited", "--fleet", "--nats", &url]);
+    run.wait_for("the campaign was changed");
+    let _second = agent(&bench, &nats, "second", &[]);
+    let (code, stderr) = run.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    let trials = check_trials(&bench, &changed);
+    let lost: Vec<&Trial> = trials.iter().filter(|trial| trial.validity.status == Status::Invalid).collect();
+    assert_eq!((trials.len(), lost.len()), (7, 1), "{stderr}");
+    assert_eq!((&*agent_of(lost[0]), &*lost[0].validity.findings[0].gate), ("first", "lost-agent"));
+}
+
 /// The fleet still has the trial, but a bundle is never changed.
 #[test]
 fn a_trial_whose_bundle_was_damaged_is_measured_again() {

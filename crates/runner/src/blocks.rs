@@ -82,7 +82,7 @@ fn groups(plan: &Plan) -> Vec<usize> {
     groups
 }
 
-/// Marks a trial of a block that its agent did not complete, and another one measured anew.
+/// Marks a trial of a block that its agent did not complete, and that was measured anew.
 pub fn mark_as_lost(record: &mut TrialRecord, agent: &str) {
     trial::add_finding(record, diagnose::lost_agent(agent));
 }

@@ -151,11 +151,13 @@ pub fn other_pgdynos(acceleration: Acceleration, others: &[&str]) -> Option<Find
     Some(found.named("other-pgdyno"))
 }
 
-/// An agent of a fleet was lost before it had completed the block of this trial, which another one measured anew: what is
-/// compared was to be measured on one machine.
+/// An agent of a fleet did not complete the block of this trial, as it was lost or stopped or the campaign was changed, and the
+/// block was measured anew: what is compared was to be measured on one machine.
 pub fn lost_agent(agent: &str) -> Finding {
-    invalid(format!("the agent {agent} was lost before its block was complete; the block was measured anew"))
-        .named("lost-agent")
+    invalid(format!(
+        "the agent {agent} did not complete the block of this trial; the block was measured anew"
+    ))
+    .named("lost-agent")
 }
 
 /// The mean over the CPUs in each third of the window: changes of a single CPU from second to second do not matter.
