@@ -1,9 +1,13 @@
 //! What a coordinator and agents send each other: JSON, with the version of these messages.
 
+use std::path::Path;
+
 use jiff::Timestamp;
+use model::plan::Plan;
 use model::record::Run;
-use model::workload::Workload;
+use model::workload::{Workload, Workloads};
 use runner::blocks::Block;
+use runner::campaign_file::CampaignFile;
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
@@ -77,6 +81,15 @@ impl Job {
             tags: self.tags.clone(),
             notes: self.notes.clone(),
         }
+    }
+
+    /// The plan of the campaign on a machine of the fleet: its workloads are those of the job, whatever files the machine has.
+    pub(crate) fn plan(&self) -> Result<Plan, FleetError> {
+        let mut workloads = Workloads::default();
+        workloads.add_custom(self.workloads.iter());
+        let run = self.run();
+        let (path, basis) = (Path::new("campaign.toml"), run.basis());
+        Ok(CampaignFile::parse_received(path, run.campaign_toml, basis, &workloads)?.plan)
     }
 }
 
@@ -203,4 +216,83 @@ pub(crate) fn decode<T: for<'de> Deserialize<'de>>(subject: &str, bytes: &[u8]) 
     let Versioned { content, .. } =
         serde_json::from_slice(bytes).map_err(|error| message(error.to_string()))?;
     Ok(content)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::Arc;
+
+    use model::workload::{BackgroundWorkload, Custom, WeightedScript};
+
+    use super::*;
+
+    /// A job with these lines of its campaign, and these workloads.
+    fn job(lines: &str, workloads: Vec<Workload>) -> Job {
+        Job {
+            run: "R".to_owned(),
+            campaign: "n".to_owned(),
+            text: format!("name = 'n'\n[factors]\nclients = [1]\n{lines}"),
+            seed: Some(1),
+            processors: Some(1),
+            tags: Vec::new(),
+            notes: None,
+            pgdyno_version: model::release::VERSION.to_owned(),
+            workloads,
+        }
+    }
+
+    fn custom(name: &str, text: &str) -> Custom {
+        let script = WeightedScript { name: "a.sql".to_owned(), weight: 1, text: text.to_owned() };
+        Custom::new(name, vec![script])
+    }
+
+    #[test]
+    fn no_workload_is_read_from_files_of_the_machine() {
+        let directory = tempfile::tempdir().unwrap();
+        let secret = directory.path().join("pgpass.sql");
+        fs::write(&secret, "secret").unwrap();
+        let secret = secret.display();
+        for (lines, name) in [
+            (format!("workload = ['own']\n[workloads.own]\nscript = '{secret}'\n"), "own".to_owned()),
+            (format!("workload = ['own']\n[workloads.own]\ndirectory = '{secret}'\n"), "own".to_owned()),
+            (format!("workload = ['own']\n[workloads.own]\ntrace = '{secret}'\n"), "own".to_owned()),
+            (format!("workload = ['{secret}']\n"), secret.to_string()),
+            (format!("workload = ['replay:{secret}']\n"), format!("replay:{secret}")),
+        ] {
+            let refused =
+                job(&format!("server = ['18']\n{lines}"), Vec::new()).plan().unwrap_err().to_string();
+            let expected = format!("the workload \"{name}\" did not come with the campaign");
+            assert!(refused.contains(&expected), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_job_has_the_workloads_that_came_with_it() {
+        let mut own = custom("own", "SELECT 1;");
+        own.background.push(BackgroundWorkload {
+            workload: Workload::Custom(Arc::new(custom("other", "SELECT 2;"))),
+            clients: 1,
+            rate: model::units::Rate::MAX,
+            start: model::units::Span::default(),
+            per_client: false,
+            replica: false,
+        });
+        let own = Workload::Custom(Arc::new(own));
+        // A table that no cell names is that of a background workload, which is in the workload that has it.
+        let lines = "server = ['18']\nworkload = ['own', 'select-only', 'connect', 'mine']\n[workloads.own]\nscript = 'a.sql'\n\
+                     background = [{ workload = 'other' }]\n[workloads.other]\nscript = 'other.sql'\n[workloads.mine]\n\
+                     builtin = 'tpcb-like'\n";
+        let plan = job(lines, vec![own.clone()]).plan().unwrap();
+        let names: Vec<&str> = plan.cells.iter().map(|cell| cell.workload.name()).collect();
+        assert_eq!(names, ["own", "select-only", "connect", "tpcb-like"]);
+        assert_eq!(plan.cells[0].workload, own);
+    }
+
+    #[test]
+    fn no_commits_are_listed_on_the_machine() {
+        let lines = "server = { repo = '/nowhere', commits = 'a..b' }\nworkload = ['select-only']\n";
+        let refused = job(lines, Vec::new()).plan().unwrap_err().to_string();
+        assert!(refused.contains("the commits of \"/nowhere\" were not listed"), "{refused}");
+    }
 }

@@ -60,16 +60,39 @@ impl CampaignFile {
         known: &Workloads,
         progress: &dyn Progress,
     ) -> Result<Self, CampaignFileError> {
-        let invalid = |text: &str, error: SpecError| {
-            let (path, text) = (path.to_owned(), text.to_owned());
-            CampaignFileError::Invalid { path, text, error: Box::new(error) }
-        };
-        let text = patterns::with_names(text.clone()).map_err(|error| invalid(&text, error))?;
+        let directory = directory(path);
+        let text = patterns::with_names(text.clone()).map_err(|error| invalid(path, &text, error))?;
         let text =
-            commits::with_commits(text.clone(), directory(path)).map_err(|error| invalid(&text, error))?;
+            commits::with_commits(text.clone(), directory).map_err(|error| invalid(path, &text, error))?;
+        let workloads = |campaign: &Campaign| workload::workloads(campaign, directory, known, progress);
+        Self::planned(path, text, basis, workloads)
+    }
+
+    /// Plans the text of a [`CampaignFile`] of another machine, with the workloads that came with it: no other file of a workload
+    /// is read, and no repository. `path` is its name in messages.
+    ///
+    /// # Errors
+    /// The text is not a campaign; a workload did not come with it; its commits were not listed where it is from.
+    pub fn parse_received(
+        path: &Path,
+        text: String,
+        basis: Option<Basis>,
+        received: &Workloads,
+    ) -> Result<Self, CampaignFileError> {
+        commits::check_listed(&text).map_err(|error| invalid(path, &text, error))?;
+        Self::planned(path, text, basis, |campaign| workload::received_workloads(campaign, received))
+    }
+
+    /// Plans a campaign's text without patterns and ranges, with these workloads.
+    fn planned(
+        path: &Path,
+        text: String,
+        basis: Option<Basis>,
+        workloads: impl FnOnce(&Campaign) -> Result<Workloads, WorkloadError>,
+    ) -> Result<Self, CampaignFileError> {
         let text = pin::with_table(text);
         let planned = Campaign::parse(&text).map_err(WorkloadError::from).and_then(|campaign| {
-            let workloads = workload::workloads(&campaign, directory(path), known, progress)?;
+            let workloads = workloads(&campaign)?;
             let plan = Plan::with_workloads(&campaign, basis.unwrap_or_else(new_basis), &workloads)?;
             workload::check(&plan.cells)?;
             Ok((campaign, plan))
@@ -79,10 +102,8 @@ impl CampaignFile {
                 plan.relative_to(directory(path));
                 Self { path: path.to_owned(), text, campaign, plan }.derive_transport()
             }
-            Err(WorkloadError::Campaign(error)) => Err(invalid(&text, error)),
-            Err(WorkloadError::Directory { path, text, error }) => {
-                Err(CampaignFileError::Invalid { path, text, error: Box::new(error) })
-            }
+            Err(WorkloadError::Campaign(error)) => Err(invalid(path, &text, error)),
+            Err(WorkloadError::Directory { path, text, error }) => Err(invalid(&path, &text, error)),
             Err(WorkloadError::Script(message)) => Err(CampaignFileError::Script(message)),
         }
     }
@@ -197,8 +218,7 @@ impl CampaignFile {
     }
 
     fn invalid(&self, error: SpecError) -> CampaignFileError {
-        let (path, text) = (self.path.clone(), self.text.clone());
-        CampaignFileError::Invalid { path, text, error: Box::new(error) }
+        invalid(&self.path, &self.text, error)
     }
 
     /// Whether no matrix and no included cell names a level of a factor.
@@ -218,6 +238,11 @@ impl CampaignFile {
             .flat_map(|levels| levels.get_ref());
         levels.find(|level| level.get_ref() == name).map(|level| level.span())
     }
+}
+
+fn invalid(path: &Path, text: &str, error: SpecError) -> CampaignFileError {
+    let (path, text) = (path.to_owned(), text.to_owned());
+    CampaignFileError::Invalid { path, text, error: Box::new(error) }
 }
 
 /// The programs of a server that is in place or was built before.

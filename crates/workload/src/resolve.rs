@@ -95,16 +95,7 @@ pub fn workloads(
         };
         found.insert(name, Workload::Custom(Arc::new(custom)));
     }
-    for name in shipped() {
-        if found.get(name).is_some() {
-            continue;
-        }
-        // Reading all of a family takes long; of those that nothing refers to, the name is enough.
-        let is_wanted = !shipped::is_of_family(name) || named.contains(name);
-        let custom = if is_wanted { read_shipped(name, None)? } else { None };
-        let workload = custom.map(|custom| Workload::Custom(Arc::new(custom)));
-        found.insert(name, workload.unwrap_or_else(|| Workload::Named(name.to_owned())));
-    }
+    add_shipped(&mut found, &named)?;
     let without_background = found.clone();
     for (name, table) in &campaign.workloads {
         let (Some(background), None) = (&table.background, known.get(name.get_ref())) else { continue };
@@ -128,6 +119,54 @@ pub fn workloads(
         }
     }
     Ok(found)
+}
+
+/// Workloads that a campaign of another machine can name: those that came with it, and those bundled with pgdyno. No file is
+/// read: paths in such a campaign are the other machine's. Of tables that no cell names, such as those of background workloads,
+/// only the name is known.
+///
+/// # Errors
+/// A workload of a cell did not come with it.
+pub fn received_workloads(campaign: &Campaign, received: &Workloads) -> Result<Workloads, WorkloadError> {
+    let mut found = received.clone();
+    add_shipped(&mut found, &campaign.workload_levels().map(|level| level.get_ref().as_str()).collect())?;
+    let is_pgbench = |name: &str| Workload::builtin(name).is_some();
+    for (name, table) in &campaign.workloads {
+        let name = name.get_ref();
+        // A table may be one of pgbench's scripts under another name.
+        let is_renamed = table.builtin.as_ref().is_some_and(|builtin| is_pgbench(builtin.get_ref()));
+        if !is_renamed && found.get(name).is_none() {
+            found.insert(name, Workload::Named(name.clone()));
+        }
+    }
+    let is_table = |name: &str| campaign.workloads.keys().any(|table| table.get_ref() == name);
+    let is_missing = |level: &&Spanned<String>| match found.get(level.get_ref()) {
+        Some(workload) => workload.custom().is_none(),
+        None => !is_pgbench(level.get_ref()) && !is_table(level.get_ref()),
+    };
+    match campaign.workload_levels().find(is_missing) {
+        None => Ok(found),
+        Some(level) => Err(WorkloadError::Campaign(SpecError::at(
+            level,
+            format!("the workload \"{}\" did not come with the campaign", level.get_ref()),
+            "queue the campaign by `pgdyno run --fleet` where its files are: no workload is read from files of this machine",
+        ))),
+    }
+}
+
+/// Adds the workloads bundled with pgdyno, except those whose names others have. `named` are the names in the campaign.
+fn add_shipped(found: &mut Workloads, named: &BTreeSet<&str>) -> Result<(), WorkloadError> {
+    for name in shipped() {
+        if found.get(name).is_some() {
+            continue;
+        }
+        // Reading all of a family takes long; of those that nothing refers to, the name is enough.
+        let is_wanted = !shipped::is_of_family(name) || named.contains(name);
+        let custom = if is_wanted { read_shipped(name, None)? } else { None };
+        let workload = custom.map(|custom| Workload::Custom(Arc::new(custom)));
+        found.insert(name, workload.unwrap_or_else(|| Workload::Named(name.to_owned())));
+    }
+    Ok(())
 }
 
 fn read_shipped(

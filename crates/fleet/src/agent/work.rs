@@ -1,18 +1,15 @@
 //! A block on this machine: a campaign of its trials in a store of its own, whose bundles are sent.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use host::{NoProgress, Scratch};
+use host::Scratch;
 use jiff::Timestamp;
 use model::plan::Plan;
 use model::record::{Run, Trial};
-use model::workload::Workloads;
 use runner::blocks::{BlockContent, MoreBlocks, NextBlock, mark_as_lost};
 use runner::campaign::{Campaign, RunOutcome};
-use runner::campaign_file::CampaignFile;
 use runner::observer::{self, Observer};
 use runner::{HostContext, Progress, RunError};
 use store::Store;
@@ -69,17 +66,7 @@ impl<'a> Work<'a> {
     fn measure(&self, state: &BlockState) -> Result<RunOutcome, String> {
         let ConnectedAgent { agent, connection, .. } = self.agent;
         let run = self.job.run();
-        let mut workloads = Workloads::default();
-        workloads.add_custom(self.job.workloads.iter());
-        let plan = CampaignFile::parse_with(
-            Path::new("campaign.toml"),
-            run.campaign_toml.clone(),
-            run.basis(),
-            &workloads,
-            &NoProgress,
-        )
-        .map_err(|error| format!("the campaign can't be read: {error}"))?
-        .plan;
+        let plan = self.job.plan().map_err(|error| format!("the campaign can't be read: {error}"))?;
         let first = self.next_block(&plan, state)?;
         let scratch = Scratch::new(agent.cache).map_err(|error| error.to_string())?;
         let store = Store::open(&scratch.path().join("store")).map_err(|error| error.to_string())?;

@@ -58,6 +58,26 @@ pub(super) fn with_commits(text: String, directory: &Path) -> Result<String, Spe
     Ok(replaced + &tables)
 }
 
+/// Checks that a campaign's text has no ranges of commits: that of a [`super::CampaignFile`] has the commits in their place.
+///
+/// # Errors
+/// It has one, or a malformed one.
+pub(super) fn check_listed(text: &str) -> Result<(), SpecError> {
+    let Ok(document) = Document::parse(text) else { return Ok(()) };
+    match ranges(&document, text)?.first() {
+        None => Ok(()),
+        Some(range) => {
+            let repository = range.levels.repo.display();
+            let message =
+                format!("the commits of \"{repository}\" were not listed where the campaign is from");
+            Err(range.refuse(
+                message,
+                Some("name the commits, or queue the campaign by `pgdyno run --fleet`, which lists them"),
+            ))
+        }
+    }
+}
+
 /// The ranges of commits, in the order of the text.
 fn ranges(document: &Document<&str>, text: &str) -> Result<Vec<CommitRange>, SpecError> {
     let matrices = document.get("matrix").and_then(Item::as_array_of_tables).into_iter().flatten();
