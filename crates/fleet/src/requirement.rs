@@ -11,6 +11,7 @@ use model::units::Size;
 use model::workload::Custom;
 use runner::HostContext;
 use runner::blocks::Block;
+use script::{CommandKind, Names, Script};
 use serde::{Deserialize, Serialize};
 
 use crate::error::FleetError;
@@ -140,17 +141,23 @@ fn runs_commands(plan: &Plan, cells: &[&Cell]) -> bool {
     let Hooks { before_campaign, after_campaign, before_trial, after_trial } = &plan.hooks;
     let has_hooks =
         [before_campaign, after_campaign, before_trial, after_trial].into_iter().any(Option::is_some);
-    has_hooks || cells.iter().filter_map(|cell| cell.workload.custom()).any(has_shell_commands)
+    has_hooks || cells.iter().filter_map(|cell| cell.workload.custom()).any(may_run_commands)
 }
 
-pub(crate) fn has_shell_commands(workload: &Custom) -> bool {
-    let is_shell = |line: &str| {
-        let line = line.trim_start();
-        line.starts_with("\\shell") || line.starts_with("\\setshell")
-    };
-    let own = workload.scripts.iter().any(|script| script.text.lines().any(is_shell));
+/// Whether the scripts of a workload, its phases or its background workloads have `\\shell` or `\\setshell`, or are no scripts.
+/// All other texts of a workload are refused unless they are SQL and `\\set`.
+pub(crate) fn may_run_commands(workload: &Custom) -> bool {
+    let is_command =
+        |kind: &CommandKind| matches!(kind, CommandKind::Shell { .. } | CommandKind::SetShell { .. });
+    let own = workload.scripts.iter().any(|script| {
+        match Script::parse(&script.name, &script.text, &mut Names::default()) {
+            Ok(parsed) => parsed.commands().iter().any(|command| is_command(&command.kind)),
+            Err(_) => true,
+        }
+    });
     let background = workload.background.iter().filter_map(|background| background.workload.custom());
-    own || background.into_iter().any(has_shell_commands)
+    let phases = workload.phases.iter().filter_map(|phase| phase.load.as_ref()).map(|load| &*load.workload);
+    own || background.chain(phases).any(may_run_commands)
 }
 
 fn needs_parameters(cell: &Cell) -> bool {
@@ -159,9 +166,12 @@ fn needs_parameters(cell: &Cell) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::sync::Arc;
 
     use model::spec::Campaign;
+    use model::units::{Rate, Span};
+    use model::workload::{BackgroundWorkload, Phase, PhaseLoad, WeightedScript, Workload};
     use runner::blocks::open_blocks;
 
     use super::*;
@@ -196,5 +206,42 @@ mod tests {
         assert_eq!(single.unmet(&without), [""; 0]);
         // The name of a queue of before stays.
         assert!(!serde_json::to_string(&single).unwrap().contains("pgbouncer"));
+    }
+
+    #[test]
+    fn commands_are_found_wherever_a_script_may_have_them() {
+        let with = |text: &str| {
+            let script = WeightedScript { name: "a.sql".to_owned(), weight: 0, text: text.to_owned() };
+            Custom::new("mine", vec![script])
+        };
+        for text in [
+            "\\shell id",
+            "SELECT 1; \\shell id",
+            "SELECT 1 \\SHELL id\n",
+            "\\if false\n\\SetShell x echo 1\n\\endif",
+            "/* a */ \\shell id",
+            // Not a script: it may be one for another parser.
+            "\\shel id",
+            "",
+        ] {
+            assert!(may_run_commands(&with(text)), "{text}");
+        }
+        for text in ["SELECT '\\shell id';", "-- \\shell id\nSELECT 1;", "\\set shell 1\nSELECT :shell;"] {
+            assert!(!may_run_commands(&with(text)), "{text}");
+        }
+        let bad = Arc::new(with("\\shell id"));
+        let background = BackgroundWorkload {
+            workload: Workload::Custom(Arc::clone(&bad)),
+            clients: 1,
+            rate: Rate::MAX,
+            start: Span::default(),
+            per_client: false,
+            replica: true,
+        };
+        let load = PhaseLoad { workload: bad, clients: None, rate: Rate::MAX, duration: None, warmup: None };
+        let phase = Phase { name: "load".to_owned(), parameters: BTreeMap::new(), load: Some(load) };
+        let good = with("SELECT 1;");
+        assert!(may_run_commands(&Custom { background: vec![background], ..good.clone() }));
+        assert!(may_run_commands(&Custom { phases: vec![phase], ..good }));
     }
 }

@@ -25,7 +25,7 @@ use crate::connection::Connection;
 use crate::error::FleetError;
 use crate::load_hosts::{Exited, StartDriver, Started, kind};
 use crate::message;
-use crate::requirement::has_shell_commands;
+use crate::requirement::may_run_commands;
 use crate::signature::TrustedKeys;
 use crate::subjects::{Subjects, is_token};
 
@@ -217,7 +217,7 @@ fn kill(child: &Mutex<Child>) {
 /// Whether a request is a load whose scripts run commands.
 fn has_shell(request: &[u8]) -> bool {
     match serde_json::from_slice(request) {
-        Ok(Request::Run(load)) => load.workload.custom().is_some_and(has_shell_commands),
+        Ok(Request::Run(load)) => load.workload.custom().is_some_and(may_run_commands),
         _ => false,
     }
 }

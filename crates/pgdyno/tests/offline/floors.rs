@@ -44,7 +44,7 @@ const FLOORS: [(&str, u8, &[&str]); 26] = [
             "workload",
         ],
     ),
-    ("fleet", 3, &["model", "driver", "host", "store", "runner"]),
+    ("fleet", 3, &["model", "script", "driver", "host", "store", "runner"]),
     ("analysis", 2, &["model", "host", "stats", "plaintext", "diagnose", "store"]),
     (
         "report",
