@@ -38,8 +38,11 @@ pub struct Requirement {
     /// Their names; empty if any agents will do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub named_load_hosts: Vec<String>,
-    /// Whether servers are built there, or run from a directory there.
+    /// Whether servers or kernels are built there, or run from a directory there.
     pub builds: bool,
+    /// Whether its load is on servers that pgdyno does not start.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub other_servers: bool,
     /// Whether clients connect through PgBouncer.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pgbouncer: bool,
@@ -59,11 +62,8 @@ impl Requirement {
                  itself with --kernels-by-reboot, or in virtual machines"
             )));
         }
-        let server = |cell: &&Cell| plan.server(cell).map(|server| &server.source);
-        let builds = cells
-            .iter()
-            .filter_map(server)
-            .any(|source| matches!(source, Source::Build(_) | Source::Bin(_) | Source::Installed(_)));
+        let is_other =
+            |cell: &&Cell| plan.server(cell).is_some_and(|server| matches!(server.source, Source::Dsn(_)));
         let named_load_hosts = match &plan.load_hosts {
             Some(RequestedHosts::Named(names)) => names.clone(),
             Some(RequestedHosts::Number(_)) | None => Vec::new(),
@@ -78,7 +78,8 @@ impl Requirement {
             hooks: runs_commands(plan, &cells),
             load_hosts: plan.load_hosts.as_ref().map_or(0, RequestedHosts::count),
             named_load_hosts,
-            builds,
+            builds: cells.iter().any(|cell| uses_builds(plan, cell)),
+            other_servers: cells.iter().any(is_other),
             pgbouncer: cells.iter().any(|cell| cell.topology.companion() == Some(Companion::Pgbouncer)),
         })
     }
@@ -127,7 +128,10 @@ impl Requirement {
             unmet.push("it does not run hooks (--allow hooks)".to_owned());
         }
         if self.builds && !agent.allows.builds {
-            unmet.push("it does not build servers (--allow builds)".to_owned());
+            unmet.push("it does not build servers or kernels (--allow builds)".to_owned());
+        }
+        if self.other_servers && !agent.allows.load {
+            unmet.push("it puts no load on servers elsewhere (--allow load)".to_owned());
         }
         if self.pgbouncer && agent.pgbouncer.is_none() {
             unmet.push("it has no PgBouncer (Debian: apt-get install pgbouncer)".to_owned());
@@ -160,6 +164,16 @@ pub(crate) fn may_run_commands(workload: &Custom) -> bool {
     own || background.chain(phases).any(may_run_commands)
 }
 
+/// Whether a cell needs something that is built on its machine, or that is in a directory there.
+fn uses_builds(plan: &Plan, cell: &Cell) -> bool {
+    let is_built =
+        |source: &Source| matches!(source, Source::Build(_) | Source::Bin(_) | Source::Installed(_));
+    // A kernel that is not in a virtual machine has been booted.
+    let kernel = plan.kernel(cell).filter(|_| cell.acceleration.is_virtual());
+    plan.server(cell).is_some_and(|server| is_built(&server.source))
+        || kernel.is_some_and(|kernel| kernel.path.is_some())
+}
+
 fn needs_parameters(cell: &Cell) -> bool {
     !cell.acceleration.is_virtual() && cell.sysctl != model::machine::SysctlVariant::none()
 }
@@ -185,27 +199,64 @@ mod tests {
         assert_eq!(requirement.unmet(&agent("main")), [""; 0]);
     }
 
+    /// The requirement of the first block of a campaign with these factors and tables.
+    fn requirement(factors: &str) -> Requirement {
+        let text = format!(
+            "name = 'n'\n[factors]\nworkload = ['select-only']\nclients = [1]\nprotocol = ['simple']\n{factors}\n"
+        );
+        let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
+        let blocks = open_blocks(&plan, &[], &BTreeSet::new());
+        Requirement::of(&blocks[0], &plan).unwrap()
+    }
+
+    /// An agent that allows nothing.
+    fn agent() -> AgentFacts {
+        AgentFacts { pgdyno_version: model::release::VERSION.to_owned(), ..AgentFacts::default() }
+    }
+
     #[test]
     fn topologies_with_a_pooler_need_an_agent_that_has_it() {
-        let requirement = |topologies: &str| {
-            let text = format!(
-                "name = 'n'\n[factors]\nserver = ['18']\nworkload = ['select-only']\nclients = [1]\n\
-                 protocol = ['simple']\ntopology = [{topologies}]\n"
-            );
-            let plan = Plan::new(&Campaign::parse(&text).unwrap(), 1).unwrap();
-            let blocks = open_blocks(&plan, &[], &BTreeSet::new());
-            Requirement::of(&blocks[0], &plan).unwrap()
-        };
-        let pgdyno_version = model::release::VERSION.to_owned();
-        let without = AgentFacts { pgdyno_version, ..AgentFacts::default() };
-        let with = AgentFacts { pgbouncer: Some("1.24.1".to_owned()), ..without.clone() };
-        let pooled = requirement("'single', 'pgbouncer-session'");
-        assert_eq!(pooled.unmet(&without), ["it has no PgBouncer (Debian: apt-get install pgbouncer)"]);
+        let with = AgentFacts { pgbouncer: Some("1.24.1".to_owned()), ..agent() };
+        let pooled = requirement("server = ['18']\ntopology = ['single', 'pgbouncer-session']");
+        assert_eq!(pooled.unmet(&agent()), ["it has no PgBouncer (Debian: apt-get install pgbouncer)"]);
         assert_eq!(pooled.unmet(&with), [""; 0]);
-        let single = requirement("'single', 'standby-async'");
-        assert_eq!(single.unmet(&without), [""; 0]);
+        let single = requirement("server = ['18']\ntopology = ['single', 'standby-async']");
+        assert_eq!(single.unmet(&agent()), [""; 0]);
         // The name of a queue of before stays.
-        assert!(!serde_json::to_string(&single).unwrap().contains("pgbouncer"));
+        let text = serde_json::to_string(&single).unwrap();
+        assert!(!text.contains("pgbouncer") && !text.contains("other_servers"), "{text}");
+    }
+
+    #[test]
+    fn servers_elsewhere_need_an_agent_that_allows_load() {
+        let elsewhere =
+            requirement("server = ['18', 'theirs']\n[servers.theirs]\ndsn = 'host=db.example user=me'");
+        assert_eq!(elsewhere.unmet(&agent()), ["it puts no load on servers elsewhere (--allow load)"]);
+        let mut allowing = agent();
+        allowing.allows.load = true;
+        assert_eq!(elsewhere.unmet(&allowing), [""; 0]);
+        assert!(!requirement("server = ['18']").other_servers);
+    }
+
+    #[test]
+    fn what_is_built_needs_an_agent_that_allows_builds() {
+        let refused = ["it does not build servers or kernels (--allow builds)"];
+        let mut allowing = agent();
+        allowing.allows.builds = true;
+        for factors in [
+            "server = ['mine']\n[servers.mine]\nsource = './postgres'",
+            "server = ['mine']\nextension = ['./my_ext']\n[servers.mine]\nsource = './postgres'",
+            "server = ['18']\nacceleration = ['kvm']\nkernel = ['./linux@v6.6']",
+            "server = ['18']\nacceleration = ['kvm']\nkernel = ['./linux@origin/master']",
+            "server = ['18']\nacceleration = ['kvm']\nkernel = ['/boot/bzImage']",
+        ] {
+            let built = requirement(factors);
+            assert_eq!(built.unmet(&agent()), refused, "{factors}");
+            assert_eq!(built.unmet(&allowing), [""; 0], "{factors}");
+        }
+        for factors in ["extension = ['pg_trgm']", "acceleration = ['kvm']\nkernel = ['6.12']"] {
+            assert!(!requirement(&format!("server = ['18']\n{factors}")).builds, "{factors}");
+        }
     }
 
     #[test]

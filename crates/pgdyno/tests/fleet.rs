@@ -555,7 +555,7 @@ fn a_load_comes_from_other_agents() {
         "repeats = 2\nretries = 3\nload_hosts = 2\ncheckpoint = false",
     );
     let bench = Bench::new(&format!("{campaign}[fleet]\nlease = '5s'\nlabels = ['runs']\n"));
-    let mut main = agent(&bench, &nats, "main", &["--label", "runs"]);
+    let mut main = agent(&bench, &nats, "main", &["--label", "runs", "--allow", "load"]);
     let mut hosts = ["load-1", "load-2"].map(|name| agent(&bench, &nats, name, &["--allow", "load"]));
     let run = run_on(&bench, &nats, &[]);
     main.wait_for("(hosts)");
@@ -588,4 +588,21 @@ fn a_load_comes_from_other_agents() {
         signal(host.pid(), libc::SIGTERM);
     }
     wait_until_gone(&tree);
+}
+
+/// Load on a server elsewhere waits for an agent that allows it.
+#[test]
+fn servers_elsewhere_need_permission() {
+    let Some(nats) = Nats::start() else { return };
+    let theirs = Theirs::new();
+    let factors =
+        "workload = ['select-only']\nscale = [1]\nclients = [1]\nduration = ['1s']\nwarmup = ['0s']";
+    let bench = Bench::new(&theirs.campaign(factors, "repeats = 1\ncheckpoint = false"));
+    let plain = agent(&bench, &nats, "plain", &[]);
+    let mut run = run_on(&bench, &nats, &[]);
+    run.wait_for("plain: it puts no load on servers elsewhere (--allow load)");
+    let _allowing = agent(&bench, &nats, "allowing", &["--allow", "load"]);
+    let (code, stderr) = run.end();
+    assert_eq!(code, Some(0), "{stderr}");
+    assert!(!stop(plain).contains("(hosts)"), "it put load on a server elsewhere");
 }

@@ -66,9 +66,9 @@ pub(crate) struct AgentArgs {
 enum Allowed {
     /// Run commands of their own: hooks, \\shell in scripts
     Hooks,
-    /// Build servers, and run those in directories here
+    /// Build servers and kernels, and run those in directories
     Builds,
-    /// Put load on servers elsewhere (load_hosts)
+    /// Put load on servers elsewhere (dsn, load_hosts)
     Load,
 }
 
