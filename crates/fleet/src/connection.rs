@@ -71,6 +71,13 @@ pub struct Connection {
     pub(crate) subjects: Subjects,
     pub(crate) queue: Stream,
     events: Stream,
+    pub(crate) bucket: Bucket,
+}
+
+/// The objects of a fleet: campaigns and bundles.
+#[derive(Clone)]
+pub(crate) struct Bucket {
+    runtime: Handle,
     objects: ObjectStore,
 }
 
@@ -137,7 +144,8 @@ impl Connection {
             };
             Ok::<_, FleetError>((client, context, queue, events, objects))
         })?;
-        Ok(Self { runtime, client, context, subjects, queue, events, objects })
+        let bucket = Bucket { runtime: runtime.handle().clone(), objects };
+        Ok(Self { runtime, client, context, subjects, queue, events, bucket })
     }
 
     /// Runs a future to its end.
@@ -210,13 +218,7 @@ impl Connection {
 
     /// The job of a run, as bytes, which have this SHA-256 if one is given.
     pub(crate) fn job(&self, run: &str, sum: Option<&str>) -> Result<Job, FleetError> {
-        let name = job_name(run);
-        let bytes = self.get(&name, MAX_JOB_BYTES as u64)?;
-        if sum.is_some_and(|sum| sum != sha256_of_bytes(&bytes)) {
-            let why = "it is not the one whose blocks are queued".to_owned();
-            return Err(FleetError::Message { subject: name, why });
-        }
-        message::decode(&name, &bytes)
+        self.bucket.job(run, sum)
     }
 
     /// Adds an event of a block; one with the same id is kept once.
@@ -292,18 +294,67 @@ impl Connection {
     /// Stores an object.
     fn put(&self, name: &str, bytes: &[u8]) -> Result<(), FleetError> {
         let mut reader = bytes;
-        self.wait(self.objects.put(name, &mut reader))
+        self.wait(self.bucket.objects.put(name, &mut reader))
             .map_err(|error| FleetError::nats("store a file", with_source(&error)))?;
         Ok(())
     }
 
     /// The bytes of an object; one with more than `most` is refused.
     pub(crate) fn get(&self, name: &str, most: u64) -> Result<Vec<u8>, FleetError> {
+        self.bucket.get(name, most)
+    }
+
+    /// Removes a run: its blocks in the queue, its events, its campaign and these bundles.
+    pub(crate) fn remove_run(&self, run: &str, bundles: &[String]) -> Result<(), FleetError> {
+        self.wait(async {
+            let nats = |error: &dyn ToString| FleetError::nats("remove a run", error.to_string());
+            let mut consumers = self.queue.consumers();
+            let mut names = Vec::new();
+            while let Some(info) = consumers.try_next().await.map_err(|error| nats(&error))? {
+                names.extend(info.name.starts_with(run).then_some(info.name));
+            }
+            self.queue.purge().filter(self.subjects.blocks_of(run)).await.map_err(|error| nats(&error))?;
+            for name in names {
+                self.queue.delete_consumer(&name).await.map_err(|error| nats(&error))?;
+            }
+            for name in bundles.iter().cloned().chain([job_name(run)]) {
+                // One that was never stored.
+                let _ = self.bucket.objects.delete(&name).await;
+            }
+            self.events.purge().filter(self.subjects.events_of(run)).await.map_err(|error| nats(&error))?;
+            self.events.purge().filter(self.subjects.run(run)).await.map_err(|error| nats(&error))?;
+            Ok(())
+        })
+    }
+
+    /// A message of this subject was or is sent before this time has passed.
+    pub(crate) fn listen(&self, subject: String) -> Result<Listener<'_>, FleetError> {
+        let subscriber = self
+            .wait(self.client.subscribe(subject))
+            .map_err(|error| FleetError::nats("accept a subscription", error))?;
+        Ok(Listener { connection: self, subscriber })
+    }
+}
+
+impl Bucket {
+    /// The job of a run, as bytes, which have this SHA-256 if one is given.
+    pub(crate) fn job(&self, run: &str, sum: Option<&str>) -> Result<Job, FleetError> {
+        let name = job_name(run);
+        let bytes = self.get(&name, MAX_JOB_BYTES as u64)?;
+        if sum.is_some_and(|sum| sum != sha256_of_bytes(&bytes)) {
+            let why = "it is not the one whose blocks are queued".to_owned();
+            return Err(FleetError::Message { subject: name, why });
+        }
+        message::decode(&name, &bytes)
+    }
+
+    /// The bytes of an object; one with more than `most` is refused.
+    fn get(&self, name: &str, most: u64) -> Result<Vec<u8>, FleetError> {
         let too_large = || FleetError::Message {
             subject: name.to_owned(),
             why: format!("it has more than {most} bytes"),
         };
-        self.wait(async {
+        self.runtime.block_on(async {
             let object = self.objects.get(name).await.map_err(|error| match error.kind() {
                 GetErrorKind::NotFound => FleetError::Message {
                     subject: name.to_owned(),
@@ -323,37 +374,6 @@ impl Connection {
                 .map_err(|error| FleetError::nats("return a file", format!("{name}: {error}")))?;
             if bytes.len() as u64 > most { Err(too_large()) } else { Ok(bytes) }
         })
-    }
-
-    /// Removes a run: its blocks in the queue, its events, its campaign and these bundles.
-    pub(crate) fn remove_run(&self, run: &str, bundles: &[String]) -> Result<(), FleetError> {
-        self.wait(async {
-            let nats = |error: &dyn ToString| FleetError::nats("remove a run", error.to_string());
-            let mut consumers = self.queue.consumers();
-            let mut names = Vec::new();
-            while let Some(info) = consumers.try_next().await.map_err(|error| nats(&error))? {
-                names.extend(info.name.starts_with(run).then_some(info.name));
-            }
-            self.queue.purge().filter(self.subjects.blocks_of(run)).await.map_err(|error| nats(&error))?;
-            for name in names {
-                self.queue.delete_consumer(&name).await.map_err(|error| nats(&error))?;
-            }
-            for name in bundles.iter().cloned().chain([job_name(run)]) {
-                // One that was never stored.
-                let _ = self.objects.delete(&name).await;
-            }
-            self.events.purge().filter(self.subjects.events_of(run)).await.map_err(|error| nats(&error))?;
-            self.events.purge().filter(self.subjects.run(run)).await.map_err(|error| nats(&error))?;
-            Ok(())
-        })
-    }
-
-    /// A message of this subject was or is sent before this time has passed.
-    pub(crate) fn listen(&self, subject: String) -> Result<Listener<'_>, FleetError> {
-        let subscriber = self
-            .wait(self.client.subscribe(subject))
-            .map_err(|error| FleetError::nats("accept a subscription", error))?;
-        Ok(Listener { connection: self, subscriber })
     }
 }
 

@@ -7,13 +7,14 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use model::factor::Factor;
 use model::plan::Plan;
 use model::record::{Status, Trial};
 use model::spec::Campaign;
-use model::workload::Workloads;
+use model::workload::{Custom, WeightedScript, Workload, Workloads};
 use store::Store;
 use support::nats::{Nats, agent, start_agent};
 use support::serve::Server;
@@ -605,4 +606,81 @@ fn servers_elsewhere_need_permission() {
     let (code, stderr) = run.end();
     assert_eq!(code, Some(0), "{stderr}");
     assert!(!stop(plain).contains("(hosts)"), "it put load on a server elsewhere");
+}
+
+/// What a load host gets after a signed block is not signed itself: it runs loads of the signed campaign alone, each in a
+/// message of its own.
+#[test]
+fn a_load_host_runs_no_load_of_a_stranger() {
+    let Some(nats) = Nats::start() else { return };
+    let theirs = Theirs::new();
+    let campaign = theirs.campaign(
+        "workload = ['select-only']\nscale = [1]\nclients = [2]\nduration = ['1s']\nwarmup = ['0s']",
+        "repeats = 1\nload_hosts = ['load']\ncheckpoint = false",
+    );
+    let bench = Bench::new(&format!("{campaign}[fleet]\nlabels = ['runs']\n"));
+    let [key, trusted, executed] =
+        ["key", "keys.pub", "executed"].map(|name| bench.path().join(name).display().to_string());
+    let public = bench.pgdyno(&["fleet", "key", &key]);
+    fs::write(&trusted, &public.stdout).unwrap();
+    let allowed = ["--allow", "load,hooks", "--trust", &*trusted];
+    let _agents = [("main", "runs"), ("load", "loads")]
+        .map(|(name, label)| agent(&bench, &nats, name, &[&["--label", label], &allowed[..]].concat()));
+
+    // A stranger reads along.
+    let mut messages = nats.subscribe("pgdyno.>");
+    let mut message_with = |pointer: &str| loop {
+        let message: Option<serde_json::Value> = serde_json::from_slice(&messages.next()).ok();
+        if let Some(message) = message.filter(|message| message.pointer(pointer).is_some()) {
+            return message;
+        }
+    };
+    let run = run_on(&bench, &nats, &["--sign-with", &key]);
+    let start = message_with("/session");
+    let load = message_with("/run/workload");
+    // The campaign stays in the fleet.
+    signal(run.pid(), libc::SIGKILL);
+    run.end();
+    let wait_until_idle = || {
+        wait_until("agents are idle", || {
+            let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
+            let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+            let agents = status["agents"].as_array().unwrap();
+            agents.len() == 2 && agents.iter().all(|agent| agent["state"] == "idle")
+        });
+    };
+    wait_until_idle();
+
+    let script = WeightedScript {
+        name: "evil".to_owned(),
+        weight: 1,
+        text: format!("\\shell touch {executed}\nSELECT 1;"),
+    };
+    let mut evil = load.clone();
+    let workload = Workload::Custom(Arc::new(Custom::new("evil", vec![script])));
+    evil["run"]["workload"] = serde_json::to_value(workload).unwrap();
+    for (session, message, why) in [
+        ("stolen-1", evil.to_string(), "no trial of the campaign hosts has this load"),
+        ("stolen-2", format!("{load}\n{evil}"), "a message is not one request"),
+    ] {
+        let mut request = start.clone();
+        request["session"] = session.into();
+        let mut answers = nats.subscribe(&format!("pgdyno.test.{session}"));
+        let mut replies = nats.subscribe(&format!("pgdyno.driver.{session}.replies"));
+        // With the subject of the answer.
+        let subject = format!("pgdyno.host.{} pgdyno.test.{session}", host::sha256_of_bytes(b"load"));
+        nats.publish(&subject, request.to_string().as_bytes());
+        let answer = String::from_utf8(answers.next()).unwrap();
+        assert!(answer.contains("yes"), "{answer}");
+        nats.publish(&format!("pgdyno.driver.{session}.requests"), message.as_bytes());
+        let refused = loop {
+            let reply = String::from_utf8(replies.next()).unwrap();
+            if reply.starts_with('!') {
+                break reply;
+            }
+        };
+        assert!(refused.contains(why), "{refused}");
+        assert!(!Path::new(&executed).exists(), "a load host ran a stranger's command");
+        wait_until_idle();
+    }
 }

