@@ -143,8 +143,8 @@ pub enum LoadError {
     Thread(io::Error),
     /// Intervals of a part of a load did not arrive.
     #[error(
-        "some of its intervals were lost on their way: those that arrived have {arrived} of its {ended} transactions; look for \
-         messages above max_payload in the agent's log, and for slow consumers in the NATS server's log"
+        "some of its intervals were lost on their way: those that arrived have {arrived} of its {ended} transactions; the NATS \
+         server's log says whether it was restarted, or dropped messages for a slow consumer"
     )]
     LostIntervals {
         /// Transactions of the intervals that arrived.

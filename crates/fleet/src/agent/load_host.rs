@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use async_nats::{Client, Subscriber};
+use async_nats::{Client, PublishError, Subscriber};
 use futures_util::StreamExt as _;
 use host::process::withhold_variables;
 use jiff::Timestamp;
@@ -193,7 +193,10 @@ impl Session {
             let (session, child) = (self.clone(), Arc::clone(&child));
             thread::spawn(move || {
                 for line in BufReader::new(output).lines().map_while(Result::ok) {
-                    session.publish(line.into_bytes());
+                    if let Err(why) = session.publish(line.into_bytes()) {
+                        session.exited(REFUSED, format!("a message of the driver can't be sent: {why}"));
+                        return;
+                    }
                 }
                 let status = child.lock().unwrap_or_else(PoisonError::into_inner).wait();
                 let stderr = stderr.join().unwrap_or_default();
@@ -229,19 +232,25 @@ impl Session {
         Ok(())
     }
 
-    fn publish(&self, bytes: Vec<u8>) {
+    /// Sends a message; whether anybody receives it is not known.
+    ///
+    /// # Errors
+    /// It can't be sent, as one that is too large.
+    fn publish(&self, bytes: Vec<u8>) -> Result<(), PublishError> {
         let (client, subject) = (&self.client, self.replies.clone());
-        // Nobody may be there any more.
-        let _ = self.runtime.block_on(async {
-            client.publish(subject, bytes.into()).await.map_err(|_| ())?;
-            client.flush().await.map_err(|_| ())
-        });
+        self.runtime.block_on(async {
+            client.publish(subject, bytes.into()).await?;
+            // Nobody may be there any more.
+            let _ = client.flush().await;
+            Ok(())
+        })
     }
 
     fn exited(&self, status: i32, stderr: String) {
         let mut bytes = vec![kind::EXITED];
         bytes.extend(serde_json::to_vec(&Exited { status, stderr }).unwrap_or_default());
-        self.publish(bytes);
+        // Nobody may be there any more.
+        let _ = self.publish(bytes);
     }
 }
 
