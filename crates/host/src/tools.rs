@@ -22,9 +22,10 @@ pub fn command(tool: &str) -> Command {
     command
 }
 
-/// A git command on a repository of any owner: its content is compiled and run anyway.
+/// A git command on a repository of any owner, in a plain environment; what it runs is as of [`crate::git::command`].
 pub fn git(repository: &Path) -> Command {
     let mut git = command("git");
+    crate::git::restrict(&mut git);
     git.args(["-c", "safe.directory=*", "-C"]).arg(repository);
     git
 }

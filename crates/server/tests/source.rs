@@ -6,6 +6,7 @@
 mod support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -218,6 +219,39 @@ fn a_git_repository_is_built_at_a_ref_or_as_its_work_tree() {
 
     assert_eq!(fs::read(fake.path("postgresql/.git/index")).unwrap(), index);
     assert_eq!(fake.git(&["status", "--porcelain", "--ignored"]), status);
+}
+
+#[test]
+fn planning_a_build_of_a_repository_runs_no_program_of_it() {
+    let fake = FakeSource::new();
+    fake.write(".gitattributes", "* filter=crafted diff=crafted\n");
+    fake.git(&["init", "--quiet"]);
+    fake.git(&["add", "."]);
+    fake.git(&["commit", "--quiet", "-m", "first"]);
+    fake.write("src/backend/untracked.c", "");
+    let (program, mark) = (fake.path("program"), fake.path("mark"));
+    fs::write(&program, format!("#!/bin/sh\n: >'{}'\n", mark.display())).unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    let command = program.to_str().unwrap();
+    for name in [
+        "core.fsmonitor",
+        "gpg.program",
+        "diff.external",
+        "diff.crafted.textconv",
+        "filter.crafted.clean",
+        "filter.crafted.smudge",
+    ] {
+        fake.git(&["config", name, command]);
+    }
+    fake.git(&["config", "log.showSignature", "true"]);
+    for git_ref in [None, Some("HEAD".to_owned())] {
+        let build = Build { git_ref, ..fake.build_of("postgresql") };
+        assert!(!server::is_built(&fake.cache, &build).unwrap());
+        server::commit(&build);
+    }
+    assert!(!mark.exists(), "a program of the repository has run");
+    fake.git(&["ls-files", "--others"]);
+    assert!(mark.exists(), "it runs where nothing prevents it");
 }
 
 /// The patch that makes `main.c` contain `text` instead of "one".

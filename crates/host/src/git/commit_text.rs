@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::read;
+use super::{NO_DIFF_PROGRAMS, read};
 
 /// The most files of a commit that are listed.
 const MAX_FILES: usize = 12;
@@ -12,8 +12,9 @@ const MAX_FILES: usize = 12;
 /// if git or the commit is missing.
 pub fn commit_text(repository: &Path, name: &str) -> Option<String> {
     let commit = format!("{name}^{{commit}}");
-    let arguments = ["show", "--format=%s%n%an, %as", "--stat=74", "--no-color", "--no-show-signature"];
-    let shown = output(repository, &[&arguments[..], &["--end-of-options", &commit]].concat(), "")?;
+    let arguments = ["show", "--format=%s%n%an, %as", "--stat=74", "--no-color"];
+    let arguments = [&arguments[..], &NO_DIFF_PROGRAMS, &["--end-of-options", &commit]].concat();
+    let shown = output(repository, &arguments, "")?;
     let mut lines = shown.lines().map(str::trim_end);
     let head: Vec<&str> = lines.by_ref().take(2).collect();
     let mut files: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
@@ -34,8 +35,8 @@ pub fn commit_subjects(repository: &Path, names: &[&str]) -> Option<String> {
         !name.starts_with(['-', '^']) && !name.contains("..") && !name.contains(char::is_whitespace)
     };
     let names: Vec<&str> = names.iter().filter(is_name).copied().collect();
-    let arguments = ["log", "--no-walk=unsorted", "--ignore-missing", "--format=%S %s", "--no-color"];
-    let arguments = [&arguments[..], &["--no-show-signature", "--stdin"]].concat();
+    let arguments =
+        ["log", "--no-walk=unsorted", "--ignore-missing", "--format=%S %s", "--no-color", "--stdin"];
     output(repository, &arguments, &names.join("\n")).filter(|subjects| !subjects.is_empty())
 }
 

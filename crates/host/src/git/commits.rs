@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::read;
+use super::{NO_DIFF_PROGRAMS, read};
 use crate::error::Error;
 
 /// Digits by which a commit is named.
@@ -103,7 +103,7 @@ impl Repository<'_> {
         // Of a merge, what it brought to its first parent.
         let log = ["log", "--first-parent", "-m", "--reverse", "--no-renames", "--name-only", "--no-color"];
         let format = format!("--format={COMMIT}%H");
-        let listed = self.git(&[&log[..], &[&format, &range]].concat())?;
+        let listed = self.git(&[&log[..], &NO_DIFF_PROGRAMS, &[&format, &range]].concat())?;
         let listed = listed.ok_or_else(|| self.refuse(format!("the commits {range} can't be listed")))?;
         let mut found = vec![RangeCommit { id: shortened(first), can_change_programs: true }];
         for line in listed.lines().filter(|line| !line.is_empty()) {
