@@ -1,6 +1,8 @@
 //! Scratch directories: temporary directories in the cache, which the next sweep removes if their process is killed.
 
+use std::fs::Permissions;
 use std::io::ErrorKind;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
@@ -30,6 +32,7 @@ impl Scratch {
         let scratch = cache.scratch();
         let directory = tempfile::Builder::new()
             .prefix("s-")
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&scratch)
             .doing("create a directory in", &scratch)?;
         let owner = Lock::exclusive(&directory.path().join(OWNER_LOCK))?;
@@ -79,9 +82,10 @@ mod tests {
     #[test]
     fn the_directory_of_a_killed_process_is_removed_and_that_of_a_living_one_is_not() {
         let root = tempfile::tempdir().unwrap();
-        fs::set_permissions(root.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        fs::set_permissions(root.path(), Permissions::from_mode(0o755)).unwrap();
         let cache = Cache::at(root.path()).unwrap();
         let living = Scratch::new(&cache).unwrap();
+        assert_eq!(fs::metadata(living.path()).unwrap().permissions().mode() & 0o777, 0o700);
         // As the kernel does it: the lock is released, the directory remains.
         let Scratch { directory, _owner } = Scratch::new(&cache).unwrap();
         let killed = directory.keep();
