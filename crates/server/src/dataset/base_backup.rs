@@ -4,7 +4,7 @@
 mod recovery;
 mod unpack;
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -166,7 +166,10 @@ pub(crate) fn check(directory: &Path, major: Option<Major>) -> Result<(), Error>
     let form = Form::of(directory)?;
     let refuse = |why: String| Err(Error::BaseBackup { directory: directory.to_owned(), why });
     let text = match &form {
-        Form::Plain => Some(fs::read_to_string(directory.join(VERSION_FILE)).doing("read", directory)?),
+        Form::Plain => {
+            let file = directory.join(VERSION_FILE);
+            Some(read_regular(&file).doing("read", &file)?)
+        }
         Form::Tar { base, .. } => version_in(base)?,
     };
     let Some(text) = text else { return refuse(format!("there is no {VERSION_FILE} in base.tar")) };
@@ -202,6 +205,6 @@ pub(crate) fn wal_segment_bytes(data: &Path) -> Option<u64> {
     ["pg_wal", "pg_xlog"].iter().find_map(|wal| {
         let wal = data.join(wal);
         let segment = entries(&wal).ok()?.find(|name| is_segment(name))?;
-        File::open(wal.join(segment)).ok()?.metadata().ok().map(|meta| meta.len())
+        fs::symlink_metadata(wal.join(segment)).ok().map(|meta| meta.len())
     })
 }

@@ -1,15 +1,21 @@
 //! Copying the data of a base backup into a new data directory.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, BufReader, Read};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path};
 
 use flate2::read::MultiGzDecoder;
+use rustix::fs::{CWD, Dir, FileType, Mode, OFlags, fstat, openat};
+use rustix::io::Errno;
 use tar::{Archive, EntryType};
 
 use super::Form;
 use crate::error::Error;
+use host::files::open_regular;
 use host::{IoContext, Progress, check_interrupted};
 
 /// What a data directory's own files are, apart from settings, access rules, keys, logs, and the state of a standby.
@@ -39,6 +45,8 @@ const DATA: [&str; 21] = [
 /// Directories whose content belongs to a running server, or to its standbys, and is not taken over.
 const TRANSIENT: [&str; 7] =
     ["pg_dynshmem", "pg_notify", "pg_replslot", "pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans"];
+/// Directories of the WAL, the second up to PostgreSQL 9.6.
+const WAL: [&str; 2] = ["pg_wal", "pg_xlog"];
 /// Mode of the files of a data directory.
 const FILE_MODE: u32 = 0o600;
 
@@ -49,7 +57,11 @@ const FILE_MODE: u32 = 0o600;
 pub(crate) fn unpack(backup: &Path, data: &Path, what: &str, progress: &dyn Progress) -> Result<(), Error> {
     let mut target = Target { backup, data, what, progress, done: 0 };
     match Form::of(backup)? {
-        Form::Plain => target.copy_tree(backup, Path::new("")),
+        Form::Plain => {
+            let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+            let opened = openat(CWD, backup, flags, Mode::empty()).doing("open", backup)?;
+            target.copy_tree(&opened, Path::new(""))
+        }
         Form::Tar { base, wal } => {
             target.unpack_archive(&base, Path::new(""))?;
             let directory = if data.join("pg_xlog").is_dir() { "pg_xlog" } else { "pg_wal" };
@@ -60,7 +72,7 @@ pub(crate) fn unpack(backup: &Path, data: &Path, what: &str, progress: &dyn Prog
 
 /// Opens an archive, which may be compressed.
 pub(super) fn open(path: &Path) -> Result<Archive<Box<dyn Read>>, Error> {
-    let file = BufReader::with_capacity(1 << 20, File::open(path).doing("read", path)?);
+    let file = BufReader::with_capacity(1 << 20, open_regular(path).doing("read", path)?);
     Ok(Archive::new(match path.extension().and_then(|ending| ending.to_str()) {
         Some("gz") => Box::new(MultiGzDecoder::new(file)),
         Some("zst") => Box::new(zstd::Decoder::with_buffer(file).doing("decompress", path)?),
@@ -78,27 +90,34 @@ struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Copies what is below a directory, whose path in the data directory is `path`.
-    fn copy_tree(&mut self, from: &Path, path: &Path) -> Result<(), Error> {
-        for entry in fs::read_dir(from).doing("read the directory", from)? {
-            let entry = entry.doing("read the directory", from)?;
-            let path = path.join(entry.file_name());
-            if !is_data(&path) {
+    /// Copies what is below an open directory, whose path in the data directory is `path`. What is opened is checked, so that
+    /// somebody who changes the backup meanwhile leads nowhere else.
+    fn copy_tree(&mut self, from: &OwnedFd, path: &Path) -> Result<(), Error> {
+        let place = self.backup.join(path);
+        for entry in Dir::read_from(from).doing("read the directory", &place)? {
+            let entry = entry.doing("read the directory", &place)?;
+            let name = entry.file_name().to_bytes();
+            let path = path.join(OsStr::from_bytes(name));
+            if matches!(name, b"." | b"..") || !is_data(&path) {
                 continue;
             }
-            let from = entry.path();
+            let from_place = self.backup.join(&path);
             // WAL may have a place of its own.
-            let is_wal = ["pg_wal", "pg_xlog"].iter().any(|wal| path == Path::new(wal));
-            let meta = if is_wal { fs::metadata(&from) } else { fs::symlink_metadata(&from) };
-            let meta = meta.doing("inspect", &from)?;
-            if meta.is_dir() {
-                self.directory(&path)?;
-                self.copy_tree(&from, &path)?;
-            } else if meta.is_file() {
-                let mut file = File::open(&from).doing("read", &from)?;
-                self.file(&path, &mut file)?;
-            } else {
-                return Err(self.irregular(&path));
+            let is_wal = WAL.iter().any(|wal| path == Path::new(wal));
+            let link = if is_wal { OFlags::DIRECTORY } else { OFlags::NOFOLLOW };
+            let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | link;
+            let opened = match openat(from, entry.file_name(), flags, Mode::empty()) {
+                // A link, a socket or, of WAL, a file.
+                Err(Errno::LOOP | Errno::NXIO | Errno::NOTDIR) => return Err(self.irregular(&path)),
+                opened => opened.doing("read", &from_place)?,
+            };
+            match FileType::from_raw_mode(fstat(&opened).doing("inspect", &from_place)?.st_mode) {
+                FileType::Directory => {
+                    self.directory(&path)?;
+                    self.copy_tree(&opened, &path)?;
+                }
+                FileType::RegularFile => self.file(&path, &mut File::from(opened))?,
+                _ => return Err(self.irregular(&path)),
             }
         }
         Ok(())
@@ -168,20 +187,72 @@ impl Target<'_> {
 
 /// Whether a path in a data directory is taken over.
 fn is_data(path: &Path) -> bool {
-    let mut parts = path.iter().map(|part| part.to_string_lossy());
-    let first = parts.next().unwrap_or_default();
-    DATA.contains(&first.as_ref()) && (parts.next().is_none() || !TRANSIENT.contains(&first.as_ref()))
+    let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+    match parts.split_first() {
+        Some((first, [])) => DATA.contains(first),
+        Some((first, below)) if WAL.contains(first) => is_wal(below),
+        Some((first, _)) => DATA.contains(first) && !TRANSIENT.contains(first),
+        None => false,
+    }
+}
+
+/// Whether a path below the directory of the WAL is one of PostgreSQL's: that directory may be a link to any other.
+///
+/// Source: PostgreSQL's `xlog_internal.h`, `xlogarchive.c` and `walsummary.c`.
+fn is_wal(path: &[&str]) -> bool {
+    match path {
+        ["archive_status" | "summaries"] => true,
+        ["archive_status", name] => {
+            name.strip_suffix(".ready").or(name.strip_suffix(".done")).is_some_and(is_wal_file)
+        }
+        ["summaries", name] => name.strip_suffix(".summary").is_some_and(|range| is_hexadecimal(range, 40)),
+        [name] => is_wal_file(name),
+        _ => false,
+    }
+}
+
+/// Whether a name is that of a segment, of the history of a timeline, or of that of a backup.
+fn is_wal_file(name: &str) -> bool {
+    match name.split_once('.') {
+        None => is_hexadecimal(name, 24),
+        Some((segment, "partial")) => is_hexadecimal(segment, 24),
+        Some((timeline, "history")) => is_hexadecimal(timeline, 8),
+        Some((segment, rest)) => {
+            let offset = rest.strip_suffix(".backup");
+            is_hexadecimal(segment, 24) && offset.is_some_and(|offset| is_hexadecimal(offset, 8))
+        }
+    }
+}
+
+fn is_hexadecimal(text: &str, digits: usize) -> bool {
+    text.len() == digits && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'A'..=b'F'))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::PathBuf;
+
     use super::*;
 
     #[test]
     fn only_data_are_taken_over() {
-        for path in
-            ["PG_VERSION", "base/5/1234", "pg_replslot", "global/pg_control", "pg_wal/archive_status/x"]
-        {
+        for path in [
+            "PG_VERSION",
+            "base/5/1234",
+            "pg_replslot",
+            "global/pg_control",
+            "pg_wal/archive_status",
+            "pg_wal/summaries",
+            "pg_wal/000000010000000A000000FE",
+            "pg_xlog/000000010000000A000000FE.partial",
+            "pg_wal/00000002.history",
+            "pg_wal/000000010000000A000000FE.00000028.backup",
+            "pg_wal/archive_status/000000010000000A000000FE.ready",
+            "pg_wal/archive_status/00000002.history.done",
+            "pg_wal/archive_status/000000010000000A000000FE.00000028.backup.done",
+            "pg_wal/summaries/0000000100000000010000280000000001000120.summary",
+        ] {
             assert!(is_data(Path::new(path)), "{path}");
         }
         for path in [
@@ -195,8 +266,77 @@ mod tests {
             "pg_replslot/standby/state",
             "backup_manifest",
             "log/x",
+            "pg_wal/id_rsa",
+            "pg_wal/000000010000000a000000fe",
+            "pg_wal/000000010000000A000000FE.backup",
+            "pg_wal/000000010000000A000000FE/x",
+            "pg_wal/archive_status/x.ready",
+            "pg_wal/summaries/x.summary",
+            "pg_wal/base/5/1234",
         ] {
             assert!(!is_data(Path::new(path)), "{path}");
+        }
+    }
+
+    /// A base backup as far as copying it goes, and an empty directory for the copy.
+    fn backup() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let (backup, data) = (place.path().join("backup"), place.path().join("data"));
+        fs::create_dir_all(backup.join("base/5")).unwrap();
+        fs::create_dir(&data).unwrap();
+        fs::write(backup.join("PG_VERSION"), "18\n").unwrap();
+        fs::write(backup.join("base/5/1234"), "table").unwrap();
+        (place, backup, data)
+    }
+
+    #[test]
+    fn of_a_linked_directory_only_wal_is_copied() {
+        let (place, backup, data) = backup();
+        let wal = place.path().join("wal");
+        fs::create_dir_all(wal.join("archive_status")).unwrap();
+        let segment = "000000010000000000000001";
+        fs::write(wal.join(segment), "segment").unwrap();
+        fs::write(wal.join(format!("archive_status/{segment}.done")), "").unwrap();
+        fs::write(wal.join("id_rsa"), "secret").unwrap();
+        fs::create_dir(wal.join("keys")).unwrap();
+        fs::write(wal.join("keys/000000010000000000000002"), "secret").unwrap();
+        symlink(&wal, backup.join("pg_wal")).unwrap();
+        unpack(&backup, &data, "test", &host::NoProgress).unwrap();
+        assert_eq!(fs::read(data.join("base/5/1234")).unwrap(), b"table");
+        assert_eq!(fs::read(data.join("pg_wal").join(segment)).unwrap(), b"segment");
+        assert_eq!(fs::read_dir(data.join("pg_wal")).unwrap().count(), 2, "the segment and archive_status");
+        assert_eq!(fs::read_dir(data.join("pg_wal/archive_status")).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn links_and_fifos_are_refused_wherever_they_are() {
+        let fifo = |path: &Path| {
+            rustix::fs::mknodat(CWD, path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        };
+        for name in ["base/5/1", "base/6", "pg_wal", "PG_VERSION"] {
+            for is_link in [true, false] {
+                let (place, backup, data) = backup();
+                let secret = place.path().join("secret");
+                fs::write(&secret, "secret").unwrap();
+                let path = backup.join(name);
+                let _ = fs::remove_file(&path);
+                if is_link {
+                    symlink(&secret, &path).unwrap()
+                } else {
+                    fifo(&path)
+                }
+                // What has no version is no base backup, which is checked before.
+                let form = Form::of(&backup);
+                let what = format!("{name}, {is_link}");
+                match form {
+                    Ok(Form::Plain) => {
+                        let error = unpack(&backup, &data, "test", &host::NoProgress).unwrap_err();
+                        assert!(error.to_string().contains("follows no links"), "{what}: {error}");
+                    }
+                    form => assert!(form.is_err() && name == "PG_VERSION", "{what}: {form:?}"),
+                }
+                assert!(!data.join(name).exists(), "{what}");
+            }
         }
     }
 }
