@@ -2,8 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use tempfile::NamedTempFile;
 
 use crate::error::{Error, IoContext};
 
@@ -33,10 +37,23 @@ pub fn create_public_directory(directory: &Path) -> Result<(), Error> {
 /// It can't be written.
 pub fn write_regular(path: &Path, content: &[u8]) -> io::Result<()> {
     remove_irregular(path)?;
-    let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let flags = OFlags::NOFOLLOW.bits() as i32;
     let mut options = OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).custom_flags(flags).open(path)?;
     file.write_all(content)
+}
+
+/// Replaces a file, in a directory that no other user can write to, with one that only its owner can read.
+///
+/// # Errors
+/// It can't be written; the file is then as it was.
+pub fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    // Of mode 0600.
+    let mut file = NamedTempFile::new_in(directory)?;
+    file.write_all(content)?;
+    file.persist(path)?;
+    Ok(())
 }
 
 /// Removes a path that is not a regular file.
@@ -57,8 +74,16 @@ pub fn remove_irregular(path: &Path) -> io::Result<()> {
 /// # Errors
 /// It is missing, not a regular file, or can't be opened.
 pub fn open_regular(path: &Path) -> io::Result<File> {
-    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
-    let file = OpenOptions::new().read(true).custom_flags(flags.bits() as i32).open(path)?;
+    open_regular_at(CWD, path)
+}
+
+/// Like [`open_regular`], in an open directory, whose path other processes may meanwhile have given to another one.
+///
+/// # Errors
+/// As [`open_regular`].
+pub fn open_regular_at(directory: impl AsFd, name: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(openat(directory, name, flags, Mode::empty())?);
     if !file.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file"));
     }
@@ -109,4 +134,25 @@ pub fn entries(directory: &Path) -> Result<Vec<(String, PathBuf)>, Error> {
     }
     found.sort();
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_private_file_replaces_one_that_all_could_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "before").unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let mut reader = File::open(&path).unwrap();
+        write_private(&path, b"secret").unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read(&path).unwrap(), b"secret");
+        let mut text = String::new();
+        reader.read_to_string(&mut text).unwrap();
+        assert_eq!(text, "before", "whoever opened the former file does not read the new one");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
 }
