@@ -74,6 +74,14 @@ impl ServerUser {
         }
     }
 
+    /// User ID.
+    pub fn uid(&self) -> u32 {
+        match self {
+            Self::Current => rustix::process::geteuid().as_raw(),
+            Self::Unprivileged { uid, .. } => *uid,
+        }
+    }
+
     /// Makes a command run as this user, without root's groups.
     pub fn apply_to(&self, command: &mut Command) {
         if let Self::Unprivileged { uid, gid, .. } = self {

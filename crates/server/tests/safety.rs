@@ -11,6 +11,7 @@ use std::thread;
 use host::ServerUser;
 use model::limits::Limits;
 use model::message::Endpoint;
+use model::server::Source;
 use model::workload::Transport;
 use rustix::process::{Gid, Uid};
 use server::StopMode;
@@ -153,6 +154,29 @@ fn root_follows_no_links_or_fifos_in_a_data_directory() {
         cluster = server.stop(StopMode::Fast).unwrap();
         assert_eq!([&secret, &directory, &victim].map(|path| metadata(path)), before, "round {round}");
     }
+}
+
+#[test]
+fn programs_in_a_directory_of_somebody_else_never_run_as_root() {
+    if !is_root() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    for (name, command) in [
+        ("postgres", "echo 'postgres (PostgreSQL) 18.0'"),
+        ("initdb", ""),
+        ("pg_ctl", ""),
+        ("pg_config", "echo \"$1 as $(id -u) in $(id -G)\""),
+    ] {
+        let program = place.path().join(name);
+        fs::write(&program, format!("#!/bin/sh\n{command}\n")).unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let source = Source::Bin(place.path().to_owned());
+    let flags = server::installation(&cache(), &source, &host::NoProgress).unwrap().build_flags();
+    let ServerUser::Unprivileged { uid, gid, .. } = ServerUser::choose().unwrap() else { unreachable!() };
+    assert_eq!(flags.cflags, Some(format!("--cflags as {uid} in {gid}")));
 }
 
 /// Owner, mode and content.

@@ -10,32 +10,45 @@ use object::elf::FileHeader64;
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::error::Error;
-use host::IoContext;
+use host::{IoContext, ServerUser};
 
 /// Shared libraries of a program, by the paths at which the dynamic linker finds them here.
 pub(crate) fn libraries(file: &Path) -> Result<BTreeSet<PathBuf>, Error> {
-    let dependencies = ldd(&[file])?;
-    match dependencies.lines().find(|line| line.contains("not found")) {
+    // One that only root can reach is no program of a server.
+    let user = ServerUser::choose()?;
+    let is_reached = file.parent().is_some_and(|directory| user.can_reach(directory));
+    let (dependencies, messages) = ldd(&[file], if is_reached { &user } else { &ServerUser::Current })?;
+    let missing = dependencies.lines().find(|line| line.contains("not found"));
+    let missing = missing.map(|line| format!("a library is missing: {}", line.trim()));
+    let unreadable = messages.contains("read permission").then(|| {
+        "the user that servers run as can't read it; make it readable by all users (chmod o+r)".to_owned()
+    });
+    match missing.or(unreadable) {
         None => Ok(paths(&dependencies)),
-        Some(missing) => {
-            let why = format!("a library is missing: {}", missing.trim());
-            Ok(Err(io::Error::other(why)).doing("load", file)?)
-        }
+        Some(why) => Ok(Err(io::Error::other(why)).doing("load", file)?),
     }
 }
 
-/// Libraries that loadable ones need, as far as they exist here: one that needs others can't be loaded here either.
+/// Libraries that a server's loadable ones need, as far as they exist here and it can read them: one that needs others can't be
+/// loaded here either.
 pub(crate) fn libraries_of_all(files: &[PathBuf]) -> Result<BTreeSet<PathBuf>, Error> {
     if files.is_empty() {
         return Ok(BTreeSet::new());
     }
     let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    Ok(paths(&ldd(&files)?))
+    let (dependencies, _) = ldd(&files, &ServerUser::choose()?)?;
+    Ok(paths(&dependencies))
 }
 
-fn ldd(files: &[&Path]) -> Result<String, Error> {
-    let output = Command::new("ldd").args(files).output().doing("run ldd on", files[0])?;
-    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+/// What `ldd` prints, and its messages. It runs as a user who may run the files: they may be somebody else's, and the dynamic linker
+/// runs code that they name (`DT_AUDIT`).
+fn ldd(files: &[&Path], user: &ServerUser) -> Result<(String, String), Error> {
+    let mut command = Command::new("ldd");
+    command.args(files).env("LC_ALL", "C");
+    user.apply_to(&mut command);
+    let output = command.output().doing("run ldd on", files[0])?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    Ok((text(&output.stdout), text(&output.stderr)))
 }
 
 /// Paths in lines such as `libm.so.6 => /lib/libm.so.6 (0x…)` and `/lib64/ld-linux.so.2 (0x…)`; with several files,
@@ -96,6 +109,23 @@ mod tests {
         for text in [b"#!/bin/sh".to_vec(), b"\x7fELF\x02\x01".to_vec(), vec![0; 64], Vec::new()] {
             assert_eq!(strip(text.clone()), text);
         }
+    }
+
+    #[test]
+    fn files_that_the_servers_user_cannot_read_are_not_loaded() {
+        if !rustix::process::geteuid().is_root() {
+            return skip::skip("libraries that root alone can read: this test does not run as root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let copy = place.path().join("copy");
+        fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(libraries_of_all(std::slice::from_ref(&copy)).unwrap().is_empty());
+        let error = libraries(&copy).unwrap_err().to_string();
+        assert!(error.contains("servers run as can't read it; make it readable"), "{error}");
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o700)).unwrap();
+        assert!(!libraries(&copy).unwrap().is_empty(), "it is root's");
     }
 
     #[test]

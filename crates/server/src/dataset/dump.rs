@@ -46,7 +46,7 @@ pub(crate) fn restore(
     let mut restore = Restore {
         control,
         session: control.connect(database)?,
-        input: Input::open(dump, programs)?,
+        input: Input::open(dump, programs, progress)?,
         creates_roles: programs.is_some(),
         what,
         progress,

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use host::ServerUser;
 use memchr::memmem;
 
 use crate::programs::installation::Installation;
@@ -39,6 +40,8 @@ impl BuildFlags {
         let query = |option: &str| {
             let mut command = Command::new(pg_config);
             command.arg(option).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
+            // It may be somebody else's program.
+            ServerUser::choose().ok()?.apply_to(&mut command);
             let output = command.output().ok().filter(|output| output.status.success())?;
             let stdout = String::from_utf8(output.stdout).ok()?;
             Some(stdout.trim().to_owned()).filter(|stdout| !stdout.is_empty())

@@ -1,20 +1,25 @@
 //! The SQL of a dump as lines: of a file, also compressed, or of an archive by way of `pg_restore`.
 
 use std::cell::Cell;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom};
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use model::secret::mask;
+use rustix::fs::{CWD, Dir, Mode, OFlags, openat};
 use rustix::process::Signal;
 
 use crate::error::Error;
 use crate::programs::installation::Installation;
-use host::IoContext;
+use host::files::{open_regular, open_regular_at};
 use host::process::{last_lines, spawn};
+use host::{Cache, IoContext, Progress, Scratch, ServerUser, check_interrupted};
 
 /// Size of the read buffer, and of the largest piece of a line of data.
 const BUFFER_BYTES: usize = 256 << 10;
@@ -116,11 +121,16 @@ pub(super) struct Input<'a> {
 struct Archive {
     child: Child,
     messages: File,
+    _copy: Option<Scratch>,
 }
 
 impl<'a> Input<'a> {
     /// Opens a dump. `pg_restore` is the one next to the server's programs, or in `PATH`.
-    pub(super) fn open(path: &'a Path, programs: Option<&Installation>) -> Result<Self, Error> {
+    pub(super) fn open(
+        path: &'a Path,
+        programs: Option<&Installation>,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
         let format = Format::of(path)?;
         let read = Rc::new(Cell::new(0));
         let counted = |inner| Counted { inner, read: Rc::clone(&read) };
@@ -128,7 +138,7 @@ impl<'a> Input<'a> {
         let mut archive = None;
         let mut bytes = None;
         let reader: Box<dyn BufRead> = if format == Format::Archive {
-            let (started, output) = Archive::start(path, programs)?;
+            let (started, output) = Archive::start(path, programs, progress)?;
             archive = Some(started);
             Box::new(buffered(counted(output)))
         } else {
@@ -230,24 +240,49 @@ impl<'a> Input<'a> {
 }
 
 impl Archive {
-    /// Starts `pg_restore`; returns its output, too.
-    fn start(path: &Path, programs: Option<&Installation>) -> Result<(Self, Box<dyn Read>), Error> {
+    /// Starts `pg_restore` as the server's user, as it may be somebody else's program, and what an archive names may be a file of
+    /// root; returns its output, too. Files that only root can read are passed on open, those of a directory as a copy.
+    fn start(
+        path: &Path,
+        programs: Option<&Installation>,
+        progress: &dyn Progress,
+    ) -> Result<(Self, Box<dyn Read>), Error> {
         let program = pg_restore(programs)?;
+        let user = ServerUser::choose()?;
+        if let (false, Some(name)) = (user.can_reach(&program), user.name()) {
+            let why = format!(
+                "the user \"{name}\", who runs pg_restore when pgdyno is root, can't reach {}; install it where every user can \
+                 run it (Debian: apt-get install postgresql-client)",
+                program.display()
+            );
+            return Err(Error::Dump { path: path.to_owned(), why });
+        }
         let messages = tempfile::tempfile().doing("create a file in", &std::env::temp_dir())?;
         let mut command = Command::new(&program);
         // Without the user's PG* variables; owners and privileges are restored as by a plain dump.
         command.env_clear().env("LC_ALL", "C");
-        command
-            .envs(["PATH", "HOME", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-        command.args(["-f", "-"]).arg(fs::canonicalize(path).doing("find", path)?);
+        command.envs(["PATH", "TMPDIR"].iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+        command.args(["-f", "-"]).current_dir("/");
+        user.apply_to(&mut command);
+        let path = fs::canonicalize(path).doing("find", path)?;
+        let mut copy = None;
+        if !path.is_dir() {
+            command.stdin(open_regular(&path).doing("read", &path)?);
+        } else if user.run_as(|| is_readable(&path))? {
+            command.stdin(Stdio::null()).arg(&path);
+        } else {
+            let scratch = Scratch::new(&Cache::open()?)?;
+            command.stdin(Stdio::null()).arg(copy_for(&user, &path, scratch.path(), progress)?);
+            copy = Some(scratch);
+        }
         let stderr = messages.try_clone().doing("create a file in", &std::env::temp_dir())?;
-        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(stderr);
+        command.stdout(Stdio::piped()).stderr(stderr);
         let mut child = spawn(command, Signal::KILL).doing("run", &program)?;
         let output: Box<dyn Read> = match child.stdout.take() {
             Some(output) => Box::new(output),
             None => Box::new(io::empty()),
         };
-        Ok((Self { child, messages }, output))
+        Ok((Self { child, messages, _copy: copy }, output))
     }
 }
 
@@ -258,7 +293,45 @@ impl Drop for Archive {
     }
 }
 
-fn pg_restore(programs: Option<&Installation>) -> Result<std::path::PathBuf, Error> {
+/// Whether all files of a directory can be read.
+fn is_readable(directory: &Path) -> bool {
+    let Ok(mut entries) = fs::read_dir(directory) else { return false };
+    entries.all(|entry| entry.is_ok_and(|entry| open_regular(&entry.path()).is_ok()))
+}
+
+/// Copies the files of a directory into a new one below `into` that belongs to the server's user. Returns the copy.
+fn copy_for(user: &ServerUser, from: &Path, into: &Path, progress: &dyn Progress) -> Result<PathBuf, Error> {
+    let what = format!("copying {} for pg_restore", from.display());
+    let copy = into.join("archive");
+    fs::create_dir(&copy).doing("create the directory", &copy)?;
+    let mut done = 0;
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = openat(CWD, from, flags, Mode::empty()).doing("open", from)?;
+    for entry in Dir::read_from(&opened).doing("read the directory", from)? {
+        check_interrupted(progress)?;
+        progress.step(&what, done, None);
+        let entry = entry.doing("read the directory", from)?;
+        let name = Path::new(OsStr::from_bytes(entry.file_name().to_bytes()));
+        if matches!(entry.file_name().to_bytes(), b"." | b"..") {
+            continue;
+        }
+        let (from, to) = (from.join(name), copy.join(name));
+        let mut file = open_regular_at(&opened, name).doing("read", &from)?;
+        let mut to_file = File::create_new(&to).doing("write", &to)?;
+        done += io::copy(&mut file, &mut to_file).doing("copy to", &to)?;
+        user.chown(&to)?;
+    }
+    // Last, so that its processes change nothing meanwhile.
+    user.chown(&copy)?;
+    let close = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).doing("restrict access to", path)
+    };
+    close(&copy, 0o700)?;
+    close(into, 0o711)?;
+    Ok(copy)
+}
+
+fn pg_restore(programs: Option<&Installation>) -> Result<PathBuf, Error> {
     let own = programs.map(|programs| programs.program(PG_RESTORE)).filter(|program| program.is_file());
     own.or_else(|| host::tools::find(PG_RESTORE)).ok_or(Error::NoPgRestore)
 }
@@ -274,5 +347,75 @@ impl<R: Read> Read for Counted<R> {
         let n = self.inner.read(buffer)?;
         self.read.set(self.read.get() + n as u64);
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Programs of somebody else: their `pg_restore` prints the user that runs it, and what it is given.
+    fn programs(place: &Path) -> Installation {
+        fs::set_permissions(place, fs::Permissions::from_mode(0o755)).unwrap();
+        let print = "id -u; case $3 in '') cat ;; *) cat \"$3\"/*.dat ;; esac";
+        for (name, command) in [
+            ("postgres", "echo 'postgres (PostgreSQL) 18.0'"),
+            ("initdb", ""),
+            ("pg_ctl", ""),
+            (PG_RESTORE, print),
+        ] {
+            fs::write(place.join(name), format!("#!/bin/sh\n{command}\n")).unwrap();
+            fs::set_permissions(place.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        crate::programs::in_place::in_place(&Cache::open().unwrap(), place).unwrap()
+    }
+
+    /// What `pg_restore` prints for an archive, in lines.
+    fn lines(archive: &Path, programs: &Installation) -> Result<Vec<String>, Error> {
+        let mut input = Input::open(archive, Some(programs), &host::NoProgress)?;
+        let mut text = Vec::new();
+        while input.read_line(&mut text)? {}
+        input.check_archive()?;
+        Ok(String::from_utf8(text).unwrap().lines().map(str::to_owned).collect())
+    }
+
+    #[test]
+    fn archives_that_only_their_owner_can_read_are_read_as_the_servers_user() {
+        let place = tempfile::tempdir().unwrap();
+        let programs = programs(place.path());
+        let user = ServerUser::choose().unwrap().uid().to_string();
+        let private = place.path().join("private");
+        fs::create_dir(&private).unwrap();
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o700)).unwrap();
+        let file = private.join("custom");
+        fs::write(&file, "PGDMP\n").unwrap();
+        assert_eq!(lines(&file, &programs).unwrap(), [&*user, "PGDMP"]);
+
+        let directory = private.join("directory");
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("toc.dat"), "PGDMP\n").unwrap();
+        fs::write(directory.join("1.dat"), "data\n").unwrap();
+        assert_eq!(lines(&directory, &programs).unwrap(), [&*user, "data", "PGDMP"]);
+        fs::set_permissions(&private, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(lines(&directory, &programs).unwrap(), [&*user, "data", "PGDMP"], "without a copy");
+    }
+
+    #[test]
+    fn a_link_in_an_archive_leads_to_no_file_that_only_root_can_read() {
+        if !rustix::process::geteuid().is_root() {
+            return skip::skip("archives that root reads: this test does not run as root");
+        }
+        let place = tempfile::tempdir().unwrap();
+        let programs = programs(place.path());
+        let (directory, secret) = (place.path().join("directory"), place.path().join("secret"));
+        fs::create_dir(&directory).unwrap();
+        fs::write(directory.join("toc.dat"), "PGDMP\n").unwrap();
+        fs::write(&secret, "secret\n").unwrap();
+        fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+        symlink(&secret, directory.join("1.dat")).unwrap();
+        let error = lines(&directory, &programs).unwrap_err().to_string();
+        assert!(error.contains("1.dat") && !error.contains("secret"), "{error}");
     }
 }
