@@ -1,9 +1,9 @@
 //! Speed of the disk for a relation's files, without the server: the control for scans.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs;
 use std::io::{self, ErrorKind, Read};
 use std::num::ParseIntError;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use model::record::RawRead;
 use model::secret::is_secret_name;
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::Signal;
 use wire::quote_literal;
 
@@ -19,8 +20,9 @@ use crate::data::blocks::aligned;
 use crate::error::Error;
 use crate::limits::Group;
 use crate::server::Server;
-use host::IoContext;
+use host::files::open_regular;
 use host::process::{enter_cgroups, spawn, withhold_variables};
+use host::{IoContext, ServerUser};
 
 /// Size of a read.
 const CHUNK_BYTES: usize = 4 << 20;
@@ -60,6 +62,9 @@ pub enum ReadError {
         /// Cause.
         source: io::Error,
     },
+    /// The rights of the server's user can't be assumed.
+    #[error(transparent)]
+    Host(#[from] host::Error),
     /// The bytes did not come from a disk.
     #[error(
         "the kernel read only {from_disk} of {bytes} bytes from a disk: this file system stores the others elsewhere (as \
@@ -138,15 +143,17 @@ impl Server {
         let first = first.ok_or_else(|| control.failed(&*doing, "it has none".to_owned()))?;
         let first = self.data_directory().join(first);
         let mut files = vec![first.clone()];
-        loop {
-            let mut next = first.clone().into_os_string();
-            next.push(format!(".{}", files.len()));
-            if Path::new(&next).try_exists().doing("inspect", Path::new(&next))? {
-                files.push(next.into())
-            } else {
-                return Ok((files, 2));
+        ServerUser::choose()?.run_as(|| {
+            loop {
+                let mut next = first.clone().into_os_string();
+                next.push(format!(".{}", files.len()));
+                match fs::symlink_metadata(&next) {
+                    Ok(_) => files.push(next.into()),
+                    Err(error) if error.kind() == ErrorKind::NotFound => return Ok((files, 2)),
+                    Err(error) => Err(error).doing("inspect", Path::new(&next))?,
+                }
             }
-        }
+        })?
     }
 }
 
@@ -172,21 +179,19 @@ fn text(from: Option<impl Read>) -> String {
     text
 }
 
-/// Reads files from the disk to their ends, bypassing the page cache; returns the number of bytes, and the duration.
+/// Reads files from the disk to their ends, bypassing the page cache; returns the number of bytes, and the duration. They are
+/// opened with the rights of the server's user, who may have put anything in their places.
 ///
 /// # Errors
-/// A file can't be read; or can't bypass the page cache; or the bytes did not come from a disk.
+/// A file is not a regular one, or can't be read; or can't bypass the page cache; or the bytes did not come from a disk.
 pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), ReadError> {
-    let failed = |file: &Path, source: io::Error| match source.kind() {
-        ErrorKind::InvalidInput => ReadError::NoDirectIo { file: file.to_owned() },
-        _ => ReadError::Read { file: file.to_owned(), source },
-    };
+    let user = ServerUser::choose()?;
     let mut memory = Vec::new();
     let buffer = aligned(&mut memory, CHUNK_BYTES);
     let (from_disk, start) = (bytes_from_disk(), Instant::now());
     let mut bytes = 0;
     for file in files {
-        bytes += read_file(file, buffer).map_err(|error| failed(file, error))?;
+        bytes += read_file(file, &user, buffer)?;
     }
     let elapsed = start.elapsed();
     let from_disk = from_disk.zip(bytes_from_disk()).map(|(before, after)| after.saturating_sub(before));
@@ -198,13 +203,19 @@ pub fn read_files(files: &[PathBuf]) -> Result<(u64, Duration), ReadError> {
     }
 }
 
-fn read_file(path: &Path, buffer: &mut [u8]) -> io::Result<u64> {
-    let file: File = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
-    let length = file.metadata()?.len();
+fn read_file(path: &Path, user: &ServerUser, buffer: &mut [u8]) -> Result<u64, ReadError> {
+    let failed = |source: io::Error| ReadError::Read { file: path.to_owned(), source };
+    let not_direct = |source: io::Error| match source.kind() {
+        ErrorKind::InvalidInput => ReadError::NoDirectIo { file: path.to_owned() },
+        _ => failed(source),
+    };
+    let file = user.run_as(|| open_regular(path))?.map_err(failed)?;
+    fcntl_setfl(&file, OFlags::DIRECT).map_err(|error| not_direct(error.into()))?;
+    let length = file.metadata().map_err(failed)?.len();
     let mut at = 0;
     while at < length {
-        match file.read_at(buffer, at)? {
-            0 => return Err(ErrorKind::UnexpectedEof.into()),
+        match file.read_at(buffer, at).map_err(not_direct)? {
+            0 => return Err(failed(ErrorKind::UnexpectedEof.into())),
             bytes => at += bytes as u64,
         }
     }
@@ -228,6 +239,7 @@ mod tests {
             return skip::skip("there is no /dev/shm to write to");
         };
         io::Write::write_all(&mut file, &vec![7; 1 << 20]).unwrap();
+        ServerUser::choose().unwrap().chown(file.path()).unwrap();
         let why = read_files(&[file.path().to_owned()]).unwrap_err().to_string();
         assert!(why.contains("bypass the page cache"), "{why}");
         let why = read_files(&[memory.join("no such file")]).unwrap_err().to_string();

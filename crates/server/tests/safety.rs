@@ -179,6 +179,36 @@ fn programs_in_a_directory_of_somebody_else_never_run_as_root() {
     assert_eq!(flags.cflags, Some(format!("--cflags as {uid} in {gid}")));
 }
 
+#[test]
+fn a_raw_read_opens_only_what_the_server_could_read() {
+    if !is_root() {
+        return;
+    }
+    let user = ServerUser::choose().unwrap();
+    let cluster = template("18", 1).clone_cluster(&cache(), &host::NoProgress).unwrap();
+    let data = cluster.data_directory();
+    let private = tempfile::tempdir().unwrap();
+    let secret = private.path().join("secret");
+    fs::write(&secret, "secret").unwrap();
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o600)).unwrap();
+    let (link, fifo, directory) = (data.join("base/link"), data.join("base/fifo"), data.join("base"));
+    user.run_as(|| {
+        symlink(&secret, &link).unwrap();
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    })
+    .unwrap();
+    for (path, why) in [
+        (&link, "Too many levels of symbolic links"),
+        (&fifo, "it is not a regular file"),
+        (&directory, "it is not a regular file"),
+        (&secret, "Permission denied"),
+    ] {
+        let error = server::read_files(std::slice::from_ref(path)).unwrap_err().to_string();
+        assert!(error.contains(why) && error.contains(path.to_str().unwrap()), "{error}");
+    }
+}
+
 /// Owner, mode and content.
 fn metadata(path: &Path) -> (u32, u32, Option<String>) {
     let meta = fs::symlink_metadata(path).unwrap();

@@ -19,7 +19,7 @@ use host::Fingerprint;
 use host::IoContext;
 use host::Lock;
 use host::Progress;
-use host::files::{entries, remove_tree};
+use host::files::{entries, read_regular, remove_tree};
 
 /// Version of the template format; templates of older ones are no longer used.
 pub(super) const FORMAT: u32 = 2;
@@ -269,8 +269,9 @@ pub(super) fn name(installation: &Installation, initdb: &[String], content: &Con
 
 pub(super) fn read(cache: &Cache, directory: &Path) -> Result<Template, Error> {
     let file = directory.join(RECORD);
-    let text = fs::read(&file).doing("read", &file)?;
-    let record: Record = serde_json::from_slice(&text).doing("read", &file)?;
+    // With root's rights, as the data set may be of another server's user; nothing of an unexpected file is shown.
+    let text = read_regular(&file).doing("read", &file)?;
+    let record: Record = serde_json::from_str(&text).doing("read", &file)?;
     let version = record.version.parse()?;
     let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let touched = fs::metadata(lock_file(cache, name)).and_then(|lock| lock.modified());
@@ -294,4 +295,34 @@ pub(crate) fn bytes_below(directory: &Path) -> u64 {
             Err(_) => 0,
         })
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn only_a_regular_file_describes_a_data_set() {
+        let place = tempfile::tempdir().unwrap();
+        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let cache = Cache::at(place.path()).unwrap();
+        let file = |name: &str| {
+            let directory = cache.templates().join(name);
+            fs::create_dir(&directory).unwrap();
+            directory.join(RECORD)
+        };
+        let record =
+            r#"{"format": 2, "version": "18.0", "server": null, "scale": 1, "made": "2026-01-01T00:00:00Z"}"#;
+        fs::write(file("file"), record).unwrap();
+        symlink(cache.templates().join("file").join(RECORD), file("link")).unwrap();
+        mknodat(CWD, file("fifo"), FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        fs::write(file("long"), [record, &" ".repeat(1 << 20), record].concat()).unwrap();
+        let found = templates(&cache).unwrap();
+        // Of a long file, the beginning counts.
+        assert_eq!(found.iter().map(Template::name).collect::<Vec<_>>(), ["file", "long"]);
+    }
 }
