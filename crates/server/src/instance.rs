@@ -2,9 +2,7 @@
 //! data until they are removed.
 
 use std::collections::BTreeMap;
-use std::fs::{self, OpenOptions};
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -26,7 +24,7 @@ use host::Cache;
 use host::IoContext;
 use host::Lock;
 use host::Progress;
-use host::files::{create_public_directory, entries, remove_tree};
+use host::files::{create_public_directory, entries, remove_tree, write_private};
 use host::process::signal;
 
 const RECORD: &str = "server.json";
@@ -246,17 +244,8 @@ fn make(cache: &Cache, start: &Start<'_>, home: &Path, progress: &dyn Progress) 
 }
 
 fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Result<(), Error> {
-    let sockets = sockets::find(home).filter(|sockets| sockets.is_dir());
-    let sockets = match sockets {
-        Some(sockets) => sockets,
-        // A temporary directory may have been deleted.
-        None => {
-            let _ = fs::remove_file(home.join("sockets"));
-            sockets::make(home, cache.user())?
-        }
-    };
+    let sockets = sockets::find_or_make(home, cache.user())?;
     cache.user().take_over(&home.join(DATA))?;
-    cache.user().chown(&sockets)?;
     let Launched { child: _, port, password, .. } = Launch {
         installation: start.installation,
         user: cache.user(),
@@ -283,7 +272,8 @@ fn run(cache: &Cache, start: &Start<'_>, home: &Path, scale: Option<u32>) -> Res
     };
     let file = home.join(RECORD);
     let text = serde_json::to_string_pretty(&record).doing("write", &file)?;
-    Ok(fs::write(&file, text + "\n").doing("write", &file)?)
+    // Settings may have passwords.
+    Ok(write_private(&file, (text + "\n").as_bytes()).doing("write", &file)?)
 }
 
 /// Writes the password over TCP as a password file of libpq; removes that of an earlier start.
@@ -293,13 +283,8 @@ fn write_password(home: &Path, password: Option<&str>, port: u16) -> Result<(), 
         let _ = fs::remove_file(&file);
         return Ok(());
     };
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options
-        .open(&file)
-        .and_then(|mut opened| writeln!(opened, "127.0.0.1:{port}:*:{}:{password}", crate::USER))
-        .doing("write", &file)?;
-    Ok(())
+    let line = format!("127.0.0.1:{port}:*:{}:{password}\n", crate::USER);
+    Ok(write_private(&file, line.as_bytes()).doing("write", &file)?)
 }
 
 fn read(name: String, home: PathBuf) -> Result<Instance, Error> {

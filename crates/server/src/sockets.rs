@@ -1,9 +1,9 @@
 //! Directories for Unix-domain sockets. A socket's path is limited to 107 bytes, which a deep cache exceeds.
 
-use std::fs;
+use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use crate::error::Error;
@@ -56,6 +56,30 @@ pub(crate) fn find(home: &Path) -> Option<PathBuf> {
     }
 }
 
+/// The directory that [`make`] made for the server in `home`, or a new one if it is gone: one outside of `home` may have been
+/// deleted, and another user may have taken its name.
+pub(crate) fn find_or_make(home: &Path, user: &ServerUser) -> Result<PathBuf, Error> {
+    let inside = home.join(SOCKETS);
+    match find(home) {
+        Some(inside) if inside.parent() == Some(home) => {
+            user.chown(&inside)?;
+            Ok(inside)
+        }
+        Some(outside) if is_private(&outside, user) => Ok(outside),
+        Some(_) => {
+            fs::remove_file(&inside).doing("remove", &inside)?;
+            make(home, user)
+        }
+        None => make(home, user),
+    }
+}
+
+/// Whether a path is a directory that only this user can enter.
+fn is_private(path: &Path, user: &ServerUser) -> bool {
+    let is_ours = |meta: Metadata| meta.is_dir() && meta.uid() == user.uid() && meta.mode() & 0o777 == 0o700;
+    fs::symlink_metadata(path).is_ok_and(is_ours)
+}
+
 /// Removes a directory outside of `home`; one inside is removed with `home`.
 pub(crate) fn remove(home: &Path) -> Result<(), Error> {
     match fs::read_link(home.join(SOCKETS)) {
@@ -92,6 +116,35 @@ mod tests {
         assert_eq!(find(&deep), Some(sockets.clone()));
         remove(&deep).unwrap();
         assert!(!sockets.exists());
+    }
+
+    #[test]
+    fn a_directory_elsewhere_is_used_again_only_if_it_is_private() {
+        let base = tempfile::tempdir().unwrap();
+        let deep = base.path().join("d".repeat(120));
+        fs::create_dir(&deep).unwrap();
+        let user = &ServerUser::choose().unwrap();
+        let first = find_or_make(&deep, user).unwrap();
+        assert_eq!(find_or_make(&deep, user).unwrap(), first);
+        let open_to_all = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o777)).unwrap();
+        open_to_all(&first);
+        let second = find_or_make(&deep, user).unwrap();
+        assert!(is_private(&second, user) && second != first);
+        fs::remove_dir(&second).unwrap();
+        symlink(&first, &second).unwrap();
+        let third = find_or_make(&deep, user).unwrap();
+        assert!(is_private(&third, user) && third != second);
+        if rustix::process::geteuid().is_root() {
+            fs::remove_dir(&third).unwrap();
+            fs::create_dir(&third).unwrap();
+            fs::set_permissions(&third, fs::Permissions::from_mode(0o700)).unwrap();
+            std::os::unix::fs::chown(&third, Some(54_321), Some(54_321)).unwrap();
+            assert_ne!(find_or_make(&deep, user).unwrap(), third, "it is another user's");
+            fs::remove_dir(&third).unwrap();
+        }
+        remove(&deep).unwrap();
+        fs::remove_file(&second).unwrap();
+        fs::remove_dir(&first).unwrap();
     }
 
     #[test]

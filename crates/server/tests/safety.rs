@@ -8,14 +8,14 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::Path;
 use std::thread;
 
-use host::ServerUser;
+use host::{Cache, ServerUser};
 use model::limits::Limits;
 use model::message::Endpoint;
 use model::server::Source;
 use model::workload::Transport;
 use rustix::process::{Gid, Uid};
-use server::StopMode;
-use support::{cache, settings, template};
+use server::{StopMode, instance};
+use support::{cache, installed, settings, template};
 use wire::ConnectParams;
 use wire::blocking::Session;
 
@@ -207,6 +207,35 @@ fn a_raw_read_opens_only_what_the_server_could_read() {
         let error = server::read_files(std::slice::from_ref(path)).unwrap_err().to_string();
         assert!(error.contains(why) && error.contains(path.to_str().unwrap()), "{error}");
     }
+}
+
+#[test]
+fn others_do_not_read_the_settings_of_a_started_server() {
+    let place = tempfile::tempdir().unwrap();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let cache = Cache::at(place.path()).unwrap();
+    let file = cache.servers().join("mine/server.json");
+    let settings = settings(&[("primary_conninfo", "password=hunter2")]);
+    let installation = installed("18");
+    let start = instance::Start {
+        name: "mine",
+        installation: &installation,
+        template: None,
+        settings: &settings,
+        port: None,
+        tcp: true,
+    };
+    for _ in 0..2 {
+        let server = instance::start(&cache, &start, &host::NoProgress).unwrap();
+        for path in [&file, &server.password_file().unwrap()] {
+            assert_eq!(fs::metadata(path).unwrap().mode() & 0o777, 0o600, "{}", path.display());
+        }
+        instance::stop(&cache, "mine", StopMode::Fast).unwrap();
+        // As an earlier pgdyno left it.
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    assert!(fs::read_to_string(&file).unwrap().contains("hunter2"));
+    assert!(instance::remove(&cache, "mine").unwrap());
 }
 
 /// Owner, mode and content.

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
@@ -318,11 +318,7 @@ fn launch(installed: &Pgbouncer, cluster: &Cluster, file: &Path, directory: &Pat
 
 /// Writes a file that only the server's user can read.
 fn write_private(cluster: &Cluster, path: &Path, text: &str) -> Result<(), Error> {
-    let mut options = OpenOptions::new();
-    let mut file =
-        options.create(true).write(true).truncate(true).mode(0o600).open(path).doing("write", path)?;
-    file.set_permissions(Permissions::from_mode(0o600)).doing("close to others", path)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).doing("write", path)?;
+    host::files::write_private(path, text.as_bytes()).doing("write", path)?;
     Ok(cluster.user().chown(path)?)
 }
 
