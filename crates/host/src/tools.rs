@@ -24,8 +24,14 @@ pub fn command(tool: &str) -> Command {
 
 /// A git command on a repository of any owner, in a plain environment; what it runs is as of [`crate::git::command`].
 pub fn git(repository: &Path) -> Command {
-    let mut git = command("git");
+    let mut git = git_of_build(repository);
     crate::git::restrict(&mut git);
+    git
+}
+
+/// As [`git`], for a build, which runs the scripts of the source anyway: what a partial clone lacks is fetched.
+pub fn git_of_build(repository: &Path) -> Command {
+    let mut git = command("git");
     git.args(["-c", "safe.directory=*", "-C"]).arg(repository);
     git
 }

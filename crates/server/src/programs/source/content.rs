@@ -94,7 +94,7 @@ impl Content {
             Kind::Directory(files) => self.copy(files, scratch, runner)?,
             Kind::Tree(tree) => {
                 let archive = scratch.join("tree.tar");
-                let mut git = tools::git(&self.location);
+                let mut git = tools::git_of_build(&self.location);
                 git.args(["archive", "--format=tar", "-o"]).arg(&archive).arg(tree);
                 runner.run("read from git", git)?;
                 unpack(&archive, &scratch.join("tree"), runner)?
