@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::slice::from_ref;
 
 use serde_json::{Value, json};
 
@@ -185,19 +186,19 @@ fn a_crafted_trace_fills_no_memory() {
     let event = |number: usize| json!({"t": 1, "s": 1, "q": 0, "x": number});
     let one = |place| vec![place];
     let whole = [text(0, 3 << 20), event(0), text(1, 3 << 20), event(1)];
-    assert_eq!(outcome(&crafted(&[header.clone()], &whole, one)).unwrap(), 2);
+    assert_eq!(outcome(&crafted(from_ref(&header), &whole, one)).unwrap(), 2);
 
     let refused = |bytes: &[u8]| outcome(bytes).unwrap_err().to_string();
     let long = json!({"pgdyno_trace": 1, "more": " ".repeat(1 << 20)});
     assert!(refused(&crafted(&[long], &whole, one)).contains("its first line is not that of a trace"));
     let texts: Vec<Value> = (0..40).map(|number| text(number, 1 << 20)).collect();
-    assert!(refused(&crafted(&[header.clone()], &texts, one)).contains("a frame has too many texts"));
+    assert!(refused(&crafted(from_ref(&header), &texts, one)).contains("a frame has too many texts"));
     let gap = [text(0, 1), text(2, 1)];
-    assert!(refused(&crafted(&[header.clone()], &gap, one)).contains("the numbers of texts have gaps"));
+    assert!(refused(&crafted(from_ref(&header), &gap, one)).contains("the numbers of texts have gaps"));
     let places: [fn(u64) -> Vec<u64>; 3] =
         [|place| vec![place; 100_000], |place| vec![place, 0], |place| vec![place, u64::MAX]];
     for places in places {
-        let refused = refused(&crafted(&[header.clone()], &whole, places));
+        let refused = refused(&crafted(from_ref(&header), &whole, places));
         assert!(refused.contains("the places in its last line"), "{refused}");
     }
 }

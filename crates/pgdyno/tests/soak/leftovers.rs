@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Names in the system's temporary directory and the control groups that begin with this are pgdyno's.
+/// Control groups whose names begin with this are pgdyno's.
 const PREFIX: &str = "pgdyno-";
 
 /// The host's state that a pgdyno could leave something in.
@@ -12,7 +12,6 @@ const PREFIX: &str = "pgdyno-";
 pub(crate) struct HostState {
     mounts: BTreeSet<String>,
     groups: BTreeSet<PathBuf>,
-    temporary: BTreeSet<PathBuf>,
 }
 
 impl HostState {
@@ -20,7 +19,6 @@ impl HostState {
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         // The mount point is the fifth field.
         let mounts = mounts.lines().filter_map(|line| line.split(' ').nth(4)).map(str::to_owned).collect();
-        let temporary = names(&std::env::temp_dir()).filter(|path| is_ours(path)).collect();
         let mut groups = BTreeSet::new();
         let mut directories = vec![PathBuf::from("/sys/fs/cgroup")];
         while let Some(directory) = directories.pop() {
@@ -32,7 +30,7 @@ impl HostState {
                 }
             }
         }
-        Self { mounts, groups, temporary }
+        Self { mounts, groups }
     }
 
     pub(crate) fn new_mounts(&self, before: &Self) -> Vec<String> {
@@ -41,11 +39,6 @@ impl HostState {
 
     pub(crate) fn new_groups(&self, before: &Self) -> Vec<PathBuf> {
         self.groups.difference(&before.groups).cloned().collect()
-    }
-
-    /// Directories of sockets whose paths would be too long elsewhere, and other temporary files.
-    pub(crate) fn new_temporary(&self, before: &Self) -> Vec<PathBuf> {
-        self.temporary.difference(&before.temporary).cloned().collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A cache of its own for the soak, and the commands that use it.
 
-use std::fs;
+use std::fs::{self, DirEntry};
+use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -18,6 +19,9 @@ pub(crate) const MAJORS: [&str; 3] = ["9.6", "13", "18"];
 pub(crate) const COMMAND_TIMEOUT: Duration = Duration::from_secs(300);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(20);
+
+/// The temporary directory of the commands: nobody else uses it.
+const TEMPORARY: &str = "tmp";
 
 /// A directory with a cache that has the programs of the real one.
 pub(crate) struct Site {
@@ -41,6 +45,9 @@ impl Site {
         let directory = tempfile::Builder::new().prefix("soak-").tempdir().unwrap();
         // Servers run as another user.
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let temporary = directory.path().join(TEMPORARY);
+        fs::create_dir(&temporary).unwrap();
+        fs::set_permissions(&temporary, fs::Permissions::from_mode(0o1777)).unwrap();
         let mark = format!("SOAK_MARK={}", directory.path().display());
         let site = Self { programs: cache.installations(), kernels: cache.kernels(), directory, mark };
         site.make_cache(&site.cache());
@@ -76,6 +83,7 @@ impl Site {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pgdyno"));
         command.args(args).current_dir(directory).env_remove("PGDYNO_STORE").env("PGDYNO_CACHE", cache);
         command.env("PGDYNO_QUEUE", self.path());
+        command.env("TMPDIR", self.path().join(TEMPORARY)).env_remove("XDG_RUNTIME_DIR");
         command.env(name, value).env("RUST_BACKTRACE", "1");
         command
     }
@@ -104,11 +112,17 @@ impl Site {
                 counts.violation(DIRECTORIES, entry.path().display());
             }
         }
-        let after = HostState::read();
-        for path in after.new_temporary(before) {
-            let kind = if path.is_dir() && path.join(".s.PGSQL").exists() { SOCKETS } else { DIRECTORIES };
-            counts.violation(kind, path.display());
+        // Directories of sockets whose paths would be too long elsewhere, and other temporary files.
+        for entry in fs::read_dir(self.path().join(TEMPORARY)).unwrap() {
+            let path = entry.unwrap().path();
+            let is_socket = |entry: io::Result<DirEntry>| {
+                entry.is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with(".s.PGSQL"))
+            };
+            let has_sockets = fs::read_dir(&path).is_ok_and(|mut entries| entries.any(is_socket));
+            counts.violation(if has_sockets { SOCKETS } else { DIRECTORIES }, path.display());
+            let _ = fs::remove_file(&path).or_else(|_| fs::remove_dir_all(&path));
         }
+        let after = HostState::read();
         for mount in after.new_mounts(before) {
             counts.violation(MOUNTS, mount);
         }
