@@ -1,6 +1,7 @@
 //! Hashes of large files and directories: computed once, and remembered while these do not change.
 
 use std::fs::{self, Metadata};
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -66,6 +67,10 @@ impl Contents {
 fn list(path: &Path, files: &mut Vec<(PathBuf, Metadata)>) -> Result<(), Error> {
     let meta = fs::symlink_metadata(path).doing("inspect", path)?;
     if !meta.is_dir() {
+        if !meta.is_file() && !meta.is_symlink() {
+            // Reading a pipe would wait for somebody who writes to it.
+            return Err(io::Error::other("it is neither a file nor a directory")).doing("read", path);
+        }
         files.push((path.to_owned(), meta));
         return Ok(());
     }
@@ -140,6 +145,21 @@ mod tests {
         fs::write(place.path().join("b"), "abc").unwrap();
         assert_eq!(directory(), renamed, "by content, not by time");
         assert!(Contents::read(&file, &NoProgress).unwrap_err().to_string().contains("/a"));
+    }
+
+    #[test]
+    fn nobody_waits_for_a_pipe() {
+        let place = tempfile::tempdir().unwrap();
+        let pipe = place.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [place.path(), &pipe] {
+            let refused = Contents::read(path, &NoProgress).unwrap_err().to_string();
+            assert!(
+                refused.contains("/pipe") && refused.contains("neither a file nor a directory"),
+                "{refused}"
+            );
+        }
     }
 
     #[test]
