@@ -206,7 +206,7 @@ impl WriterLock {
 
 fn lock_file(trials: &Path) -> Result<File, StoreError> {
     let path = trials.join(WRITERS);
-    let opened = files::open_own(&path, File::options().create(true).truncate(false).read(true).write(true));
+    let opened = files::open_lock(&path);
     opened.map_err(StoreError::io("open", &path))
 }
 

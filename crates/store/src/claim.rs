@@ -34,8 +34,7 @@ impl Claim {
         let path = root.join(format!("{PREFIX}{run}{SUFFIX}"));
         let mut attempts = 0;
         loop {
-            let file = files::open_own(&path, File::options().create(true).truncate(false).write(true))
-                .map_err(StoreError::io("open", &path))?;
+            let file = files::open_lock(&path).map_err(StoreError::io("open", &path))?;
             match file.try_lock() {
                 // Another process may have removed it meanwhile.
                 Ok(()) if is_at(&file, &path) => return Ok(Self { path, _file: file }),

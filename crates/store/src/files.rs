@@ -5,13 +5,14 @@
 //! memory.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat, fstat, openat, statat};
 use rustix::io::Errno;
+use rustix::process::geteuid;
 
 use crate::error::Defect;
 
@@ -117,6 +118,21 @@ fn read_open(file: &File, most: u64) -> Result<Vec<u8>, ReadError> {
 /// Opens a file of the store itself, such as a lock.
 pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags(UNTRUSTED.bits().cast_signed()).open(path)
+}
+
+/// Opens a lock file of the store, and creates it if necessary. Whoever can open a file can lock it, so that only those can
+/// open it who can write to its directory.
+pub(crate) fn open_lock(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    let file = open_own(path, options.create(true).truncate(false).read(true).write(true).mode(0o600))?;
+    let directory = fs::metadata(path.parent().unwrap_or(Path::new("/")))?;
+    let writers = directory.mode() & 0o222;
+    let (mode, is) = (0o600 | writers | (writers << 1), file.metadata()?);
+    // Created just now, or by an earlier release. Some file systems have no modes.
+    if is.mode() & 0o777 != mode && is.uid() == geteuid().as_raw() {
+        let _ = file.set_permissions(Permissions::from_mode(mode));
+    }
+    Ok(file)
 }
 
 /// Reads a file of the store itself.

@@ -127,8 +127,7 @@ struct Row {
 impl Index {
     fn lock(root: &Path) -> Result<Self, StoreError> {
         let path = root.join(LOCK);
-        let lock = files::open_own(&path, File::options().create(true).truncate(false).write(true))
-            .map_err(StoreError::io("open", &path))?;
+        let lock = files::open_lock(&path).map_err(StoreError::io("open", &path))?;
         lock.lock().map_err(StoreError::io("lock", &path))?;
         Ok(Self { path: root.join(FILE), lock })
     }

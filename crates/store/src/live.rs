@@ -100,8 +100,13 @@ fn replace(path: &Path, content: &[u8]) -> Result<File, StoreError> {
     let _ = fs::remove_file(&new);
     let mut file =
         File::options().write(true).create_new(true).open(&new).map_err(StoreError::io("create", &new))?;
-    let put = file.lock().and_then(|()| file.write_all(content)).and_then(|()| fs::rename(&new, path));
-    put.map_err(StoreError::io("write", path))?;
+    let mut put = || -> io::Result<()> {
+        // Whoever can read it could have locked it just now, and is not waited for.
+        file.try_lock()?;
+        file.write_all(content)?;
+        fs::rename(&new, path)
+    };
+    put().map_err(StoreError::io("write", path))?;
     Ok(file)
 }
 

@@ -4,7 +4,7 @@
 mod sample;
 
 use std::fs::{self, File};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 
@@ -137,6 +137,30 @@ fn files_of_the_store_that_are_pipes_block_nobody() {
     // An index that can't be used is replaced.
     assert_eq!(store.trials().unwrap().len(), 1);
     assert!(root.path().join("index.sqlite").is_file());
+}
+
+#[test]
+fn only_those_who_can_write_to_a_store_can_lock_its_files() {
+    let root = tempfile::tempdir().unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let store = Store::open(root.path()).unwrap();
+    let [index, writers] = ["index.lock", "trials/.writers"].map(|file| root.path().join(file));
+    for (directory, lock) in [(0o755, 0o600), (0o700, 0o600), (0o775, 0o660), (0o755, 0o600), (0o1777, 0o666)]
+    {
+        set_mode(root.path(), directory);
+        set_mode(&root.path().join("trials"), directory);
+        let run = &store.write(&bare(&new_id())).map(|_| new_id()).unwrap();
+        store.trials().unwrap();
+        let _claim = store.claim(run).unwrap();
+        let claim = root.path().join(format!(".run-{run}.lock"));
+        assert_eq!([&index, &writers, &claim].map(|path| mode(path)), [lock; 3], "{directory:o}");
+    }
+    // As those of earlier releases are.
+    set_mode(root.path(), 0o755);
+    set_mode(&index, 0o644);
+    store.trials().unwrap();
+    assert_eq!(mode(&index), 0o600);
 }
 
 #[test]
