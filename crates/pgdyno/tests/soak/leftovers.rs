@@ -37,8 +37,12 @@ impl HostState {
         self.mounts.difference(&before.mounts).cloned().collect()
     }
 
+    /// Those without processes: the others are of a pgdyno that runs, as one of other tests, or what is in them is left, too.
     pub(crate) fn new_groups(&self, before: &Self) -> Vec<PathBuf> {
-        self.groups.difference(&before.groups).cloned().collect()
+        let is_empty = |group: &&PathBuf| {
+            fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|processes| processes.is_empty())
+        };
+        self.groups.difference(&before.groups).filter(is_empty).cloned().collect()
     }
 }
 
