@@ -215,18 +215,17 @@ fn schema(connection: &Connection) -> Result<Vec<Option<String>>, Failure> {
 }
 
 fn rows(connection: &Connection) -> Result<HashMap<String, Row>, Failure> {
-    let mut query = connection.prepare("SELECT id, stamp, head, campaign FROM trial ORDER BY id")?;
-    let mut selected = query.query([])?;
+    let mut query = connection.prepare("SELECT id, stamp, head, campaign FROM trial")?;
+    let selected = query.query_map([], |row| {
+        Ok((row.get(0)?, Row { stamp: row.get(1)?, head: row.get(2)?, campaign: row.get(3)? }))
+    })?;
     let mut rows = HashMap::new();
-    let mut last = String::new();
-    while let Some(row) = selected.next()? {
-        let id: String = row.get(0)?;
+    for row in selected {
+        let (id, row) = row?;
         // Pages of a damaged file may lead to the same rows over and over.
-        if id <= last {
-            return Err(io::Error::other("its rows are in no order").into());
+        if rows.insert(id, row).is_some() {
+            return Err(io::Error::other("it has a row twice").into());
         }
-        last.clone_from(&id);
-        rows.insert(id, Row { stamp: row.get(1)?, head: row.get(2)?, campaign: row.get(3)? });
     }
     Ok(rows)
 }
