@@ -152,6 +152,9 @@ impl Profiler {
                 read(perf, RecordingKind::Waiting { period: 1 }, &raw, between_us, interrupt, |script| {
                     FoldedWaits::read(script, &mut roster, between_us)
                 })?;
+            if waiting.is_incomplete() {
+                return Err(ProfileError::Lost { lost: waiting.lost, switches: waiting.switches });
+            }
             let off_cpu = OffCpu {
                 from_us: during.from_us,
                 to_us: during.to_us,

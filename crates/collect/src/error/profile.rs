@@ -119,6 +119,18 @@ pub enum ProfileError {
     /// The load ended before waits could be recorded.
     #[error("the load ended before the off-CPU profile started")]
     NoWaits,
+    /// Too many records of switches were lost.
+    #[error(
+        "the kernel dropped {lost} records of the off-CPU profile for lack of buffer space, and {switches} switches were \
+         left: the times that threads waited are not known. The machine switches between threads more often than perf can \
+         record: use fewer clients, stop what else runs, or leave off_cpu out"
+    )]
+    Lost {
+        /// Records lost.
+        lost: u64,
+        /// Number of times that a thread left its CPU, of those recorded.
+        switches: u64,
+    },
     /// The user interrupted it.
     #[error("interrupted")]
     Interrupted,

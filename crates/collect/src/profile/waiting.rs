@@ -12,6 +12,9 @@ use super::fold::{FOREIGN, Sample, process};
 use super::script::{Line, SwitchDirection, Thread};
 use crate::os::Roster;
 
+/// For each lost record at least so many switches, each of which has two records, and one more if it is sampled.
+const MIN_SWITCHES_PER_LOST: u64 = 10;
+
 /// Totals of all switches.
 #[derive(Debug, Default)]
 pub(super) struct FoldedWaits {
@@ -98,6 +101,12 @@ impl FoldedWaits {
                 return Ok(folder.end(roster, to_us));
             }
         }
+    }
+
+    /// Whether so many records were lost that the waits are not known: with lost records, waits are missing, or two count as
+    /// one with the time between them.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.lost.saturating_mul(MIN_SWITCHES_PER_LOST) > self.switches
     }
 
     /// Microseconds of all roles, by name.
@@ -221,6 +230,7 @@ postgres 21/21 2.5: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
         let between_us = [1_100_000, 2_000_000];
         let waiting = FoldedWaits::read(SCRIPT.as_bytes(), &mut roster, between_us).unwrap();
         assert_eq!((waiting.switches, waiting.sampled, waiting.lost), (4, 2, 0));
+        assert!(!waiting.is_incomplete());
         let text = |stacks: &Stacks| format!("{}: {}", stacks.role, stacks.folded());
         // 300 + 100 + 50 + 200 ms, three parts of which are ProcSleep's, and one is the preemption.
         assert_eq!(
@@ -230,5 +240,26 @@ postgres 21/21 2.5: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0
              postgres;[no stack] 200000\n\
              server other: postgres;[no stack] 100000\n"
         );
+    }
+
+    #[test]
+    fn waits_are_not_known_if_more_than_one_record_in_ten_switches_was_lost() {
+        let with_lost = |script: &str| {
+            let mut roster = Roster::new(Watched { postmaster: Some(10), ..Watched::default() });
+            FoldedWaits::read(script.as_bytes(), &mut roster, [1_000_000, 3_000_000]).unwrap()
+        };
+        let lost = "perf 90/90 1.5: PERF_RECORD_LOST lost 1\n";
+        let few = with_lost(&format!("{SCRIPT}{lost}"));
+        assert_eq!((few.switches, few.lost, few.is_incomplete()), (5, 1, true));
+        let switches = |seconds: u32| {
+            format!(
+                "postgres 21/21 {seconds}.1: PERF_RECORD_SWITCH_CPU_WIDE OUT          next pid/tid: 0/0\n\
+                 postgres 21/21 {seconds}.2: PERF_RECORD_SWITCH_CPU_WIDE IN           prev pid/tid: 0/0\n"
+            )
+        };
+        let ten = with_lost(&format!("{lost}{}", switches(1).repeat(5) + &switches(2).repeat(5)));
+        assert_eq!((ten.switches, ten.lost, ten.is_incomplete()), (10, 1, false));
+        let more = with_lost(&format!("{lost}{lost}{}", switches(1).repeat(10)));
+        assert_eq!((more.switches, more.lost, more.is_incomplete()), (10, 2, true));
     }
 }
