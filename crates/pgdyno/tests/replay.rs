@@ -366,29 +366,29 @@ fn make_trace(application: &Application, name: &str, period_ms: u64, statements:
 }
 
 #[test]
-fn the_highest_speed_is_what_the_server_can_keep_up_with() {
+fn alone_the_highest_speed_is_what_the_server_can_keep_up_with() {
     let application = Application::new();
-    // A statement of 10 ms every 50 ms: five times as fast, the next begins when the one before ends.
-    let statements = vec!["select pg_sleep(0.010)".to_owned(); 50];
-    let trace = make_trace(&application, "sleep", 50, &statements);
+    // A statement of 20 ms every 100 ms: five times as fast, the next begins when the one before ends.
+    let statements = vec!["select pg_sleep(0.020)".to_owned(); 30];
+    let trace = make_trace(&application, "sleep", 100, &statements);
     let search = |objective: &str| {
         let output =
             application.pgdyno(&["replay", "play", &trace, "--format", "json", "--find-max", objective]);
         let report: Value = serde_json::from_slice(&output.stdout).unwrap();
         (output.status.code(), report)
     };
-    let (code, report) = search("p90 < 25ms");
+    let (code, report) = search("p90 < 50ms");
     assert!(matches!(code, Some(0 | 5)), "{report:#}");
     let found = &report["find_max"];
     let speed = found["speed"].as_f64().unwrap();
     assert!((1.0..5.6).contains(&speed), "{report:#}");
-    // On a busy machine a sleep takes longer than its 10 ms: at the speed found, statements follow each other closely.
-    let busy = speed * report["latency"]["mean_us"].as_f64().unwrap() / 50_000.0;
+    // On a busy machine a sleep takes longer than its 20 ms: at the speed found, statements follow each other closely.
+    let busy = speed * report["latency"]["mean_us"].as_f64().unwrap() / 100_000.0;
     assert!((0.75..1.12).contains(&busy), "{busy} {report:#}");
-    assert_eq!(found["objectives"], serde_json::json!(["p90 < 25ms", "errors < 0.1%"]));
+    assert_eq!(found["objectives"], serde_json::json!(["p90 < 50ms", "errors < 0.1%"]));
     let steps = found["steps"].as_array().unwrap();
     assert_eq!((&steps[0]["kind"], &steps[0]["speed"]), (&"closed".into(), &Value::Null));
-    // What can't be met any more is not played to its end: of 50 statements at this speed, none but the first is in time.
+    // What can't be met any more is not played to its end: of 30 statements at this speed, only the first six are in time.
     let too_fast = |step: &&Value| step["speed"].as_f64().is_some_and(|speed| speed > 6.5);
     let fails = |step: &Value| step["reason"].as_str().is_some_and(|reason| reason.starts_with("p90 "));
     assert!(steps.iter().filter(too_fast).all(fails), "{report:#}");
