@@ -344,7 +344,7 @@ fn without_perf_for_guests_the_reason_is_reported_and_the_trial_has_no_profile()
 fn data_on_a_disk_are_written_in_the_guest_and_nowhere_else() {
     let bench = Bench::new(&format!(
         "name = 'disk'\n[factors]\nserver = ['18']\nkernel = ['{KERNEL}']\nworkload = ['tpcb-like']\nclients = [1]\n\
-         acceleration = ['icount']\nstorage = ['virtio']\n[run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nretries = 0\n"
+         acceleration = ['icount']\nstorage = ['virtio']\n[run]\nduration = '1s'\nwarmup = '100ms'\nrepeats = 1\nretries = 0\n"
     ));
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
