@@ -82,6 +82,11 @@ fn stop(agent: Running) -> String {
     stderr
 }
 
+fn fleet_status(bench: &Bench, nats: &Nats) -> serde_json::Value {
+    let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
+    serde_json::from_slice(&status.stdout).unwrap()
+}
+
 #[test]
 fn trials_of_three_agents_are_stored_once() {
     let Some(nats) = Nats::start() else { return };
@@ -255,8 +260,7 @@ fn a_run_goes_on_without_its_coordinator() {
         only.wait_for("(shared)");
     }
     wait_until("all blocks are complete", || {
-        let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
-        let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+        let status = fleet_status(&bench, &nats);
         status["runs"][0]["complete"] == 6
     });
     let (code, stderr) = resume_on(&bench, &nats).end();
@@ -271,8 +275,7 @@ fn a_run_goes_on_without_its_coordinator() {
     let (code, stderr) = run.end();
     assert_eq!(code, Some(130), "{stderr}");
     assert!(joined(&stderr).contains("pgdyno resume --fleet"), "{stderr}");
-    let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
-    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    let status = fleet_status(&bench, &nats);
     let id = status["runs"][0]["run"].as_str().unwrap().to_owned();
     assert!(bench.pgdyno(&["fleet", "cancel", &id[..10], "--nats", &nats.url()]).status.success());
     let status = text(&bench.pgdyno(&["fleet", "status", "--nats", &nats.url()]));
@@ -297,8 +300,7 @@ fn a_changed_campaign_loses_no_trial_that_has_ended() {
     let first = agent(&bench, &nats, "first", &[]);
     let run = run_on(&bench, &nats, &[]);
     wait_until("the second block has a trial", || {
-        let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
-        let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+        let status = fleet_status(&bench, &nats);
         status["runs"][0]["trials"] == 3 && has_first_repeat(&bench)
     });
     for running in [run, first] {
@@ -503,8 +505,7 @@ fn garbage_and_strangers_are_refused() {
     signal(run.pid(), libc::SIGINT);
     run.wait_for("fleet goes on");
     assert_eq!(run.end().0, Some(130));
-    let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
-    let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+    let status = fleet_status(&bench, &nats);
     let id = status["runs"][0]["run"].as_str().unwrap();
     assert!(bench.pgdyno(&["fleet", "cancel", id, "--nats", &nats.url()]).status.success());
     assert!(bench.trials().is_empty(), "an agent ran what a stranger signed");
@@ -643,8 +644,7 @@ fn a_load_host_runs_no_load_of_a_stranger() {
     run.end();
     let wait_until_idle = || {
         wait_until("agents are idle", || {
-            let status = bench.pgdyno(&["fleet", "status", "--format", "json", "--nats", &nats.url()]);
-            let status: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+            let status = fleet_status(&bench, &nats);
             let agents = status["agents"].as_array().unwrap();
             agents.len() == 2 && agents.iter().all(|agent| agent["state"] == "idle")
         });

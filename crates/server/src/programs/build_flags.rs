@@ -37,11 +37,12 @@ impl Installation {
 
 impl BuildFlags {
     fn from_pg_config(pg_config: &Path) -> Self {
+        // It may be somebody else's program.
+        let Ok(user) = ServerUser::choose() else { return Self::default() };
         let query = |option: &str| {
             let mut command = Command::new(pg_config);
             command.arg(option).env_clear().env("LC_ALL", "C").stdin(Stdio::null());
-            // It may be somebody else's program.
-            ServerUser::choose().ok()?.apply_to(&mut command);
+            user.apply_to(&mut command);
             let output = command.output().ok().filter(|output| output.status.success())?;
             let stdout = String::from_utf8(output.stdout).ok()?;
             Some(stdout.trim().to_owned()).filter(|stdout| !stdout.is_empty())
