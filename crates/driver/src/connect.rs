@@ -15,6 +15,12 @@ use wire::{ConnectParams, Given, LoginError, ParamError, TlsContext, Transport, 
 use crate::client::{CancelKey, ConnectFailure};
 use crate::error::{LoadError, outage_of};
 
+/// Time limit for a session to begin, if the connection has no `connect_timeout`: before a load, for the next client.
+pub(crate) const CONNECT_TIMEOUT_NS: u64 = 30_000_000_000;
+
+/// Pause before connecting again to a server that is busy or not ready.
+pub(crate) const REDIAL_INTERVAL_NS: u64 = 5_000_000;
+
 /// Time limit for connecting to send a cancel request.
 const CANCEL_TIMEOUT_NS: i64 = 200_000_000;
 

@@ -9,18 +9,12 @@ use wire::{Handshake, LoginError, Reader};
 use super::EventLoop;
 use crate::client::{Attempt, CancelKey, ConnectFailure, State};
 use crate::clock;
-use crate::connect::Server;
+use crate::connect::{CONNECT_TIMEOUT_NS, REDIAL_INTERVAL_NS, Server};
 use crate::error::LoadError;
 use crate::io::{Chunk, Io};
 
 /// Clients of one thread that connect at the same time before the load: no more than a server's backlog takes.
 const MAX_CONNECTING: usize = 128;
-
-/// Time limit for the next client to be connected, before the load.
-const CONNECT_TIMEOUT_NS: u64 = 30_000_000_000;
-
-/// Pause before connecting again to a busy server.
-const REDIAL_INTERVAL_NS: u64 = 5_000_000;
 
 /// Progress of connecting the clients.
 #[derive(Default)]

@@ -3,7 +3,8 @@
 use rustix::io::Errno;
 use wire::{Encryption, Handshake, LoginError, Reader, Tls, TlsFlow};
 
-use crate::connect::Server;
+use crate::clock;
+use crate::connect::{CONNECT_TIMEOUT_NS, Server};
 use crate::io::{Chunk, Io};
 
 /// A connection, from its first attempt to its end.
@@ -11,6 +12,10 @@ use crate::io::{Chunk, Io};
 pub(super) struct Link {
     /// Index of the address being tried.
     address: usize,
+    /// Until when it is tried, once it is.
+    until_ns: Option<u64>,
+    /// Why it is tried again.
+    not_ready: Option<String>,
     /// Encryption to use, if the last attempt has shown that the planned one can't be used.
     retry: Option<Encryption>,
     /// Whether all addresses have been tried, so that any session is acceptable.
@@ -58,6 +63,15 @@ impl Link {
                 }
                 return Ok(Opening::Failed(self.failures.join("\n")));
             };
+            let now_ns = clock::now_ns();
+            let timeout_ns = server.params.connect_timeout.map(|timeout| timeout.as_nanos() as u64);
+            let until_ns = now_ns.saturating_add(timeout_ns.unwrap_or(CONNECT_TIMEOUT_NS));
+            if now_ns >= *self.until_ns.get_or_insert(until_ns) {
+                let failure = self.not_ready.take();
+                let failure = failure.unwrap_or_else(|| address.failure("timeout expired", None).text);
+                self.next_address_after(failure);
+                continue;
+            }
             let mut params = match &server.second_pass {
                 Some(params) if self.second_pass => params,
                 _ => &server.params,
@@ -87,13 +101,18 @@ impl Link {
                     io.send(number)?;
                     return Ok(Opening::Waiting);
                 }
-                Err(Errno::AGAIN) => return Ok(Opening::TryLater),
-                Err(error) => {
-                    self.failures.push(address.refused(error).text);
-                    self.next_address();
+                Err(Errno::AGAIN) => {
+                    self.not_ready = Some(address.refused(Errno::AGAIN).text);
+                    return Ok(Opening::TryLater);
                 }
+                Err(error) => self.next_address_after(address.refused(error).text),
             }
         }
+    }
+
+    /// When to try the next address, of the one that is being tried.
+    pub(super) fn deadline_ns(&self) -> u64 {
+        self.until_ns.unwrap_or(u64::MAX)
     }
 
     /// Whether its session has not begun.
@@ -153,9 +172,8 @@ impl Link {
             }
             Some(error) => {
                 if let Some(address) = server.addresses.get(self.address) {
-                    self.failures.push(address.refused(error).text);
+                    self.next_address_after(address.refused(error).text);
                 }
-                self.next_address();
                 Opening::TryLater
             }
         }
@@ -170,21 +188,25 @@ impl Link {
                 self.retry = Some(encryption);
                 Opening::TryLater
             }
-            error if error.is_not_ready() => Opening::TryLater,
-            error => {
-                self.failures.push(address.login_failure(&error).text);
-                if !error.allows_next_host() {
-                    return Opening::Failed(self.failures.join("\n"));
-                }
-                self.next_address();
+            error if error.is_not_ready() => {
+                self.not_ready = Some(address.login_failure(&error).text);
                 Opening::TryLater
+            }
+            error => {
+                self.next_address_after(address.login_failure(&error).text);
+                match error.allows_next_host() {
+                    true => Opening::TryLater,
+                    false => Opening::Failed(self.failures.join("\n")),
+                }
             }
         }
     }
 
-    fn next_address(&mut self) {
+    fn next_address_after(&mut self, failure: String) {
+        self.failures.push(failure);
         self.address += 1;
-        self.retry = None;
+        self.handshake = None;
+        (self.until_ns, self.not_ready, self.retry) = (None, None, None);
     }
 
     /// Sends what `write` appends.

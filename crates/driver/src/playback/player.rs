@@ -12,7 +12,7 @@ use super::progress::Progress;
 use super::session::{Running, Session, State, Step};
 use super::{Cue, CueAction, Execution, Hold, Order, PlaybackEvent, Played, PlayedEnd, Report};
 use crate::clock;
-use crate::connect::Server;
+use crate::connect::{REDIAL_INTERVAL_NS, Server};
 use crate::error::LoadError;
 use crate::io::{Chunk, Epoll, Io, IoEvent, Uring, Waker};
 use crate::load::Engine;
@@ -20,8 +20,6 @@ use crate::observer::EngineUsed;
 use crate::slice;
 use crate::timers::Timers;
 
-/// Pause before connecting again.
-const REDIAL_INTERVAL_NS: u64 = 5_000_000;
 /// Longest wait of a statement for one of another session, which may itself wait for a lock of the waiting session.
 const MAX_HOLD_NS: u64 = 10_000_000_000;
 /// Time that running statements have after a stop.
@@ -111,7 +109,7 @@ struct Player<I> {
     free: Vec<usize>,
     /// Sessions that wait for a connection's place, in order.
     without_slot: VecDeque<u32>,
-    /// Of connections: when to try to connect again, or to wait for another session no longer.
+    /// Of connections: when to try to connect again, or to wait no longer for the server or for another session.
     timers: Timers,
     /// Time for which the timer is set.
     timer_ns: u64,
@@ -216,6 +214,9 @@ impl<I: Io> Player<I> {
     fn timed_out(&mut self, number: u32) -> Result<(), LoadError> {
         let Some(session) = self.sessions.get_mut(&number) else { return Ok(()) };
         if !matches!(session.state, State::Held) {
+            if let (State::Connecting, Some(slot)) = (&session.state, session.slot) {
+                self.io.close(slot);
+            }
             return self.dial(number);
         }
         if let Some((_, Step::Execute(next))) = session.queue.front_mut() {
@@ -287,6 +288,9 @@ impl<I: Io> Player<I> {
         session.state = State::Connecting;
         let application = session.application.clone();
         let opening = session.link.dial(slot, application.as_deref(), &self.worker.server, &mut self.io)?;
+        if opening == Opening::Waiting {
+            self.timers.set(slot, session.link.deadline_ns());
+        }
         self.opening(number, opening)
     }
 
@@ -303,6 +307,7 @@ impl<I: Io> Player<I> {
             }
             Opening::Failed(reason) => self.broken(number, reason),
             Opening::Open => {
+                self.timers.cancel(slot);
                 let now_ns = clock::now_ns();
                 session.ready_ns = now_ns;
                 session.state = State::Idle;
