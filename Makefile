@@ -72,7 +72,7 @@ unit: compiler perf kernels clients source chromium $(WEB_PAGE)
 	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
 	@setup/spread "$$(setup/built path bin pgdyno)"
 	status=0; $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS) || status=1; \
-	setup/built test -p pgdyno --retry -- alone_ || status=1; exit $$status
+	setup/built test --retry -- alone_ --test-threads=1 || status=1; exit $$status
 
 program-tests:
 	setup/built test -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
@@ -81,7 +81,7 @@ long-tests:
 	setup/built test -p pgdyno $(LONG_TESTS:%=--test %) -- --skip alone_
 
 crate-tests:
-	setup/built test --exclude pgdyno
+	setup/built test --exclude pgdyno -- --skip alone_
 	cd web && npm run --silent test
 
 ## browser: the report in a real browser: with test data, then with a small campaign on real servers, as a file and served

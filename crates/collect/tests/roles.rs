@@ -186,7 +186,7 @@ fn shell(directory: &Path, name: &str) -> Command {
 }
 
 #[test]
-fn time_of_a_foreign_process_is_reported_by_its_name() {
+fn alone_time_of_a_foreign_process_is_reported_by_its_name() {
     const NAME: &str = "planted-busy";
     let directory = tempfile::tempdir().unwrap();
     let mut processes = Processes::new(Watched::default());

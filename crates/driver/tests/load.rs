@@ -43,7 +43,7 @@ fn counts_the_same_transactions(major: &'static str) {
 
 /// Interval by interval, and in every phase.
 #[test]
-fn intervals_tile_the_load_and_add_up_to_its_outcome() {
+fn alone_intervals_tile_the_load_and_add_up_to_its_outcome() {
     let bench = Bench::shared();
     let mut load = load(bench.tcp());
     (load.warmup_us, load.duration_us, load.interval_us) = (250_000, 450_000, 100_000);
@@ -381,7 +381,7 @@ fn a_server_other_than_postgresql_is_reported() {
 
 /// More transactions do not cause more allocations.
 #[test]
-fn a_transaction_allocates_nothing() {
+fn alone_a_transaction_allocates_nothing() {
     let bench = Bench::shared();
     for &protocol in Protocol::VARIANTS {
         let mut load = load(bench.unix());

@@ -365,7 +365,7 @@ fn a_shell_command_sets_a_variable() {
 }
 
 #[test]
-fn an_open_loop_keeps_its_schedule() {
+fn alone_an_open_loop_keeps_its_schedule() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1;"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_millis(1_000)), None);
@@ -513,7 +513,7 @@ fn clients_start_staggered_and_failures_have_spans() {
 }
 
 #[test]
-fn due_transactions_that_no_background_client_began_are_counted() {
+fn alone_due_transactions_that_no_background_client_began_are_counted() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select 1;"], 0);
     (load.length, load.main.transactions) = (Some(Duration::from_secs(1)), None);
@@ -543,7 +543,7 @@ fn due_transactions_that_no_background_client_began_are_counted() {
 }
 
 #[test]
-fn a_time_limit_ends_clients_with_transactions_left() {
+fn alone_a_time_limit_ends_clients_with_transactions_left() {
     let bench = Bench::shared();
     let mut load = load(&bench.unix(), &["select pg_sleep(0.05);"], 1_000);
     load.length = Some(Duration::from_millis(300));

@@ -89,7 +89,7 @@ fn assert_in_slices(recorded: &Recorded, what: &str) {
 
 /// Two drivers in turns: while one has its slice, nothing happens in the other.
 #[test]
-fn two_sides_alternate_and_every_transaction_counts_once() {
+fn alone_two_sides_alternate_and_every_transaction_counts_once() {
     for threads in [1, 2] {
         let benches = [Bench::shared(), Bench::shared()];
         let loads = benches.each_ref().map(|bench| {
@@ -142,7 +142,7 @@ fn a_load_begins_with_its_first_slice() {
 
 /// The transaction in flight at the end of a slice belongs to it; the next slice begins anew.
 #[test]
-fn a_transaction_belongs_to_the_slice_that_began_it() {
+fn alone_a_transaction_belongs_to_the_slice_that_began_it() {
     let bench = Bench::shared();
     let mut load = in_slices(bench.unix(), "SELECT pg_sleep(0.2);");
     load.slices = Some(Slices { guard_us: 0 });
@@ -254,7 +254,7 @@ fn a_stop_in_a_slice_ends_it() {
 
 /// The load ends with the iterations of its clients, in a slice.
 #[test]
-fn iterations_may_end_in_a_slice() {
+fn alone_iterations_may_end_in_a_slice() {
     let bench = Bench::shared();
     let mut load = in_slices(bench.unix(), "SELECT pg_sleep(0.02);");
     let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
@@ -329,7 +329,7 @@ fn a_slice_out_of_turn_is_refused() {
 
 /// More transactions do not cause more allocations.
 #[test]
-fn a_transaction_in_a_slice_allocates_nothing() {
+fn alone_a_transaction_in_a_slice_allocates_nothing() {
     let bench = Bench::shared();
     let mut load = in_slices(bench.unix(), LOOKUP);
     let Workload::Custom(custom) = &load.workload else { panic!("not custom") };
@@ -435,7 +435,7 @@ fn own_load(bench: &Bench, text: &str, clients: u32, threads: usize, arrivals: A
 }
 
 #[test]
-fn each_event_loop_counts_every_transaction_once() {
+fn alone_each_event_loop_counts_every_transaction_once() {
     for engine in ENGINES {
         for (clients, threads) in [(1, 1), (7, 1), (7, 2)] {
             let bench = Bench::shared();

@@ -26,7 +26,7 @@ fn ab(bench: &Bench, arguments: &[&str]) -> (i32, String) {
 #[test]
 fn a_server_is_equivalent_to_itself_and_the_run_is_like_any_other() {
     let bench = Bench::new("");
-    let (code, result) = ab(&bench, &["18", "18", "--margin", "60%", "--max-time", "2min", "--tag", "mine"]);
+    let (code, result) = ab(&bench, &["18", "18", "--margin", "60%", "--max-time", "10min", "--tag", "mine"]);
     assert_eq!(code, 0, "{result}");
     assert!(joined(&result).contains(": EQUIVALENT by transactions per second: "), "{result}");
     assert!(result.contains("To repeat it:\npgdyno ab 18 18 --margin 60%"), "{result}");
@@ -42,7 +42,7 @@ fn a_server_is_equivalent_to_itself_and_the_run_is_like_any_other() {
 }
 
 #[test]
-fn a_saturated_driver_has_no_verdict() {
+fn alone_a_saturated_driver_has_no_verdict() {
     let bench = Bench::new("");
     let expressions: String =
         (0..5000).map(|number| format!("\\set x{number} random(1, 1000) * 3 + 7\n")).collect();
@@ -60,7 +60,7 @@ fn a_saturated_driver_has_no_verdict() {
 fn slower_settings_are_found_and_hit_a_gate() {
     let bench = Bench::new("");
     let settings = ["--b-set", "enable_indexscan=off", "--b-set", "enable_bitmapscan=off"];
-    let gate = ["--b-set", "enable_indexonlyscan=off", "--fail", "tps < -5%", "--max-time", "2min"];
+    let gate = ["--b-set", "enable_indexonlyscan=off", "--fail", "tps < -5%", "--max-time", "10min"];
     let (code, result) = ab(&bench, &[&["18"], &settings[..], &gate[..]].concat());
     assert_eq!(code, 3, "{result}");
     assert!(joined(&result).contains(": REGRESSION by transactions per second: -"), "{result}");
@@ -152,7 +152,7 @@ fn alone_cpu_time_decides_next_to_other_processes() {
     let compared = |bytes: &str| {
         let settings = ["--a-set", "planted.bytes=1000", "--b-set", bytes];
         let load =
-            ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "2min"];
+            ["ab", "18", "hash.sql", "--read-only", "-s", "1", "--margin", "30%", "--max-time", "10min"];
         next_to_load(&bench, true, &[&load[..], &["--count=never"], &settings].concat())
     };
     let found = compared("planted.bytes=40000");

@@ -132,6 +132,11 @@ fn warnings(report: &Value) -> Vec<&str> {
     report["warnings"].as_array().unwrap().iter().map(|warning| warning["kind"].as_str().unwrap()).collect()
 }
 
+/// Without that of a driver that waited for a CPU, as it may in a short load on a busy machine.
+fn other_warnings(report: &Value) -> Vec<&str> {
+    warnings(report).into_iter().filter(|kind| *kind != "driver-saturated").collect()
+}
+
 #[test]
 fn counts_of_report_intervals_scripts_statements_and_log_are_the_same() {
     let bench = Bench::new();
@@ -464,7 +469,7 @@ fn two_benches_wait_for_each_other_or_both_warn() {
     assert_eq!(waiting.wait().unwrap().code(), Some(130));
 
     let (code, report) = bench.report("select-only -c 1 -t 10 --allow-concurrent");
-    assert_eq!((code, warnings(&report)), (Some(0), vec!["other-pgdyno"]), "{report:#}");
+    assert_eq!((code, other_warnings(&report)), (Some(0), vec!["other-pgdyno"]), "{report:#}");
     signal(first.id() as i32, libc::SIGINT);
     let output = first.wait_with_output().unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -519,7 +524,7 @@ fn find_max(bench: &Bench, args: &str, objectives: &[&str]) -> (RunOutput, Value
 /// Ten clients that sleep for 100 ms per transaction: at most 100 transactions per second on any machine. The truth is
 /// what they do in the search's own closed loop, which is less on a busy one.
 #[test]
-fn the_highest_rate_is_found() {
+fn alone_the_highest_rate_is_found() {
     let bench = Bench::new();
     bench.script("sleep.sql", "SELECT pg_sleep(0.1);\n");
     let args = "sleep.sql -c 10 -T 2s --warmup 200ms --arrivals uniform";
@@ -682,8 +687,10 @@ fn a_failed_probe_costs_only_the_probe() {
     assert_eq!(code, Some(0), "{report:#}");
     assert!(count(&report["totals"]["transactions"]) > 0);
     assert_eq!((&report["threads_probe"], &report["clients_aborted"]), (&Value::Null, &Value::from(0)));
-    assert_eq!(warnings(&report), ["driver-threads"], "{report:#}");
-    let text = report["warnings"][0]["text"].as_str().unwrap();
+    assert_eq!(other_warnings(&report), ["driver-threads"], "{report:#}");
+    let all = report["warnings"].as_array().unwrap();
+    let probe = all.iter().find(|warning| warning["kind"] == "driver-threads").unwrap();
+    let text = probe["text"].as_str().unwrap();
     assert!(text.starts_with("other numbers of threads could not be probed: a client was aborted"), "{text}");
     assert!(text.contains("division by zero"), "{text}");
     assert_eq!(bench.relations("seen"), 0, "the teardown runs after the probe");

@@ -18,7 +18,7 @@ fn driver_and_server_count_the_same_transactions() {
          workload = ['select-only', 'simple-update', 'tpcb-like']\nclients = [3]\n\
          protocol = ['simple', 'extended', 'prepared']\n\
          [run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nthreads = 2\nseed = 1\n\
-         [settings.no-autovacuum]\nautovacuum = false\n",
+         [settings.no-autovacuum]\nautovacuum = false\nsynchronous_commit = false\n",
     );
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
@@ -56,7 +56,7 @@ fn driver_and_server_count_the_same_transactions() {
 fn a_write_trial_begins_with_the_same_state_and_tcp_works() {
     let bench = Bench::new(
         "name = 'state'\n[factors]\nserver = ['18']\nworkload = ['tpcb-like']\nclients = [2]\ntransport = ['tcp']\n\
-         [run]\nduration = '300ms'\nrepeats = 3\n",
+         [run]\nduration = '1s'\nrepeats = 3\n",
     );
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));

@@ -231,7 +231,7 @@ workload = ['simple-update']
 clients = [2]
 protocol = ['simple', 'prepared']
 [run]
-duration = '200ms'
+duration = '1s'
 repeats = 1
 ";
 
@@ -242,14 +242,14 @@ server = ['17', '18']
 workload = ['select-only']
 clients = [1, 2]
 [run]
-duration = '200ms'
+duration = '1s'
 repeats = 1
 ";
 
 #[test]
 fn the_command_of_a_trial_measures_its_cell_and_what_it_is_compared_with() {
     for (campaign, sides) in
-        [(CAMPAIGN.replace("2500ms", "200ms"), 1), (MATRICES.to_owned(), 1), (TWO_SERVERS.to_owned(), 2)]
+        [(CAMPAIGN.replace("2500ms", "1s"), 1), (MATRICES.to_owned(), 1), (TWO_SERVERS.to_owned(), 2)]
     {
         let bench = Bench::new(&campaign);
         let trials = run(&bench);

@@ -137,8 +137,8 @@ fn reads_of_blocks_beyond_memory_are_the_disks() {
     }
     let bench = Bench::new(
         "name = 'disk'\n[factors]\nserver = ['18']\nworkload = ['beyond']\nclients = [4]\ncache = ['cold']\nsettings = ['direct']\n\
-         memory = ['128MB']\ndisk = ['slow']\n[run]\nduration = '4s'\nwarmup = '1s'\nrepeats = 1\nseed = 1\n\
-         [workloads.beyond]\nbuiltin = 'blocks'\nparameters = { size = '256MB', work_unit = 16 }\n\
+         memory = ['128MB']\ndisk = ['slow']\n[run]\nrepeats = 1\nseed = 1\n\
+         [workloads.beyond]\nbuiltin = 'blocks'\niterations = 300\nparameters = { size = '256MB', work_unit = 16 }\n\
          [disks.slow]\nread = '60MB/s'\n\
          # Every block that is not in shared buffers is the disk's: none of the page cache's, and none read ahead.\n\
          [settings.direct]\nshared_buffers = '24MB'\ndebug_io_direct = 'data'\nautovacuum = false\n",

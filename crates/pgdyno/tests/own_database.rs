@@ -29,9 +29,9 @@ fn dump(note: &str) -> String {
     )
 }
 
-const CAMPAIGN: &str = "name = 'own'\n[factors]\nserver = ['15', '18']\nworkload = ['append', 'look']\nscale = [7, 8]\n\
+const CAMPAIGN: &str = "name = 'own'\n[factors]\nserver = ['15', '18']\nsettings = ['quick']\nworkload = ['append', 'look']\nscale = [7, 8]\n\
      clients = [2]\n[run]\nduration = '300ms'\nwarmup = '0ms'\nrepeats = 2\nseed = 1\n\
-     [datasets.notes]\ndump = 'notes.sql'\n\
+     [settings.quick]\nsynchronous_commit = false\n[datasets.notes]\ndump = 'notes.sql'\n\
      [workloads.append]\nscript = 'append.sql'\nsetup = 'sequence.sql'\nteardown = 'check.sql'\ndataset = 'notes'\n\
      [workloads.look]\nscript = 'look.sql'\nwrites = false\ndataset = 'notes'\n";
 
@@ -204,7 +204,7 @@ fn ab_compares_on_a_dump() {
     );
 
     let load = ["look.sql", "--read-only", "-c", "2", "--allow-concurrent", "--pin", "none", "--count=never"];
-    let time = ["--margin", "60%", "--max-time", "2min"];
+    let time = ["--margin", "60%", "--max-time", "10min"];
     let output = bench.pgdyno(&[&["ab", "18", "18", "--dump", "notes.sql"], &load[..], &time].concat());
     let shown = text(&output);
     assert_eq!(output.status.code(), Some(0), "{shown}");

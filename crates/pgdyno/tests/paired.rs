@@ -57,7 +57,7 @@ fn in_session(running: &mut Running) -> Vec<Process> {
 
 #[test]
 fn a_planted_difference_is_found_in_every_session_and_slices_never_overlap() {
-    let bench = bench(60_000, "repeats = { min = 3, max = 12 }\n");
+    let bench = bench(1_000_000, "repeats = { min = 3, max = 12 }\n");
     let output = bench.pgdyno(&["run", "campaign.toml"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     let trials = bench.trials();

@@ -485,7 +485,7 @@ fn a_write_waits_for_the_commit_of_the_row_that_it_names() {
         "create table orders (id int primary key, status text);\n\
          create table items (id int primary key, order_id int references orders);\n",
     );
-    // Transactions that insert an order took 3 ms when they were recorded, and now half a second. Other sessions use the order.
+    // Transactions that insert an order took 3 ms when they were recorded, and now three seconds. Other sessions use the order.
     let statement = |at_ms: u64, process: u64, text: &str| {
         (at_ms, entry(at_ms, process, &format!("duration: 1.000 ms  statement: {text}")))
     };
@@ -503,7 +503,7 @@ fn a_write_waits_for_the_commit_of_the_row_that_it_names() {
                 process + 1,
                 &format!("insert into orders (id, status) values ({id}, 'new')"),
             ),
-            statement(at_ms + 14, process + 1, "select pg_sleep(0.5)"),
+            statement(at_ms + 14, process + 1, "select pg_sleep(3)"),
             statement(at_ms + 16, process + 1, "commit"),
             statement(
                 at_ms + 30,

@@ -25,7 +25,7 @@ const KINDS: &str = "name = 'kinds'\n[factors]\nserver = ['11', '18']\nsettings 
      workload = ['statements', 'blocks-and-rollbacks', 'pipeline', 'joined', 'procedure', 'workers', 'reconnecting']\n\
      exclude = [{ server = '18', workload = 'joined' }]\n\
      [run]\nduration = '300ms'\nwarmup = '100ms'\nrepeats = 1\nseed = 1\n\
-     [settings.quiet]\nautovacuum = false\nparallel_setup_cost = 0\nparallel_tuple_cost = 0\n\
+     [settings.quiet]\nautovacuum = false\nsynchronous_commit = false\nparallel_setup_cost = 0\nparallel_tuple_cost = 0\n\
      [workloads.statements]\nscripts = ['statements.sql@2', 'select-only']\n\
      [workloads.blocks-and-rollbacks]\nscript = 'rollbacks.sql'\n\
      [workloads.pipeline]\nscript = 'pipeline.sql'\n\
@@ -122,7 +122,7 @@ fn statistics_that_the_kernel_dropped_make_no_trial_invalid() {
 #[test]
 fn the_bundle_is_sufficient_to_run_the_trial_again() {
     let campaign = "name = 'own'\n[factors]\nserver = ['18']\nworkload = ['jobs']\nclients = [2]\nscale = [2]\n\
-         [run]\nduration = '200ms'\nrepeats = 1\nseed = 1\n\
+         [run]\nduration = '1s'\nrepeats = 1\nseed = 1\n\
          [workloads.jobs]\ndirectory = 'workloads/jobs'\nparameters = { jobs = 50 }\n";
     let toml = "description = 'Takes jobs off a list'\nscripts = ['take.sql@3', 'add.sql']\n\
          setup = ['tables.sql', 'rows.sql']\nteardown = 'check.sql'\ntables = 'none'\nparameters = { jobs = 10 }\n";
@@ -250,7 +250,7 @@ const BACKGROUND_FILES: [(&str, &str); 3] = [
 ];
 
 #[test]
-fn background_workloads_have_their_own_figures_and_are_named_as_causes() {
+fn alone_background_workloads_have_their_own_figures_and_are_named_as_causes() {
     let bench = bench(BACKGROUND, &BACKGROUND_FILES);
     let planned = text(&bench.pgdyno(&["plan", "campaign.toml"]));
     let beside = "mixed: in the background busy (clients: 5 from 200ms on), once.sql (clients: 1), long.sql (clients: 1)";
