@@ -2,15 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
+mod peer;
+
 use std::io::{Read, Write};
 use std::net::Shutdown;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
 use driver::{Control, DriverMessage, Engine, Group, Load, Observer, Outcome, Record, WeightedScript};
 use model::record::ClockReading;
+use peer::{ANSWER, log_in};
 use script::{Names, RandomState, Script, Seeds, Variables};
 use tempfile::TempDir;
 use wire::ConnectParams;
@@ -22,9 +25,6 @@ const REPETITIONS: usize = 20_000;
 
 /// The first number, so that all have the same length.
 const FIRST: u64 = 1_000_000;
-
-/// The response to a statement.
-const ANSWER: &[u8] = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 
 /// The end of a session.
 const TERMINATE: &[u8] = b"X\0\0\0\x04";
@@ -57,9 +57,8 @@ fn load(directory: &Path, clients: u32, transactions: u64) -> Load {
 
 /// A server with one connection after another of `peers`, each in a thread that returns the statements it has received.
 fn serve(peers: Vec<Peer>, transactions: u64) -> (TempDir, thread::JoinHandle<Vec<Vec<u8>>>) {
-    let directory = TempDir::new().unwrap();
     // A Unix socket takes a few hundred kilobytes that are not read.
-    let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+    let (directory, listener) = peer::listen();
     let server = thread::spawn(move || {
         let sessions = peers.into_iter().map(|peer| {
             let client = listener.accept().unwrap().0;
@@ -104,15 +103,6 @@ fn session(mut client: UnixStream, peer: Peer, transactions: u64) -> Vec<u8> {
     // To the end of the session, at which a server closes the connection.
     receive(&mut client, &mut received, transactions as usize * statement(FIRST).len() + TERMINATE.len());
     received
-}
-
-/// Accepts a client.
-fn log_in(client: &mut UnixStream) {
-    let mut length = [0; 4];
-    client.read_exact(&mut length).unwrap();
-    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
-    client.read_exact(&mut startup).unwrap();
-    client.write_all(b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I").unwrap();
 }
 
 /// Receives until there are `enough` bytes, or until the end.
@@ -213,8 +203,7 @@ fn peers_that_close_early_do_not_affect_others() {
 #[test]
 fn a_connection_that_closes_after_the_login_keeps_the_load_from_beginning() {
     for engine in ENGINES {
-        let directory = TempDir::new().unwrap();
-        let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let (directory, listener) = peer::listen();
         let server = thread::spawn(move || {
             // The second client's login does not end before the first connection is closed.
             let mut first = listener.accept().unwrap().0;

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
+mod peer;
+
 use std::convert::Infallible;
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -12,15 +14,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use driver::{Cue, CueAction, Engine, Execution, Playback, PlaybackEvent, PlayedEnd, play};
+use peer::{ANSWER, log_in, read_startup};
 use tempfile::TempDir;
 use wire::{ConnectParams, Given};
 
 const ENGINES: [Engine; 2] = [Engine::Epoll, Engine::Uring];
 
-/// A login that succeeds.
-const WELCOME: &[u8] = b"R\0\0\0\x08\0\0\0\0Z\0\0\0\x05I";
-/// The response to a statement.
-const ANSWER: &[u8] = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
 const NOT_READY: &[u8] = b"SFATAL\0VFATAL\0C57P03\0Mthe database system is starting up\0\0";
 
 /// What a server does with a connection.
@@ -42,8 +41,7 @@ struct Fake {
 
 impl Fake {
     fn start(does: Does) -> Self {
-        let directory = TempDir::new().unwrap();
-        let listener = UnixListener::bind(directory.path().join(".s.PGSQL.5432")).unwrap();
+        let (directory, listener) = peer::listen();
         let accepted = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&accepted);
         thread::spawn(move || {
@@ -76,17 +74,9 @@ impl Fake {
     }
 }
 
-fn read_startup(client: &mut UnixStream) {
-    let mut length = [0; 4];
-    client.read_exact(&mut length).unwrap();
-    let mut startup = vec![0; u32::from_be_bytes(length) as usize - 4];
-    client.read_exact(&mut startup).unwrap();
-}
-
 /// Lets a client in, and answers its statements.
 fn answer(mut client: UnixStream) {
-    read_startup(&mut client);
-    client.write_all(WELCOME).unwrap();
+    log_in(&mut client);
     let mut buffer = [0; 1024];
     while client.read(&mut buffer).is_ok_and(|read| read > 0 && buffer[0] == b'Q') {
         client.write_all(ANSWER).unwrap();
