@@ -70,7 +70,8 @@ pub struct Collection<'a> {
 }
 
 impl<'a> Collection<'a> {
-    /// Starts the collectors of the plan. One that can't start is omitted, with a note.
+    /// Starts the collectors of the plan, and waits for their readings before the load. One that can't start is omitted, with a
+    /// note.
     pub fn start(subject: Subject<'a>) -> Self {
         let context = Context::new(subject);
         let (mut running, mut notes) = (Vec::new(), Vec::new());
@@ -84,6 +85,10 @@ impl<'a> Collection<'a> {
             }
         }
         running.reverse();
+        // A load that begins before them would lack in every difference between the first and the last reading.
+        for (_, collector) in &running {
+            collector.wait_until_ready();
+        }
         Self { context, running, notes }
     }
 

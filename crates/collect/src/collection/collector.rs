@@ -32,6 +32,9 @@ pub(super) const CONTROL_DATABASE: &str = "postgres";
 /// A started collector. During the load it works in its own thread, if at all, and follows the [clock](Context::clock),
 /// which reports start and end of the load.
 pub(super) trait Collector {
+    /// Waits for what it reads before the load, if its thread has not done so.
+    fn wait_until_ready(&self) {}
+
     /// Returns the results after the clock has reported the load's end. `interrupt` cuts slow work short.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -20,6 +21,8 @@ use crate::reading::{Reading, Source, Value};
 #[derive(Debug)]
 struct Sampler {
     thread: JoinHandle<Collected>,
+    /// Reports the end of the first reading.
+    ready: Receiver<()>,
 }
 
 /// Starts to read a source, with the first reading at once; `source` opens it.
@@ -43,9 +46,10 @@ impl Sampler {
         clock: Arc<LoadClock>,
     ) -> Result<Self, CollectError> {
         let thread = thread::Builder::new().name(format!("collect {}", source.name()));
-        let thread = thread.spawn(move || Readings::new(source).run(&clock, interval));
+        let (sender, ready) = sync_channel(1);
+        let thread = thread.spawn(move || Readings::new(source).run(&clock, interval, &sender));
         let thread = thread.map_err(CollectError::Thread)?;
-        Ok(Self { thread })
+        Ok(Self { thread, ready })
     }
 
     /// All readings; empty without a load.
@@ -55,6 +59,11 @@ impl Sampler {
 }
 
 impl Collector for Sampler {
+    fn wait_until_ready(&self) {
+        // An error if the thread panicked, which `finish` reports. Each source limits the time of its reading.
+        let _ = self.ready.recv();
+    }
+
     fn finish(self: Box<Self>, _: &Context<'_>, _: &AtomicBool) -> Result<Collected, CollectError> {
         self.join()
     }
@@ -104,9 +113,10 @@ impl Readings {
         }
     }
 
-    fn run(mut self, clock: &LoadClock, interval: Duration) -> Collected {
+    fn run(mut self, clock: &LoadClock, interval: Duration, ready: &SyncSender<()>) -> Collected {
         let interval_us = i64::try_from(interval.as_micros()).unwrap_or(i64::MAX).max(1);
         self.read(None);
+        let _ = ready.send(());
         let Some(window) = clock.wait_for_start() else { return Collected::default() };
         let mut last_us = -1;
         while let Some(due_us) = next_reading_us(window, last_us, interval_us) {
@@ -135,7 +145,7 @@ impl Readings {
         let late = due.as_ref().is_some_and(|due| at_us - due.at_us > due.interval_us / 2);
         if let (true, Some(due)) = (late, &due) {
             self.late += 1;
-            // The reading before the load may have ended during it, after this time.
+            // The middle of a long reading before may be after this time.
             at_us = due.at_us.max(self.last_us);
         }
         self.last_us = at_us;
@@ -300,6 +310,25 @@ mod tests {
         for series in &sampled.metrics.0 {
             assert!(series.points.is_sorted_by_key(|point| point.at_us), "{series:?}");
         }
+    }
+
+    #[test]
+    fn a_sampler_is_ready_after_its_first_reading() {
+        let (values, receiver) = channel();
+        let (sender, read) = channel();
+        let source = Scripted { values: receiver, read: sender };
+        let clock = Arc::new(LoadClock::default());
+        let sampler = Sampler::start(Box::new(source), Duration::from_secs(1), Arc::clone(&clock)).unwrap();
+        let server = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(100));
+            values.send(Ok(1.0)).unwrap();
+            values
+        });
+        sampler.wait_until_ready();
+        assert_eq!(read.try_recv(), Ok(()));
+        clock.end();
+        drop(server.join().unwrap());
+        sampler.join().unwrap();
     }
 
     #[test]
