@@ -17,9 +17,12 @@ GENERATED := setup/built test -p model -p analysis -p report -p pgdyno --lib --t
 # Groups of tests that run in parallel, the longest first, and tests of pgdyno that are a group of their own.
 TEST_GROUPS := program-tests crate-tests long-tests browser
 LONG_TESTS := bisect fleet kernels shipped tutorials
-# Tests that can't run on this machine write one line each, which `make test` shows at its end.
+# What `make test` shows at its end, a line each: tests that can't run on this machine, and those that failed at first and passed
+# when they were run once more.
 SKIPPED_TESTS := $(CURDIR)/target/skipped-tests
+RETRIED_TESTS := $(CURDIR)/target/retried-tests
 export PGDYNO_SKIPPED_TESTS := $(SKIPPED_TESTS)
+export PGDYNO_RETRIED_TESTS := $(RETRIED_TESTS)
 # Programs unpacked for tests: pgbench, promtool, nats-server and pgbouncer, if they are not installed.
 export PATH := $(CURDIR)/target/test-programs:$(PATH)
 
@@ -40,7 +43,7 @@ demo: build
 
 ## test: every check of CI
 test: lint unit
-	@setup/skipped "$(SKIPPED_TESTS)"
+	@setup/noted "$(SKIPPED_TESTS)" "$(RETRIED_TESTS)"
 
 ## check: lint and all tests that need no server; run it often
 check: lint
@@ -66,22 +69,22 @@ pins: compiler
 	cargo run --locked -p server --example pin_archives -- --download
 
 ## unit: Rust and front-end tests, against real PostgreSQL servers. They mostly wait, so groups run in parallel, followed
-## by the tests that need the machine for themselves. These judge times, which whoever shares the machine changes: what fails
-## is run once more, and reported
+## by the tests that need the machine for themselves. Whoever shares the machine delays them: a test that fails is run once more,
+## by itself, and reported
 unit: compiler perf kernels clients source chromium $(WEB_PAGE)
-	@mkdir -p target && rm -f "$(SKIPPED_TESTS)"
+	@mkdir -p target && rm -f "$(SKIPPED_TESTS)" "$(RETRIED_TESTS)"
 	@setup/spread "$$(setup/built path bin pgdyno)"
 	status=0; $(MAKE) --no-print-directory --keep-going --jobs=3 --output-sync=target $(TEST_GROUPS) || status=1; \
 	setup/built test --retry -- alone_ --test-threads=1 || status=1; exit $$status
 
 program-tests:
-	setup/built test -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
+	setup/built test --retry -p pgdyno $(LONG_TESTS:%=--exclude-test %) -- --skip alone_
 
 long-tests:
-	setup/built test -p pgdyno $(LONG_TESTS:%=--test %) -- --skip alone_
+	setup/built test --retry -p pgdyno $(LONG_TESTS:%=--test %) -- --skip alone_
 
 crate-tests:
-	setup/built test --exclude pgdyno -- --skip alone_
+	setup/built test --retry --exclude pgdyno -- --skip alone_
 	cd web && npm run --silent test
 
 ## browser: the report in a real browser: with test data, then with a small campaign on real servers, as a file and served
