@@ -363,6 +363,8 @@ fn nothing_is_lost_or_doubled_by_sigkill() {
     let names = ["one", "two", "three"];
     let mut agents = names.map(|name| agent(&bench, &nats, name, &[]));
     let mut run = run_on(&bench, &nats, &[]);
+    // Before, there is nothing to resume.
+    wait_until("the run is queued", || !fleet_status(&bench, &nats)["runs"][0].is_null());
     let mut killed: Vec<Process> = Vec::new();
     let mut counts = [0_u64; 3];
     let has_ended =

@@ -222,9 +222,9 @@ fn read_file(path: &Path, user: &ServerUser, buffer: &mut [u8]) -> Result<u64, R
     Ok(at)
 }
 
-/// Bytes that block devices have read for this process. Source: proc(5), `/proc/pid/io`.
+/// Bytes that block devices have read for this thread. Source: proc(5), `/proc/thread-self`, `/proc/pid/io`.
 fn bytes_from_disk() -> Option<u64> {
-    let io = fs::read_to_string("/proc/self/io").ok()?;
+    let io = fs::read_to_string("/proc/thread-self/io").ok()?;
     io.lines().find_map(|line| line.strip_prefix("read_bytes: "))?.parse().ok()
 }
 
