@@ -239,9 +239,11 @@ mod tests {
         assert_eq!(reading_times(window), [0, 200_000]);
     }
 
+    type ScriptedValue = Result<f64, CollectError>;
+
     /// A source with values from the test, which reports each reading.
     struct Scripted {
-        values: Receiver<Result<f64, CollectError>>,
+        values: Receiver<ScriptedValue>,
         read: Sender<()>,
     }
 
@@ -258,14 +260,19 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_failed_reading_is_null_and_counted() {
+    /// A sampler of a scripted source: where its values go, what reports its readings, and its clock.
+    fn scripted(interval: Duration) -> (Sampler, Sender<ScriptedValue>, Receiver<()>, Arc<LoadClock>) {
         let (values, receiver) = channel();
         let (sender, read) = channel();
         let source = Scripted { values: receiver, read: sender };
         let clock = Arc::new(LoadClock::default());
-        let sampler =
-            Sampler::start(Box::new(source), Duration::from_secs(3600), Arc::clone(&clock)).unwrap();
+        let sampler = Sampler::start(Box::new(source), interval, Arc::clone(&clock)).unwrap();
+        (sampler, values, read, clock)
+    }
+
+    #[test]
+    fn a_failed_reading_is_null_and_counted() {
+        let (sampler, values, read, clock) = scripted(Duration::from_secs(3600));
         values.send(Ok(1.0)).unwrap();
         read.recv().unwrap();
         values.send(Err(CollectError::NoDatabase("tested".to_owned()))).unwrap();
@@ -288,11 +295,7 @@ mod tests {
 
     #[test]
     fn a_late_reading_is_not_before_one_that_ended_during_the_load() {
-        let (values, receiver) = channel();
-        let (sender, read) = channel();
-        let source = Scripted { values: receiver, read: sender };
-        let clock = Arc::new(LoadClock::default());
-        let sampler = Sampler::start(Box::new(source), Duration::from_secs(1), Arc::clone(&clock)).unwrap();
+        let (sampler, values, read, clock) = scripted(Duration::from_secs(1));
         // The first reading ends ten seconds after the start, where the one at the start is due.
         let origin_us = now().monotonic_us - 10 * SECOND;
         clock.start(Window { origin_us, from_us: 3600 * SECOND, to_us: 7200 * SECOND });
@@ -314,11 +317,7 @@ mod tests {
 
     #[test]
     fn a_sampler_is_ready_after_its_first_reading() {
-        let (values, receiver) = channel();
-        let (sender, read) = channel();
-        let source = Scripted { values: receiver, read: sender };
-        let clock = Arc::new(LoadClock::default());
-        let sampler = Sampler::start(Box::new(source), Duration::from_secs(1), Arc::clone(&clock)).unwrap();
+        let (sampler, values, read, clock) = scripted(Duration::from_secs(1));
         let server = thread::spawn(move || {
             thread::sleep(Duration::from_millis(100));
             values.send(Ok(1.0)).unwrap();
@@ -333,11 +332,8 @@ mod tests {
 
     #[test]
     fn without_a_load_nothing_is_collected() {
-        let (values, receiver) = channel();
+        let (sampler, values, _read, clock) = scripted(Duration::from_secs(1));
         values.send(Ok(1.0)).unwrap();
-        let source = Scripted { values: receiver, read: channel().0 };
-        let clock = Arc::new(LoadClock::default());
-        let sampler = Sampler::start(Box::new(source), Duration::from_secs(1), Arc::clone(&clock)).unwrap();
         clock.end();
         let sampled = sampler.join().unwrap();
         assert_eq!(sampled.metrics, Metrics::default());
